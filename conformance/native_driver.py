@@ -23,7 +23,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from .python_names import Names, Said
+from .python_names import ComponentError, Names
 from .python_player import Network, Player, _Stop
 
 HERE = Path(__file__).resolve().parent
@@ -192,7 +192,7 @@ class _Played:
             except StopIteration:
                 self.returned.add(self.pid)
                 return "return"
-            except Said as outcome:
+            except ComponentError as outcome:
                 if outcome.name in ("BadUse", "Fail"):
                     return f"throw {outcome.name}"
                 return f"rethrow {outcome.kept}"
@@ -212,7 +212,7 @@ class _Played:
             if kind == "next" and how == "Retired":
                 return None, _Stop()
             value = self.op[2] if kind == "write" else None
-            return None, Said(how, int(words[0]), int(words[1]), value)
+            return None, ComponentError(how, int(words[0]), int(words[1]), value)
         if kind == "select":
             index = int(words[0])
             made = self.op[3][index][-1]

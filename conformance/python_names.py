@@ -16,7 +16,7 @@ from . import task_driver
 from .python_player import Fail
 
 
-class Said(Exception):
+class ComponentError(Exception):
     """What an operation of the component threw; `kept` is the exception's number in the
     component.
     """
@@ -74,7 +74,7 @@ class Names:
         for kind, name in self.errors:
             if isinstance(error, kind):
                 return name
-        if isinstance(error, Said):
+        if isinstance(error, ComponentError):
             return error.name
         if failed := behind(error):
             return failed[0]

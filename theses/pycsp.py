@@ -141,7 +141,9 @@ def text_of(e: Experiment, found: Found) -> str:
     return "\n".join(filter(None, parts))
 
 
-def write(e: Experiment, found: Found, where_measured: str, page: Path = PAGE, plots: Path = PLOTS) -> None:
+def write(
+    e: Experiment, found: Found, where_measured: str, page: Path = PAGE, plots: Path = PLOTS
+) -> None:
     """Writes an experiment into the page, and its picture beside it.
 
     Raises:

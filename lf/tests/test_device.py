@@ -135,7 +135,7 @@ main reactor { timer t(0, 5 msec)  state n: int = 0
   reaction(shutdown) {= lf_print("end"); =} }
 """)
     ran = board(path, 60_000, "--pins", "25")
-    assert ran.said.split() == [
+    assert ran.output.split() == [
         "at",
         "0",
         "ms",

@@ -67,7 +67,7 @@ def test_random_programs_on_the_board(write: Write, seed: int, workers: int) -> 
     assert enclaves(model(path), True).count == workers
     oracle = Oracle(model(path))
     trace = [f"{f.time} {f.microstep} {f.name}{'!' * f.missed}" for f in oracle.run()]
-    output = board(path, 5_000_000, "--pins", "2", trace=True).said.splitlines()
+    output = board(path, 5_000_000, "--pins", "2", trace=True).output.splitlines()
     fired = [line.split() for line in output if line.startswith("T ")]
     got = [f"{int(time)} {microstep} {name}" for _, time, microstep, name in fired]
     wanted, seen = by_reactor(trace), by_reactor(got)

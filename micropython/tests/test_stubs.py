@@ -111,7 +111,9 @@ def stub(name: str) -> dict[str, ast.stmt]:
     declared: dict[str, ast.stmt] = {}
     for node in ast.parse((WEFT / f"{name}.pyi").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and node.level:
-            declared.update({a.asname: stub(str(node.module))[a.name] for a in node.names if a.asname})
+            declared.update(
+                {a.asname: stub(str(node.module))[a.name] for a in node.names if a.asname}
+            )
         elif isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             declared[node.name] = node
     return declared

@@ -42,10 +42,10 @@ class FalseAgent:
     """Has the fields of a host's entry. No client may get as far as welcome()."""
 
     def __init__(self, allow: list[str], hosts: int, trust: bool) -> None:
-        self.said = {"allow": allow, "hosts": hosts, "trust": trust}
+        self.fields = {"allow": allow, "hosts": hosts, "trust": trust}
 
     def entry(self) -> dict[str, Any]:
-        return self.said
+        return self.fields
 
     def knows(self, _: Any) -> bool:
         return True

@@ -320,7 +320,7 @@ class Agent:
         assert self.process.stdout is not None and self.process.stderr is not None
         line = self.process.stdout.readline()
         self.refused = "" if line else self.process.stderr.read()
-        self.said: dict[str, Any] = json.loads(line) if line else {}
+        self.report: dict[str, Any] = json.loads(line) if line else {}
 
     def kill(self) -> None:
         self.process.kill()

@@ -2,7 +2,7 @@
 and a proxy between them that delays, stops and cuts.
 
     with Loopback(3, seed=1) as machines:                     127.77.0.1, 127.77.0.2, 127.77.0.3
-        machines.said(delay=0.02, loss=0.05)                  as Machines.said()
+        machines.configure(delay=0.02, loss=0.05)                  as Machines.configure()
         [*machines.inside(2), "python", …]                    a command, on the second
 
 Loopback loses nothing, and the system acknowledges bytes whatever a program does. So two things
@@ -75,8 +75,8 @@ class Loopback:
         self.servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
-    def said(self, **how: Any) -> dict[str, int]:
-        """Does what Machines.said() does. `passed` counts pieces of bytes, `cut` connections."""
+    def configure(self, **how: Any) -> dict[str, int]:
+        """Does what Machines.configure() does. `passed` counts pieces of bytes, `cut` connections."""
 
         async def change() -> dict[str, int]:
             self.how.update(how)

@@ -204,7 +204,7 @@ def test_arrays_that_are_none(server, keys, network, cpp):  # wire 17.15
     network.offer("a/b1/back", back, writers=True)
     p = cpp("echoes_arrays", server.url, keys, "a")
 
-    class Said:
+    class Unpicklable:
         """An object whose pickle is its packed form."""
 
     for content in (
@@ -223,7 +223,7 @@ def test_arrays_that_are_none(server, keys, network, cpp):  # wire 17.15
     ):
         with pytest.MonkeyPatch.context() as m:
             m.setattr(_net_values, "_shaped", lambda _, c=content: cbor2.CBORTag(27, c))
-            w.write(Said())
+            w.write(Unpicklable())
         assert "came, where this program takes: array of numpy, of |b1" in p.heard()
     w.write(np.array([True, False]))
     assert r.read().tolist() == [True, False]
@@ -583,7 +583,9 @@ def test_a_ticket_is_good_once(server, keys, network, cpp):  # wire 17.4
     assert home.ended() == 0
 
 
-@pytest.mark.parametrize("first_bytes", [b"", b"GET / HTTP/1.1\r\n\r\n", b"WEFTNET1\xff\xff\xff\xff"])
+@pytest.mark.parametrize(
+    "first_bytes", [b"", b"GET / HTTP/1.1\r\n\r\n", b"WEFTNET1\xff\xff\xff\xff"]
+)
 def test_rubbish_first(server, keys, network, cpp, first_bytes):  # wire 17.2
     """Rubbish ends its own connection, and no other."""
     home = cpp("is_home", server.url, keys, "c")

@@ -28,7 +28,7 @@ from nats.js import errors as js_errors
 from odd import TEXTS, drawn, packed, says, with_odd_fields
 
 from weft import net
-from weft._net import foreign_json as _net_said
+from weft._net import foreign_json as _foreign_json
 from weft._net import keys as _net_keys
 from weft._net import name_rules as _net_named
 from weft.errors import BadUse
@@ -317,7 +317,7 @@ def test_both_languages_take_the_same_json(build):  # wire 17.2
 
     def taken(text: bytes) -> bool:
         try:
-            _net_said.parsed(text)
+            _foreign_json.parsed(text)
         except ValueError:
             return False
         return True

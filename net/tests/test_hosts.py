@@ -48,7 +48,7 @@ def test_results_come_back(gpu1, caller):  # wire 17.9, 17.10
     assert th.run(parts.add(b"a", b"b", more=b"c").on(host)) == b"abc"
     assert th.run(parts.add.on("gpu1")([1, (2,)], [{"k": None}], more=[])) == [1, [2], {"k": None}]
     pids = th.run(*(parts.pid.on(host)() for _ in range(4)))
-    assert set(pids) <= set(gpu1.said["pids"]) and os.getpid() not in pids
+    assert set(pids) <= set(gpu1.report["pids"]) and os.getpid() not in pids
     assert repr(host) == f"<host 'gpu1' of {caller!r}>"
 
 
@@ -284,7 +284,7 @@ def test_another_source_is_refused(agent, network, tmp_path):  # wire 17.9
     (tmp_path / "far_parts.py").write_text((HERE / "far_parts.py").read_text() + more)
     there = agent("gpu1", "--hosts", "1", folder=tmp_path)
     imported = (tmp_path / "by").read_text().split()
-    assert imported == [str(pid) for pid in there.said["pids"]]  # and not the agent
+    assert imported == [str(pid) for pid in there.report["pids"]]  # and not the agent
     with pytest.raises(BadUse) as raised:
         th.run(parts.add.on("gpu1")(1, 2))
     there = _net_calls.digest_of(tmp_path / "far_parts.py")[:16]
@@ -374,7 +374,7 @@ def test_what_is_allowed_is_looked_at_when_the_agent_begins(agent, tmp_path):  #
         assert wrong in there.refused
     assert "fine:f" not in there.refused
     assert (
-        agent("gpu1", "--hosts", "1", "--allow", "fine:f", folder=tmp_path).said["host"] == "gpu1"
+        agent("gpu1", "--hosts", "1", "--allow", "fine:f", folder=tmp_path).report["host"] == "gpu1"
     )
 
 
@@ -502,11 +502,11 @@ def test_an_agent_that_is_killed(agent, network):  # wire 17.12
         th.run(first, parts.writes_for_ever.on("gpu1")(numbers.writer(), reports.writer()))
     error = raised.value
     assert (error.host, error.signal, error.status) == ("gpu1", None, None)
-    assert error.pid in there.said["pids"] and "is lost (its machine or its agent" in str(error)
+    assert error.pid in there.report["pids"] and "is lost (its machine or its agent" in str(error)
     keep.retire()
     with pytest.raises(ConnectionError, match=r"the agent of host 'gpu1' does not answer at"):
         th.run(parts.add.on(network.host("gpu1"))(1, 2))
-    while not gone(there.said["pids"][0]):  # the agent's OS processes end with it
+    while not gone(there.report["pids"][0]):  # the agent's OS processes end with it
         th.sleep(0.01)
 
 
@@ -531,7 +531,7 @@ def test_an_agent_that_is_stopped(agent, network):
         th.run(first, parts.writes_for_ever.on("gpu1")(numbers.writer(), reports.writer()))
     status, errors = there.ended()
     assert (status, "weft: host gpu1 is stopped, by Ctrl-C" in errors) == (130, True)
-    assert all(map(gone, there.said["pids"])) and not network.names()
+    assert all(map(gone, there.report["pids"])) and not network.names()
     keep.retire()
 
 
@@ -582,7 +582,7 @@ def test_ctrl_c_of_the_caller(agent, server, keys, program):  # wire 17.10
     there = agent("gpu1", "--hosts", "1")
     p = program("calls_for_ever", server.url, keys)
     pid = p.heard()
-    assert pid in there.said["pids"]
+    assert pid in there.report["pids"]
     p.process.send_signal(signal.SIGINT)
     assert p.heard() == ["ended", "KeyboardInterrupt"]
     assert p.ended() == 0
@@ -607,7 +607,7 @@ def test_hosts_are_listed(agent, server, keys):
     command = [sys.executable, "-m", "weft.cli", "net", "ls", "--server", server.url]
     command += ["--keys", str(keys)]
     for_people = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    address = there.said["address"]
+    address = there.report["address"]
     assert for_people == f"host gpu1: 2 OS processes at {address}, trusts, runs far_parts:pid\n"
     listed = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
     assert json.loads(listed.stdout) == [

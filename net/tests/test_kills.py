@@ -180,7 +180,7 @@ def test_a_host_dies_before_it_has_the_call(server, keys, agent, monkeypatch):  
 
     def dies(self, asked, host, session, *more):
         if not killed:
-            killed.append(session._said["pid"])
+            killed.append(session._answer_fields["pid"])
             os.kill(killed[0], signal.SIGKILL)
             session.wait()
             session.close()

@@ -82,10 +82,10 @@ def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wir
     """
     home = program("sums", meeting(2), keys, f"{lan.address(2)}:0", capacity, before=lan.inside(2))
     assert home.heard() == "offered"
-    before = lan.said(delay=0.02, jitter=0.005, loss=lan.loss)
+    before = lan.configure(delay=0.02, jitter=0.005, loss=lan.loss)
     p = program("sends", meeting(3), keys, f"{lan.address(3)}:0", 7, n, most, before=lan.inside(3))
     sent, came = p.heard(), home.heard()
-    counts = lan.said()
+    counts = lan.configure()
     print(counts)
     assert came == sent and came[0] == n
     assert counts["lost"] > before["lost"] == 0  # the network has lost some
@@ -105,12 +105,12 @@ def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
     assert home.heard() == "a job"
     assert p.heard() == 1
     assert home.heard() == "has it"
-    lan.said(cut=[2])
+    lan.configure(cut=[2])
     p.go()
     assert p.heard() == {"write": ["PeerDied", True], "read": ["PeerDied", False]}
     assert home.heard() == ["PeerDied", False]  # its read: the writer was on the other machine
     assert home.heard()[0] == "PeerDied"
-    assert lan.said(cut=[])["cut"] > 0
+    assert lan.configure(cut=[])["cut"] > 0
     p.go()
     assert p.heard() == [["PeerDied", False], ["PeerDied", False]]  # nothing was sent
     assert p.heard() == "wrote"
@@ -138,7 +138,7 @@ def test_a_host_that_is_cut_off(lan, meeting, keys, program):  # wire 17.12
         )
         holder = p.heard()
         at = next(i for i, agent in agents.items() if is_of(holder, agent.process.pid))
-        lan.said(cut=[at])
+        lan.configure(cut=[at])
         p.go()
         found, twice, logged = p.heard()
         assert found == [[i, i * i] for i in range(60)]

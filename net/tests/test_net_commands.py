@@ -50,7 +50,7 @@ class Up:
             start_new_session=True,
         )
         assert self.process.stdout is not None
-        self.said = self.process.stdout.readline()
+        self.first_line = self.process.stdout.readline()
 
     def signal(self, number: int) -> None:
         os.killpg(self.process.pid, number)
@@ -86,7 +86,7 @@ def gone(pid: int) -> bool:
     ("number", "status", "name"), [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM")]
 )
 def test_up_until_it_is_stopped(folder, up, number, status, name):
-    report = json.loads(up.said)
+    report = json.loads(up.first_line)
     assert report["keys"] == str(folder) and report["version"].startswith("v2.")
     assert (folder / "server").read_text().strip() == report["server"]
     up.signal(number)
@@ -99,13 +99,13 @@ def test_up_until_it_is_stopped(folder, up, number, status, name):
 
 def test_up_for_people(folder):
     up = Up(folder)
-    assert up.said.startswith("NATS v2.") and "Ctrl-C stops it" in up.said
+    assert up.first_line.startswith("NATS v2.") and "Ctrl-C stops it" in up.first_line
     up.signal(signal.SIGINT)
     assert up.ended()[0] == 130
 
 
 def test_the_server_ends_by_itself(folder, up):
-    os.kill(json.loads(up.said)["pid"], signal.SIGKILL)
+    os.kill(json.loads(up.first_line)["pid"], signal.SIGKILL)
     status, errors = up.ended()
     assert status == 1 and f"ended by itself, with status -9: see {folder}/server.log" in errors
     assert not (folder / "server").exists()
@@ -141,7 +141,7 @@ def test_two_terminals(folder, up):
 
 
 def test_a_second_server_at_the_address(folder, up):
-    address = json.loads(up.said)["server"].removeprefix("tls://")
+    address = json.loads(up.first_line)["server"].removeprefix("tls://")
     second = weft("up", "--keys", folder, "--address", address)
     assert second.returncode == 2 and "address already in use" in second.stderr
     assert "Give another --address" in second.stderr

@@ -42,7 +42,7 @@ def test_calls_and_their_results(gpu1, caller):  # wire 17.14
         assert pool.submit(parts.plus, 1, b=2).result() == 3
         assert list(pool.map(parts.plus, range(500), range(500))) == [2 * i for i in range(500)]
         pids = set(pool.map(parts.where, range(200)))
-        assert pids <= set(gpu1.said["pids"])
+        assert pids <= set(gpu1.report["pids"])
     with Executor(1, on="gpu1") as pool:  # by its name; in one OS process
         assert len(set(pool.map(parts.where, range(50)))) == 1
 
@@ -73,7 +73,7 @@ def test_over_two_hosts(agent, network, server, keys):
         for _, here in channels:
             here.writer().write("go on")
         assert [r.result() for r in ran] == pids
-    assert sorted(pids) == sorted(p for a in agents for p in a.said["pids"])
+    assert sorted(pids) == sorted(p for a in agents for p in a.report["pids"])
 
 
 def test_failures_come_back(gpu1, caller):  # wire 17.11, 17.14
@@ -178,7 +178,7 @@ def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, k
                 )
                 assert "in untold\n" in str(caught.value.__cause__)
             assert [f.result() for f in others] == list(range(5))
-        assert pool.submit(parts.where, 0).result() == there.said["pids"][0]
+        assert pool.submit(parts.where, 0).result() == there.report["pids"][0]
 
 
 def test_two_functions_at_once(gpu1, caller):
@@ -283,7 +283,7 @@ def test_an_agent_that_dies(agent, network):
         for call in waits:
             with pytest.raises(BrokenProcessPool, match="is lost"):
                 call.result()
-    while not all(map(gone, there.said["pids"])):
+    while not all(map(gone, there.report["pids"])):
         th.sleep(0.01)
 
 
@@ -305,7 +305,7 @@ def test_a_caller_that_goes(agent, server, keys):
     there = agent("gpu1", "--hosts", "1")
     asks = "print(pool.submit(parts.where, 1).result(), flush=True); os._exit(0)"
     output = program(server, keys, asks).stdout
-    assert int(output) in there.said["pids"]
+    assert int(output) in there.report["pids"]
     with net.join(server.url, keys=keys), Executor(on="gpu1") as pool:
         assert pool.submit(parts.where, 1).result() == int(output)
 
@@ -424,7 +424,9 @@ def test_who_waits_in_vain_is_told_where_it_is(gpu1, caller, fifo):
         told = r"waits_for_file within 0 seconds: it runs on host 'gpu1', in its OS process \d+$"
         with pytest.raises(cf.TimeoutError, match=told) as raised:
             call.result(0)
-        assert int(str(raised.value).split()[-1]) in gpu1.said["pids"] and pid in gpu1.said["pids"]
+        assert (
+            int(str(raised.value).split()[-1]) in gpu1.report["pids"] and pid in gpu1.report["pids"]
+        )
         told = "no result of plus within 0 seconds: it waits for one of the executor's 1 workers"
         with pytest.raises(cf.TimeoutError, match=told):
             next_one.exception(0)

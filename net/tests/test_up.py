@@ -125,7 +125,9 @@ def test_until_it_is_stopped(start, number, status, name):
     os.killpg(process.pid, number)
     end, errors = ended(process)
     assert (end, errors.splitlines()[-1]) == (status, f"weft: weft up is stopped, by {name}")
-    reports = re.findall(r"weft: (\S+) has joined: 1 OS processes, 127.0.0.1:\d+ \((. of 2)\)", errors)
+    reports = re.findall(
+        r"weft: (\S+) has joined: 1 OS processes, 127.0.0.1:\d+ \((. of 2)\)", errors
+    )
     assert sorted(h for h, _ in reports) == ["node-2-lab", "node1"]
     assert [n for _, n in reports] == ["1 of 2", "2 of 2"]
     assert all(gone(pid) for pid in pids(hosts))
@@ -459,4 +461,6 @@ def test_no_ssh(where, keys, tmp_path):
 
 def test_help(where):
     output = weft_up(where, "--help")
-    assert output.returncode == 0 and "Exit status:" in output.stdout and "--nodefile" in output.stdout
+    assert (
+        output.returncode == 0 and "Exit status:" in output.stdout and "--nodefile" in output.stdout
+    )

@@ -76,7 +76,7 @@ def test_at_which_channel(agent, network):
         text = late(call, "read 'never'")
         assert re.fullmatch(
             r"no result of waits_at_a_channel within [\d.]+ seconds: it runs on host 'gpu1', "
-            rf"in its OS process {there.said['pids'][0]}; "
+            rf"in its OS process {there.report['pids'][0]}; "
             r"main/waits_at_a_channel: read 'never' at far_parts\.py:\d+",
             text,
         )
@@ -123,11 +123,11 @@ def test_one_that_is_stopped_does_not_say(agent, network, monkeypatch):
     with pool_of(1) as pool:
         call = pool.submit(parts.waits_at_a_channel)
         late(call, "far_parts")
-        os.kill(there.said["pids"][0], signal.SIGSTOP)
+        os.kill(there.report["pids"][0], signal.SIGSTOP)
         try:
             assert late(call, "does not").endswith(", which does not say where")
         finally:
-            os.kill(there.said["pids"][0], signal.SIGCONT)
+            os.kill(there.report["pids"][0], signal.SIGCONT)
         os.kill(there.process.pid, signal.SIGSTOP)  # stops the agent
         monkeypatch.setattr(_net_executor, "ASKS", 0.01)
         try:
@@ -209,7 +209,7 @@ def test_ctrl_c_says_where_they_are(agent, server, keys, rounds):
             heard += more
         p.send_signal(signal.SIGINT)
         p.communicate()
-    pids = "|".join(map(str, there.said["pids"]))
+    pids = "|".join(map(str, there.report["pids"]))
     for line in ("waits_for: read 'jobs'", "waits_at_a_channel: read 'never'"):
         assert re.search(
             rf"  main/{line} at far_parts\.py:\d+ in OS process ({pids}) on host 'gpu1'\n", heard

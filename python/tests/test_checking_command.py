@@ -167,7 +167,9 @@ def test_options_that_cannot_be(
     monkeypatch.setattr(sys, "path", sys.path[:])
     assert cli.main(["check", of("good"), *arguments]) == cli.EXIT["bad use"]
     captured = capsys.readouterr()
-    assert captured.out == "" and captured.err.startswith("weft: ") and captured.err.count("\n") == 1
+    assert (
+        captured.out == "" and captured.err.startswith("weft: ") and captured.err.count("\n") == 1
+    )
     assert says in captured.err
 
 

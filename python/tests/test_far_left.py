@@ -136,7 +136,9 @@ def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> Non
     async def main() -> Any:
         ends, told, answer = here.reader(), over.writer(), reports.reader()
         async with co.Group() as group:
-            group.start(targets_left.writes_when_told(here.writer(), over.reader(), reports.writer()))
+            group.start(
+                targets_left.writes_when_told(here.writer(), over.reader(), reports.writer())
+            )
             got = list(await ends.read())
             pid = got[0]
             stop(pid)

@@ -24,7 +24,9 @@ def beside_a_far_end(does: Any) -> Any:
     async def main() -> Any:
         ends, told, answer = here.reader(), over.writer(), reports.reader()
         async with co.Group() as group:
-            group.start(targets_left.writes_when_told(here.writer(), over.reader(), reports.writer()))
+            group.start(
+                targets_left.writes_when_told(here.writer(), over.reader(), reports.writer())
+            )
             _, inp = await ends.read()
             result = await does(inp)
             inp.retire()

@@ -31,7 +31,7 @@ def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
     with child("-c", "import time; print('ready', flush=True); time.sleep(100)") as p:
         assert p.stdout is not None and p.stdout.readline()
         assert "is not a Weft program, or has not begun its first run" in refused(p.pid)
-    for word, message in (
+    for word, expected in (
         ("99999999", "there is no OS process 99999999"),
         (
             "noprogram",

@@ -157,7 +157,7 @@ REFUSED = """
 """
 
 
-def said_by(program: str, **environment: str) -> list[str]:
+def output_of(program: str, **environment: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(MAKES) + textwrap.dedent(program)],
         env={**os.environ, **environment},
@@ -179,7 +179,7 @@ KINDS = pytest.mark.parametrize("alone", [False, True], ids=["shares", "alone"])
 def test_a_subinterpreter_is_told_what_to_do(module: str, before: bool, alone: bool) -> None:
     """Rule 16.11: the refusal comes whichever interpreter was first, and the main interpreter
     goes on."""
-    *refused, went_on = said_by(REFUSED.format(module=module, before=before, alone=alone))
+    *refused, went_on = output_of(REFUSED.format(module=module, before=before, alone=alone))
     assert went_on == "7"
     assert len(refused) == 2
     for line in refused:
@@ -209,4 +209,4 @@ PURE = """
 @KINDS
 def test_in_pure_python_coroutines_run_in_a_subinterpreter(alone: bool) -> None:
     """Rule 16.11: the program follows the advice of the refusal."""
-    assert said_by(PURE.format(alone=alone), WEFT_PURE="1") == ["7"]
+    assert output_of(PURE.format(alone=alone), WEFT_PURE="1") == ["7"]

@@ -335,7 +335,9 @@ def space(number: int, waits: dict[int, tuple[int, bool]], **different: Any) -> 
     return _partial.Moment(**{**usual, **different})
 
 
-def said(root: dict[str, Any] | None = None, host: dict[str, Any] | None = None) -> _partial.Round:
+def moments_of(
+    root: dict[str, Any] | None = None, host: dict[str, Any] | None = None
+) -> _partial.Round:
     """Process 7 of the root reads d and holds c's writer; process 8 of the host reads c and holds
     d's writer. Both channels have their home in the root.
     """
@@ -375,10 +377,10 @@ BOTH = {(ROOT, 7), (HOST, 8)}
 
 def test_what_all_say_three_times_is_so() -> None:
     """Rule 14.3, WIRE.md 10.9."""
-    assert judged(said(), said(), said()) == BOTH
-    more = said({"sessions": [(HOST, 50, 30)]})  # frames of other channels
-    then = said(host={"sessions": [(ROOT, 30, 50)]})
-    assert judged(said(), more, then) == BOTH
+    assert judged(moments_of(), moments_of(), moments_of()) == BOTH
+    more = moments_of({"sessions": [(HOST, 50, 30)]})  # frames of other channels
+    then = moments_of(host={"sessions": [(ROOT, 30, 50)]})
+    assert judged(moments_of(), more, then) == BOTH
 
 
 @pytest.mark.parametrize(
@@ -409,21 +411,25 @@ def test_and_nobody_is_accused_if_one_says_anything_else(
     root: dict[str, Any], host: dict[str, Any], when: int
 ) -> None:
     """Rule 14.3, WIRE.md 10.9: the change counts in whichever round it is."""
-    rounds = [said(), said(), said()]
-    rounds[when] = said(root, host)
+    rounds = [moments_of(), moments_of(), moments_of()]
+    rounds[when] = moments_of(root, host)
     assert judged(*rounds) == set()
 
 
 def test_nor_if_something_was_under_way() -> None:
     """WIRE.md 10.9: the frames that each side had sent by a round have arrived at the other by
     the next; counts have 32 bits."""
-    late = said({"sessions": [(HOST, 40, 30)]}, {"sessions": [(ROOT, 30, 39)]})
-    assert judged(said(), said(), late) == set() == judged(said(), late, said())
-    assert judged(late, said(), said()) == BOTH
-    asked = said({"sessions": [(HOST, 40, 29)]}, {"sessions": [(ROOT, 30, 40)]})
-    assert judged(said(), said(), asked) == set()
-    wraps = said({"sessions": [(HOST, 2**32 - 1, 30)]}, {"sessions": [(ROOT, 30, 2**32 - 1)]})
-    over = said({"sessions": [(HOST, 1, 30)]}, {"sessions": [(ROOT, 30, 1)]})
+    late = moments_of({"sessions": [(HOST, 40, 30)]}, {"sessions": [(ROOT, 30, 39)]})
+    assert (
+        judged(moments_of(), moments_of(), late)
+        == set()
+        == judged(moments_of(), late, moments_of())
+    )
+    assert judged(late, moments_of(), moments_of()) == BOTH
+    asked = moments_of({"sessions": [(HOST, 40, 29)]}, {"sessions": [(ROOT, 30, 40)]})
+    assert judged(moments_of(), moments_of(), asked) == set()
+    wraps = moments_of({"sessions": [(HOST, 2**32 - 1, 30)]}, {"sessions": [(ROOT, 30, 2**32 - 1)]})
+    over = moments_of({"sessions": [(HOST, 1, 30)]}, {"sessions": [(ROOT, 30, 1)]})
     assert judged(wraps, over, over) == BOTH
 
 
@@ -435,11 +441,11 @@ def test_who_waits_for_a_call_goes_on_once_that_does() -> None:
         "held": [(7, C, True, 101)],
         "lent": [(HOST, 0, C, False, 2), (HOST, 1, D, True, 1)],
     }
-    assert judged(*[said(caller, calls) for _ in range(3)]) == BOTH
-    assert said(caller, calls).row((HOST, 8)).path == "main/p7"
-    assert judged(*[said(caller, {}) for _ in range(3)]) == set()  # the call has ended there
+    assert judged(*[moments_of(caller, calls) for _ in range(3)]) == BOTH
+    assert moments_of(caller, calls).row((HOST, 8)).path == "main/p7"
+    assert judged(*[moments_of(caller, {}) for _ in range(3)]) == set()  # the call has ended there
     runs = {"facts": [([(8, "main/p8", "", "x.py:2", 0, "able", [], [], True)], {})]}
-    assert judged(*[said(caller, {**calls, **runs}) for _ in range(3)]) == set()
+    assert judged(*[moments_of(caller, {**calls, **runs}) for _ in range(3)]) == set()
 
 
 def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
@@ -471,9 +477,9 @@ def test_two_sessions_of_two_spaces_say_nothing_of_an_end() -> None:
         "facts": [([(8, "main/p8", "read", "x.py:2", 0, "places", [(E, False)], [], True)],
                    {E: ("e", True, (), (), 0, 0, (5, 0, 0))})],
     }  # fmt: skip
-    assert judged(*[said(here, there) for _ in range(3)]) == BOTH
+    assert judged(*[moments_of(here, there) for _ in range(3)]) == BOTH
     two = {**here, "sessions": [(HOST, 40, 30), (HOST, 1, 1)]}
-    assert judged(*[said(two, there) for _ in range(3)]) == set()
+    assert judged(*[moments_of(two, there) for _ in range(3)]) == set()
 
 
 def test_a_side_that_never_had_an_end_may_get_one() -> None:
@@ -484,7 +490,7 @@ def test_a_side_that_never_had_an_end_may_get_one() -> None:
                    {D: ("d", True, (), (), 0, 0, (5, 0, 0))})],
     }  # fmt: skip
     silent = {"far": [(FAR_C, ROOT, 0, 1)], "held": [(8, FAR_C, False, 200)]}
-    assert judged(*[said(alone, silent) for _ in range(3)]) == set()
+    assert judged(*[moments_of(alone, silent) for _ in range(3)]) == set()
 
 
 def test_who_waits_for_the_end_of_one_that_is_stuck_is_so_too() -> None:
@@ -499,7 +505,7 @@ def test_who_waits_for_the_end_of_one_that_is_stuck_is_so_too() -> None:
             },
         )
     ]
-    assert judged(*[said({"facts": facts}) for _ in range(3)]) == {*BOTH, (ROOT, 9)}
+    assert judged(*[moments_of({"facts": facts}) for _ in range(3)]) == {*BOTH, (ROOT, 9)}
 
 
 def test_who_is_at_a_barrier_goes_on_if_anybody_may() -> None:

@@ -156,4 +156,6 @@ def test_a_notebook(tmp_path: Path) -> None:
             """,
     )
     output: Any = done(tmp_path, "program.py", JUPYTER_PLATFORM_DIRS="1")
-    assert "42" in output.split() and "from the child" in output and "in the child True" in output, output
+    assert (
+        "42" in output.split() and "from the child" in output and "in the child True" in output
+    ), output

@@ -234,7 +234,8 @@ def test_a_process_in_a_cycle_is_collected(b):  # rule 2.3
         messages += [str(w.message) for w in told]
         told.clear()
     assert any(
-        s.startswith("process one was made and never started") or "never awaited" in s for s in messages
+        s.startswith("process one was made and never started") or "never awaited" in s
+        for s in messages
     )
     assert len(messages) <= 2
     assert ref() is None

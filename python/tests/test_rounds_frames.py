@@ -373,7 +373,9 @@ def test_a_report_that_breaks_off_anywhere_is_none(peer: Any) -> None:  # wire 1
 def test_answers_with_any_byte_changed_or_left_out_are_no_deadlock_and_no_crash() -> None:
     """wire 10.7: a changed report may still add up; one with parts left out never does."""
     one = program(True, 3, 4, 1)
-    other = _programs.said([_rounds.Space(7, 1, True, [(ME, 4, 3)], [], [], [], [], False, {}, {})])
+    other = _programs.packed_spaces(
+        [_rounds.Space(7, 1, True, [(ME, 4, 3)], [], [], [], [], False, {}, {})]
+    )
     both = one + other
     assert _programs.still(both)
     for n in range(len(both)):

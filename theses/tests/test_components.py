@@ -26,7 +26,9 @@ class Counts(unittest.TestCase):
     def test_the_thesis_s_figures_agree_with_what_it_says_of_them(self):
         """The thesis states its speed-ups in per cent of the control's time, rounded."""
         percentages = (23, 20, 27, 32, 35, 72, 75, 99, 94, 93)
-        for per_cent, (control, design) in zip(percentages, components.THESIS.values(), strict=True):
+        for per_cent, (control, design) in zip(
+            percentages, components.THESIS.values(), strict=True
+        ):
             self.assertAlmostEqual(100 * (1 - design[0] / control[0]), per_cent, delta=1)
 
     def test_every_workload_is_there_at_every_size(self):

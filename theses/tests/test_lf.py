@@ -100,7 +100,7 @@ main reactor {{ p = new Printer()  one = new Loop1()  two = new Loop2()
   two.out -> p.increment{after}
   one.out -> p.print{after} }}
 """)
-    output = board(path, 60_000, "--pins", "25").said.split()
+    output = board(path, 60_000, "--pins", "25").output.split()
     assert output[:20] == [str(n) for n in range(20)]
 
 

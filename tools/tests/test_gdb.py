@@ -90,7 +90,9 @@ def test_channels_are_shown_with_their_names_ends_and_who_waits(binary: Path) ->
 
 
 def test_ends_are_shown_with_their_channels_or_as_closed(binary: Path) -> None:
-    output = gdb(binary, "print w", "print moved", "print spare", "frame function main", "print keep")
+    output = gdb(
+        binary, "print w", "print moved", "print spare", "frame function main", "print keep"
+    )
     assert re.findall(r"^\$\d+ = (.*)$", output, re.MULTILINE) == [
         "writer of 'orders', 1 reader end, 2 writer ends, 1 waits to read",
         "writer of 'orders', 1 reader end, 2 writer ends, 1 waits to read",

@@ -319,7 +319,9 @@ class _Check:
             first = self.endings.setdefault(path, (how, reason))
             pair = {first[0], how}
             if "returned" in pair and pair & {"Retired", "Poisoned"} and path not in self.left:
-                self.left[path] = f"{path} returns in one schedule and in another{reason or first[1]}"
+                self.left[path] = (
+                    f"{path} returns in one schedule and in another{reason or first[1]}"
+                )
 
     # --- tokens ---
 
@@ -527,7 +529,7 @@ class _Check:
         into.deviations, into.least = len(outcome.deviations), least
         deviations = [_tokens.Deviation(*d) for d in outcome.deviations]
         into.token = _tokens.text(deviations)
-        into.said = [_tokens.said(d) for d in deviations]
+        into.deviation_texts = [_tokens.sentence(d) for d in deviations]
         self._lines(into, outcome, time)
         self._name_command(into)
         into.grain = self._other_grain(failure, outcome, time) if outcome.deviations else ""
@@ -657,7 +659,7 @@ def _lacking(asked: Any, outcome: _engine.Outcome) -> str:
             if tuple(d) not in numbers:
                 return f"at decision {d.decision} there is no choice {d.choice}"
         elif _indexed(d) not in named:
-            return f"it is not so that {_tokens.said(d)}"
+            return f"it is not so that {_tokens.sentence(d)}"
     return ""
 
 

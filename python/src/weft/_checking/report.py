@@ -50,7 +50,7 @@ class Report:
     found_at: int = 0  #: the number of the schedule that failed
     seconds: float = 0.0
     deviations: int = 0  #: of the failing schedule from the usual order, after it was made short
-    said: list[str] = field(default_factory=list)  #: the deviations in words
+    deviation_texts: list[str] = field(default_factory=list)  #: the deviations in words
     least: bool = False  #: all schedules with fewer deviations were run, and none failed
     token: str = ""
     lines: str = ""  #: the failing schedule, line by line
@@ -133,7 +133,7 @@ def _text(r: Report) -> list[str]:
         lines += ["", r.lines] if r.lines else []
         lines += ["", r.error] if r.error else []
         lines += ["", "it printed:", r.printed.rstrip()] if r.printed.strip() else []
-        lines += [f"deviation: {sentence}" for sentence in r.said]
+        lines += [f"deviation: {sentence}" for sentence in r.deviation_texts]
         lines += [r.grain] if r.grain else []
         lines += [f"replay: {r.command}"] if r.command else []
     lines += [f"told: {sentence}" for sentence in r.told]

@@ -163,7 +163,7 @@ class Teller:
         """A sentence about the first line in which another run differs; empty if there is none."""
         for mine, its in itertools.zip_longest(self.lines, other.lines):
             if _step(mine) != _step(its):
-                return f"line {(mine or its).number} is {_said(mine)} in one run, and {_said(its)} in the next"
+                return f"line {(mine or its).number} is {_line_text(mine)} in one run, and {_line_text(its)} in the next"
         return ""
 
     def cycle(self) -> str:
@@ -181,7 +181,7 @@ def _step(line: Line | None) -> tuple[str, ...]:
     return () if line is None else (line.path, line.what, line.at, line.outcome)
 
 
-def _said(line: Line | None) -> str:
+def _line_text(line: Line | None) -> str:
     if line is None:
         return "the end of the run"
     return " ".join(f"{line.path}: {line.what} {line.at} {line.outcome}".split())

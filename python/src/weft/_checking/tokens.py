@@ -135,7 +135,7 @@ def _half(token: str, parts: list[str], whole: re.Pattern[str]) -> BadUse:
     )
 
 
-def said(d: Deviation) -> str:
+def sentence(d: Deviation) -> str:
     """A deviation in words."""
     where = f"after step {d.step} of {d.process},"
     if d.kind == "go":

@@ -169,15 +169,15 @@ def mermaid(drawn: Drawn) -> str:
     ids = {name: f"p{i}" for i, name in enumerate(drawn.nodes)}
     ids |= {name: f"c{i}" for i, name in enumerate(drawn.channels) if name not in ids}
 
-    def said(text: str) -> str:
+    def quoted(text: str) -> str:
         return '"' + text.translate(_MERMAID) + '"'
 
     lines = ["flowchart LR"]
-    lines += [f"  {ids[name]}[{said(name)}]" for name in drawn.nodes]
-    lines += [f"  {ids[name]}([{said(name)}])" for name in drawn.channels if ids[name][0] == "c"]
+    lines += [f"  {ids[name]}[{quoted(name)}]" for name in drawn.nodes]
+    lines += [f"  {ids[name]}([{quoted(name)}])" for name in drawn.channels if ids[name][0] == "c"]
     for source, target, label, n in drawn.edges:
         text = f"{label} ({n})" if label else f"({n})"
-        lines.append(f"  {ids[source]} -->|{said(text)}| {ids[target]}")
+        lines.append(f"  {ids[source]} -->|{quoted(text)}| {ids[target]}")
     if drawn.left_out:
         lines.append(f"  %% {_note(drawn)}")
     return "\n".join(lines) + "\n"

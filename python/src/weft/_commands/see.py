@@ -35,7 +35,7 @@ SORTS = ("path", "busy", "reads", "writes", "time", "ops", "since")
 
 
 @contextlib.contextmanager
-def _said() -> Iterator[None]:
+def _no_look_is_bad_use() -> Iterator[None]:
     """Turns NoLook into BadUse, which is told in one line."""
     try:
         yield
@@ -132,12 +132,14 @@ def _does(network: _visit.Network) -> str:
         if row.now in words:
             counts[words[row.now]] = counts.get(words[row.now], 0) + 1
     parts = [f"{n} {word}" for word, n in sorted(counts.items(), key=lambda c: -c[1])]
-    return ", ".join(parts) or ("no network runs" if not network.rows else "waits for its processes")
+    return ", ".join(parts) or (
+        "no network runs" if not network.rows else "waits for its processes"
+    )
 
 
 def ps(as_json: bool) -> int:
     """Prints the programs of this user that can be looked at."""
-    with _said():
+    with _no_look_is_bad_use():
         pids = _visit.doors()
     rows = [_program(pid) for pid in pids]
     hosts = {row["pid"] for row in rows if _visit.parent_of(row["pid"]) in pids}
@@ -173,7 +175,7 @@ def the_only_one() -> int:
     Raises:
         BadUse: none runs, or several do.
     """
-    with _said():
+    with _no_look_is_bad_use():
         pids = _visit.doors()
     roots = [pid for pid in pids if _visit.parent_of(pid) not in pids and pid != os.getpid()]
     if len(roots) == 1:
@@ -193,7 +195,7 @@ def number_of(word: str | None) -> int:
         return the_only_one()
     if word.isdecimal() and 0 < int(word) < 1 << 31:
         return int(word)
-    with _said():
+    with _no_look_is_bad_use():
         named = [pid for pid in _visit.doors() if word in _command_line(pid) and pid != os.getpid()]
     roots = [pid for pid in named if _visit.parent_of(pid) not in named]
     if len(roots) == 1:
@@ -359,7 +361,7 @@ def top(
 ) -> int:
     """Shows the network of a program, on a terminal until the program ends or `q` is pressed."""
     pid = number_of(word)
-    with _said(), _visit.Looking(pid) as looking:
+    with _no_look_is_bad_use(), _visit.Looking(pid) as looking:
         if json_wanted:
             click.echo(json.dumps(as_dict(looking.look(interval, most))))
         elif once or not (sys.stdout.isatty() and sys.stdin.isatty()):

@@ -573,11 +573,11 @@ def _look(ring: socket.socket) -> None:
 
 
 def _still(spaces: list[Space]) -> bool:
-    return _programs.still(_programs.said(spaces))
+    return _programs.still(_programs.packed_spaces(spaces))
 
 
 def _moved(first: list[Space], second: list[Space]) -> bool:
-    return _programs.moved(_programs.said(first), _programs.said(second))
+    return _programs.moved(_programs.packed_spaces(first), _programs.packed_spaces(second))
 
 
 # --- with other programs --------------------------------------------------------------------------
@@ -596,7 +596,7 @@ def _say(asker: int, number: int) -> None:
     except _Gone:
         spaces, whole = [], False
     waits = whole and all(s.waits for s in spaces)
-    _native._rounds_say(asker, number, _programs.said(spaces), waits, whole)
+    _native._rounds_say(asker, number, _programs.packed_spaces(spaces), waits, whole)
 
 
 def _heard(ring: socket.socket) -> bool:

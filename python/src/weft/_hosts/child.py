@@ -545,14 +545,14 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
         sys.exit(1)
 
 
-def main(descriptor: int, preparation: int, asked: int, answers: int, shared: bool | None) -> None:
+def main(descriptor: int, preparation: int, asked: int, records: int, shared: bool | None) -> None:
     """Serves the parent at the other end of the link, until it lets go.
 
     Args:
         descriptor: the socket of the link.
         preparation: a file that says how to begin; a crash is written at its end, for the parent.
         asked: a socket by which the parent asks whether everything here stands still.
-        said: a socket for log records and warnings from here.
+        records: a socket for log records and warnings from here.
         shared: whether the link is in shared memory; None: the parent sends that by `asked`, as 0
             or 1.
     """
@@ -564,7 +564,7 @@ def main(descriptor: int, preparation: int, asked: int, answers: int, shared: bo
     with open(preparation, "rb", closefd=False) as file:
         prepared = pickle.load(file)
     os.lseek(preparation, 0, os.SEEK_END)
-    _child_output.say_to(answers, prepared["logging"])
+    _child_output.say_to(records, prepared["logging"])
     _remote_observers.follow(prepared["observed"])
     threading.Thread(
         target=_rounds.answer,

@@ -273,7 +273,7 @@ class Host:
     the Host is closed.
     """
 
-    _said: Any = None
+    _preparation: Any = None
 
     def __init__(self, setting: Setting | None = None) -> None:
         self.setting = setting or Setting()
@@ -294,8 +294,8 @@ class Host:
         self.running = self.begun = 0  # calls; the code that gives them to the host counts
 
     def __del__(self) -> None:
-        if self._said is not None:
-            self._said.close()
+        if self._preparation is not None:
+            self._preparation.close()
 
     def begin(self, later: bool = False) -> None:
         """Starts the OS process. `later`: the caller calls join() afterwards, since a fork must
@@ -343,13 +343,13 @@ class Host:
         self._ours, theirs = socket.socketpair()
         self._asks, asked = socket.socketpair()
         # This file says how to begin. A child that crashes writes at its end where it was.
-        self._said = preparation = _file()
+        self._preparation = preparation = _file()
         self._heard = heard = _child_output.Heard()
         with theirs, asked:
             preparation.write(beginning)
             preparation.seek(0)
-            errors, output = heard.open()
-            handed = _start.Handed(theirs.fileno(), preparation.fileno(), asked.fileno(), output)
+            errors, records = heard.open()
+            handed = _start.Handed(theirs.fileno(), preparation.fileno(), asked.fileno(), records)
             if not forks:
                 self._link = _over_memory(self._ours)
             shared = self._link is not None
@@ -526,9 +526,11 @@ class Host:
     def _crash(self) -> str:
         """Returns what faulthandler has written in the child."""
         with self._lock:
-            if self._said.closed:
+            if self._preparation.closed:
                 return ""
-            return os.pread(self._said.fileno(), 1 << 16, self._beginning).decode(errors="replace")
+            return os.pread(self._preparation.fileno(), 1 << 16, self._beginning).decode(
+                errors="replace"
+            )
 
     def alive(self) -> bool:
         """Returns whether the OS process is still running."""
@@ -570,8 +572,8 @@ class Host:
         if self._child is not None:
             self._child.wait()
         with self._lock:
-            if self._said is not None:
-                self._said.close()
+            if self._preparation is not None:
+                self._preparation.close()
         if self._heard is not None:
             self._heard.close()
         if self._link is not None:

@@ -457,7 +457,7 @@ class Failure:
             if not self._may_be(type(error)):
                 error, why = None, "rebuilt here"
         if error is None and self.end:
-            error = end_of(self.end, self.said, self.strength, self.met)
+            error = end_of(self.end, self.message, self.strength, self.met)
         if error is None:
             error = RuntimeError(f"{self.brief} (an exception that cannot be {why})")
         return raised_at(error, self.at, self.text)
@@ -471,7 +471,7 @@ class Failure:
         )
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         return self.brief.partition(": ")[2]
 
 

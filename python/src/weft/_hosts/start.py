@@ -44,7 +44,7 @@ class Handed(NamedTuple):
     link: int
     preparation: int
     asked: int
-    said: int
+    records: int
 
 
 class Child:

@@ -3,7 +3,7 @@ other (WIRE.md 17.9 to 17.11), also in calls one after another (17.14).
 
     caller: asked_of(function) ──first message──► agent: fault() ──""──► serve(), in an OS process
             packed(args) ──by `orders`──► the OS process: _unpacked(), then the call runs
-            exception_of() ◄──by `result`── _said(failure), if the call has failed
+            exception_of() ◄──by `result`── _failure_fields(failure), if the call has failed
 
 Invariants
 - What runs is what the agent allowed: the caller's bytes name no function.
@@ -71,7 +71,7 @@ class Asked(NamedTuple):
     def run(self) -> str:
         return f"{self.module}:{self.name}"
 
-    def said(self) -> dict[str, Any]:
+    def request(self) -> dict[str, Any]:
         more = {"many": True} if self.many else {}
         return {"run": self.run, "digest": self.digest, **versions(), **more}
 
@@ -245,7 +245,7 @@ def _plain(value: Any, depth: int = 0) -> bool:
     return value is None or type(value) in (bool, int, float, str, bytes)
 
 
-def _said(failure: _pickling.Failure) -> dict[str, Any]:
+def _failure_fields(failure: _pickling.Failure) -> dict[str, Any]:
     """Returns the failure as plain values."""
     error = failure.exception()
     kind = type(error)
@@ -414,7 +414,7 @@ def result_sent(value: Any, trusted: bool) -> Any:
 
 def _sent(failure: _pickling.Failure | None, trusted: bool) -> Any:
     """Returns the failure as it is sent: pickled if both peers trust, else as plain values."""
-    return failure if trusted or failure is None else _said(failure)
+    return failure if trusted or failure is None else _failure_fields(failure)
 
 
 class _Caller:

@@ -193,7 +193,7 @@ class _Line:
         for end in (self.told, self.answer):
             with contextlib.suppress(BadUse):  # the end is retired already
                 end.retire()
-        self.hosts._over(self.host, self.session._said["home"], self.died)
+        self.hosts._over(self.host, self.session._answer_fields["home"], self.died)
         self.kill()
 
 

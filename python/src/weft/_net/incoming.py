@@ -36,17 +36,17 @@ class _Onward(abc.ABC):
     def __init__(self) -> None:
         self._head = b""  # what has come of a piece's length
         self._left = 0  # bytes of the piece that are still to come
-        self._all_said = False
+        self._peer_finished = False
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         come = memoryview(data)
-        if not self._left and not self._head and not self._all_said and len(come) > PIECE.size:
+        if not self._left and not self._head and not self._peer_finished and len(come) > PIECE.size:
             (size,) = PIECE.unpack_from(come)
             if size + PIECE.size == len(come) and size <= LARGEST:  # as most pieces come
                 self._part(come[PIECE.size :])
                 return
-        while come and not self._all_said:
+        while come and not self._peer_finished:
             if not self._left:
                 lacks = PIECE.size - len(self._head)
                 self._head += come[:lacks]
@@ -68,7 +68,7 @@ class _Onward(abc.ABC):
 
     def end(self) -> None:
         """Notes that nothing more will come."""
-        self._all_said = True
+        self._peer_finished = True
         if not self.over.done():
             self.over.set_result(None)
 
@@ -110,7 +110,7 @@ class _ToSocket(_Onward):
             self._piece = bytearray()
 
     def end(self) -> None:
-        self._all_said = True
+        self._peer_finished = True
         if not self._kept:
             super().end()
 
@@ -151,7 +151,7 @@ class _ToSocket(_Onward):
         if link is not None:
             self._loop.remove_writer(link)
         self._transport.resume_reading()
-        if self._all_said:
+        if self._peer_finished:
             self.end()
 
 
@@ -183,7 +183,7 @@ class Incoming(asyncio.StreamReader):
     def is_between(self) -> bool:
         """Returns whether all that has come is with a session, and was whole pieces."""
         to = self._to
-        return isinstance(to, _ToSession) and not (to._left or to._head or to._all_said)
+        return isinstance(to, _ToSession) and not (to._left or to._head or to._peer_finished)
 
     def held(self) -> bytes:
         """Takes out what has come and was not read. Nobody may read from this reader afterwards."""

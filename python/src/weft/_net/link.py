@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 from weft import _helper_threads
 from weft._extension import native as _native
-from weft._net import foreign_json as _net_said
+from weft._net import foreign_json as _foreign_json
 from weft._net import keys as _net_keys
 from weft._net import kill_points as _net_steps
 from weft._net import loop as _net_loop
@@ -74,7 +74,7 @@ SAID_LAST = 10.0  # seconds for what a session had queued before its end
 AT_ONCE = (1 << 16) - PIECE.size
 UNHEARD = 20_000  # milliseconds for which sent bytes may stay unacknowledged
 
-Said = dict[str, Any]
+Fields = dict[str, Any]
 
 # Connections of this program whose other end has not answered yet: the addresses of both ends.
 _asking: set[Any] = set()
@@ -120,7 +120,7 @@ class Session:
         self.host = host
         self.trusted = trusted
         self.relayed = False
-        self._said: Said = {}  # the other side's answer
+        self._answer_fields: Fields = {}  # the other side's answer
         self._given_up = False
 
     def give(self, name: str, end: Any) -> None:
@@ -258,7 +258,7 @@ class _Out:
         self._feed, self._there = feed, there
         self._loop = asyncio.get_running_loop()
         self._ends: asyncio.TimerHandle | None = None
-        self.all_said: asyncio.Future[None] = self._loop.create_future()
+        self.all_sent: asyncio.Future[None] = self._loop.create_future()
         there.room_again = self.pump
         self._loop.add_reader(feed.fileno(), self.pump)
         there.direct(feed)
@@ -289,9 +289,9 @@ class _Out:
 
     def give_up(self) -> None:
         """Tells the other side that this was all."""
-        if self.all_said.done():
+        if self.all_sent.done():
             return
-        self.all_said.set_result(None)
+        self.all_sent.set_result(None)
         self._there.direct(None)
         self._loop.remove_reader(self._feed.fileno())
         self._there.room_again = None
@@ -309,7 +309,7 @@ async def carry(feed: Any, there: Streams) -> None:
     back = asyncio.ensure_future(there[0].onward(out.heard))
     out.pump()
     try:
-        await asyncio.wait({out.all_said, back}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({out.all_sent, back}, return_when=asyncio.FIRST_COMPLETED)
         if not back.done():
             await asyncio.wait({back}, timeout=GREETING / 2)
     finally:
@@ -405,21 +405,21 @@ async def _passed(
         await close_writer(there[1])
 
 
-def _pack(message: Said) -> bytes:
+def _pack(message: Fields) -> bytes:
     text = json.dumps(message).encode()
     return MAGIC + struct.pack("<I", len(text)) + text
 
 
 def _refusal(error: Refused) -> bytes:
-    why = _net_said.shown(str(error), TOLD)
+    why = _foreign_json.shown(str(error), TOLD)
     while True:
         packed = _pack({"host": "", "refused": why, "again": error.again})
-        if len(packed) <= _net_said.MOST:
+        if len(packed) <= _foreign_json.MOST:
             return packed
         why = why[: len(why) // 2]
 
 
-async def _heard(reader: asyncio.StreamReader) -> Said:
+async def _heard(reader: asyncio.StreamReader) -> Fields:
     """Reads the first message of the other side.
 
     Raises:
@@ -427,14 +427,14 @@ async def _heard(reader: asyncio.StreamReader) -> Said:
     """
     try:
         magic, size = struct.unpack("<8sI", await reader.readexactly(12))
-        if magic != MAGIC or size > _net_said.MOST:
+        if magic != MAGIC or size > _foreign_json.MOST:
             raise Refused("the peer is not a Weft program, or has another version of Weft")
-        message = _net_said.parsed(await reader.readexactly(size))
+        message = _foreign_json.parsed(await reader.readexactly(size))
     except ValueError as error:
         raise Refused(f"the first message is not the JSON that it should be: {error}") from None
     if not isinstance(message, dict) or not isinstance(message.get("host"), str):
         raise Refused("the first message does not say who sent it")
-    return {**message, "host": _net_said.shown(message["host"], 60)}
+    return {**message, "host": _foreign_json.shown(message["host"], 60)}
 
 
 async def _session(
@@ -465,11 +465,11 @@ class Welcome(NamedTuple):
     trust: bool
     begun: Callable[[Session], None]  #: called when there is a session with the program
     lost: Callable[[], None]  #: called instead if the connection is lost before
-    more: Said | None = None  #: further fields of the answer
+    more: Fields | None = None  #: further fields of the answer
     then: Callable[[Streams], Awaitable[None]] | None = None  #: what follows; None: a session
 
 
-def receiver(answer: Callable[[Said], Awaitable[Welcome]]) -> Came:
+def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> Came:
     """Returns the function that takes a connection of a program that connects. `answer` may raise
     Refused.
     """
@@ -565,7 +565,9 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
     return streams
 
 
-async def _greeted(streams: Streams, where: str, request: Said, fingerprint: str | None) -> Said:
+async def _greeted(
+    streams: Streams, where: str, request: Fields, fingerprint: str | None
+) -> Fields:
     """Sends `said`, and returns the answer of the program at the other end.
 
     Raises:
@@ -605,7 +607,7 @@ async def _greeted(streams: Streams, where: str, request: Said, fingerprint: str
             raise kind(why(error, where)) from None
         if "refused" in answer:
             again = answer.get("again") is True
-            because = _net_said.shown(str(answer["refused"]), TOLD)
+            because = _foreign_json.shown(str(answer["refused"]), TOLD)
             raise (Again if again else BadUse)(f"{where} refuses: {because}")
         return answer
     except BaseException:
@@ -616,7 +618,7 @@ async def _greeted(streams: Streams, where: str, request: Said, fingerprint: str
 
 
 async def begun(
-    streams: Streams, where: str, request: Said, fingerprint: str | None = None
+    streams: Streams, where: str, request: Fields, fingerprint: str | None = None
 ) -> Session:
     """Returns a session over a connection that is open. `where` is the name of its other end in
     messages.
@@ -631,19 +633,19 @@ async def begun(
     except BaseException:
         streams[1].transport.abort()
         raise
-    session._said = answer
+    session._answer_fields = answer
     _net_steps.at("comer.begun")
     return session
 
 
 async def reach(
-    tls: ssl.SSLContext, address: str, request: Said, fingerprint: str | None = None
+    tls: ssl.SSLContext, address: str, request: Fields, fingerprint: str | None = None
 ) -> Session:
     """Returns a session with the program at an address. Raises what direct() and begun() raise."""
     return await begun(await direct(tls, address), address, request, fingerprint)
 
 
-async def asked(streams: Streams, where: str, request: Said, fingerprint: str) -> Said:
+async def asked(streams: Streams, where: str, request: Fields, fingerprint: str) -> Fields:
     """Returns the answer of the program at the other end, if no session follows. Raises what
     begun() raises.
     """

@@ -31,7 +31,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft._net import entries as _net_entries
-from weft._net import foreign_json as _net_said
+from weft._net import foreign_json as _foreign_json
 from weft._net import keys as _net_keys
 from weft._net import kill_points as _net_steps
 from weft._net import link as _net_link
@@ -314,7 +314,7 @@ class Meeting:
         """Handles what some program has written to the entry."""
         # A message that is not of the bucket is ignored.
         with contextlib.suppress(ValueError, nats.errors.Error):
-            fields = _net_said.parsed(message.data, _net_entries.MOST)
+            fields = _foreign_json.parsed(message.data, _net_entries.MOST)
             if (
                 isinstance(fields, dict)
                 and fields.get("home") == self.home
@@ -543,11 +543,11 @@ class Meeting:
     ) -> _net_link.Session:
         streams, where = await self._way_to(entry)
         session = await _net_link.begun(streams, where, request, entry["fingerprint"])
-        answer = session._said
+        answer = session._answer_fields
         self._passes[name] = entry, str(answer.get("pass"))
         pid = answer.get("pid")
         known = isinstance(pid, int) and 0 < pid < 1 << 31
-        session._said = {
+        session._answer_fields = {
             "home": entry["home"],
             "call": str(answer.get("call")),
             "pid": pid if known else 0,
@@ -565,7 +565,7 @@ class Meeting:
         found = await self._asked_of(name, "where", call)
         if not isinstance(found, list):
             return None
-        return [_net_said.shown(str(line), _net_said.MOST) for line in found]
+        return [_foreign_json.shown(str(line), _foreign_json.MOST) for line in found]
 
     async def _asked_of(self, name: str, what: str, call: str) -> Any:
         """Returns what the agent of that host says of a call, or None."""

@@ -34,7 +34,7 @@ from typing import Any
 import nats.errors
 
 from weft._extension import native as _native
-from weft._net import foreign_json as _net_said
+from weft._net import foreign_json as _foreign_json
 from weft._net.tls import Came, Streams, Tls
 
 __all__ = ["RELAY", "Relay", "Way"]
@@ -158,7 +158,7 @@ class Relay:
     async def _asked(self, message: Any) -> None:
         answer: dict[str, str] = {}
         try:
-            request = _net_said.parsed(message.data)
+            request = _foreign_json.parsed(message.data)
             session, place = request["session"], request["from"]
             if not _SESSION.fullmatch(session) or not _PLACE.fullmatch(place):
                 raise ValueError
@@ -212,10 +212,10 @@ class Relay:
             try:
                 subject = f"{RELAY}.{place}.meet"
                 answer = await self._client.request(subject, asks, timeout=1.0)
-                reply = _net_said.parsed(answer.data)
+                reply = _foreign_json.parsed(answer.data)
                 if reply == {}:
                     return
-                because = _net_said.shown(str(reply["refused"]), 200)
+                because = _foreign_json.shown(str(reply["refused"]), 200)
                 raise ConnectionRefusedError(f"it refuses: {because}")
             except nats.errors.NoRespondersError:
                 why = "nobody listens there"

@@ -80,7 +80,7 @@ class _Far(Elsewhere, abc.ABC):
         meeting = self._network._meeting
         if self._network._closed:
             raise BadUse("this program has left the network: join again")
-        begins = meeting.begin_call(name, asked.said(), self._patience, soon)
+        begins = meeting.begin_call(name, asked.request(), self._patience, soon)
         return _net_loop.wait(self._network._loop, begins)
 
     def call(
@@ -109,7 +109,7 @@ class _Far(Elsewhere, abc.ABC):
             died = True
             raise
         finally:
-            self._over(host, session._said["home"], died)
+            self._over(host, session._answer_fields["home"], died)
             session._link.close("the call is over")
             self._hear_out(session)
 
@@ -183,22 +183,24 @@ class _Far(Elsewhere, abc.ABC):
 
     def _far_call(self, host: str, session: Any) -> _remote_calls.FarCall:
         """Returns the session's call, for those who ask where it is."""
-        network, call = self._network, str(session._said.get("call"))
+        network, call = self._network, str(session._answer_fields.get("call"))
 
         def ask() -> cf.Future[list[str] | None]:
             if network is None:
                 raise BadUse("it was reached without a network, and has no agent to ask")
             return _net_loop.begin(network._loop, network._meeting.where(host, call))
 
-        return _remote_calls.FarCall(host, session._said.get("pid"), ask, _native.current_process())
+        return _remote_calls.FarCall(
+            host, session._answer_fields.get("pid"), ask, _native.current_process()
+        )
 
     def _died(self, name: str, host: str, session: Any) -> ProcessDied:
         fate = None
-        call = str(session._said.get("call"))
+        call = str(session._answer_fields.get("call"))
         with contextlib.suppress(BadUse):
             if not session._given_up:  # a call that was given up has not died
                 fate = _net_loop.call(self._network._loop, self._network._meeting.fate(host, call))
-        pid = session._said.get("pid")
+        pid = session._answer_fields.get("pid")
         with contextlib.suppress(KeyError, TypeError, ValueError):
             if fate is not None:
                 return ProcessDied(
@@ -309,10 +311,12 @@ class FarHosts(_Far):
                     self._running[host.home] = self._running.get(host.home, 0) + 1
                 try:
                     session = self._session(host.name, asked, _net_named.SOON)
-                    if session._said["home"] != host.home:  # another agent has taken the name
+                    if (
+                        session._answer_fields["home"] != host.home
+                    ):  # another agent has taken the name
                         with self._lock:
-                            self._running[session._said["home"]] = (
-                                self._running.get(session._said["home"], 0) + 1
+                            self._running[session._answer_fields["home"]] = (
+                                self._running.get(session._answer_fields["home"], 0) + 1
                             )
                             self._running[host.home] -= 1
                     return host.name, session

@@ -128,9 +128,9 @@ class Server:
                 listens = match[1]
             if listens and "Server is ready" in line:
                 return listens
-        message = "; ".join(line for line in last if "[FTL]" in line or "[ERR]" in line) or "; ".join(
-            last
-        )
+        message = "; ".join(
+            line for line in last if "[FTL]" in line or "[ERR]" in line
+        ) or "; ".join(last)
         raise BadUse(
             f"the NATS server does not start at {address}: {message}. Give another --address, or end what is there"
         )

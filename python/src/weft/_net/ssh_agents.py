@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft._net import foreign_json as _net_said
+from weft._net import foreign_json as _foreign_json
 from weft._net.nodes import Node
 from weft._readable import readable
 from weft.errors import BadUse
@@ -62,7 +62,7 @@ class Started:
         self.node = node
         self.joined: dict[str, Any] | None = None
         self.over: int | None = None
-        self.said = collections.deque[str](maxlen=LINES)
+        self.last_lines = collections.deque[str](maxlen=LINES)
         self._changed = changed
         self.process = subprocess.Popen(
             list(command),
@@ -83,7 +83,7 @@ class Started:
     def _read_errors(self) -> None:
         assert self.process.stderr is not None
         for line in self.process.stderr:
-            self.said.append(line.rstrip())
+            self.last_lines.append(line.rstrip())
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -93,7 +93,7 @@ class Started:
                 self.joined = report
                 self._changed()
             else:
-                self.said.append(line.rstrip())  # a line of the node's shell, for example
+                self.last_lines.append(line.rstrip())  # a line of the node's shell, for example
         self._errors.join()
         self.over = self.process.wait()
         self._changed()
@@ -106,7 +106,7 @@ class Started:
 
     def why(self) -> str:
         """Returns why the agent has ended, as text."""
-        output = "; ".join(line for line in self.said if line) or "it said nothing"
+        output = "; ".join(line for line in self.last_lines if line) or "it said nothing"
         by = "ssh" if self.over == 255 else "the agent"  # 255 is the status of ssh's own failures
         return f"{self.node.target}: {by} ended with status {self.over}: {output}"
 
@@ -136,7 +136,7 @@ class Started:
 
 def _json(line: str) -> Any:
     try:
-        return _net_said.parsed(line.encode(), MOST)
+        return _foreign_json.parsed(line.encode(), MOST)
     except ValueError:
         return None
 
@@ -206,7 +206,9 @@ class Agents:
                     return [one.joined for one in self.all if one.joined is not None]
                 left = until - time.monotonic()
                 if left <= 0:
-                    lines = [f"{m.node.target} ({'; '.join(m.said) or 'silent'})" for m in missing]
+                    lines = [
+                        f"{m.node.target} ({'; '.join(m.last_lines) or 'silent'})" for m in missing
+                    ]
                     raise BadUse(
                         f"not joined within {patience:g} s: {', '.join(lines)}; "
                         "can it reach the server? --patience waits longer"

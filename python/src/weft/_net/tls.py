@@ -94,7 +94,9 @@ class Tls(asyncio.Transport, abc.ABC):
         self._shakes = True
         self._shaken = asyncio.Event()  # also set if the connection ends before
         self._holds = self._closing = self._over = False
-        self._all_said = self._ended = False  # the other side has closed TLS; the reader knows it
+        self._peer_finished = self._ended = (
+            False  # the other side has closed TLS; the reader knows it
+        )
         self._error: OSError | None = None
         self.full = False  # whether writers must wait
         self.room_again: Callable[[], object] | None = None  # called when writers may go on
@@ -163,7 +165,7 @@ class Tls(asyncio.Transport, abc.ABC):
                 self._reader.feed_data(rooms.plain[:n])
             if error is not None:
                 self._fail(error)
-            elif not more and self._all_said:
+            elif not more and self._peer_finished:
                 self._end_of_file()
         if self._goes_out.pending:
             with lock:
@@ -180,7 +182,7 @@ class Tls(asyncio.Transport, abc.ABC):
                 # read() returns an int, though typeshed says bytes.
                 got: Any = tls.read(ROOM - n, room[n:] if n else room)
                 if not got:
-                    self._all_said = True
+                    self._peer_finished = True
                     return n, False, None
                 n += got
                 if not self._came_in.pending and not tls.pending():

@@ -31,7 +31,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _lock = threading.RLock()
 _users = 0  # who wants the ring
 _folder: Path | None = None  # where files of a failure go; None: nobody wants one
-_said = False  # has stderr named the file of a failure?
+_failure_reported = False  # has stderr named the file of a failure?
 
 
 def size_of(text: str) -> int:
@@ -115,12 +115,12 @@ def _written() -> str:
 
 def _failed() -> None:
     """An outermost run raises. (Called by the extension.)"""
-    global _said
+    global _failure_reported
     if _folder is None:
         return
     line = _written()
-    if not _said and sys.stderr is not None:
-        _said = True
+    if not _failure_reported and sys.stderr is not None:
+        _failure_reported = True
         sys.stderr.write(line + "\n")
 
 
@@ -176,9 +176,9 @@ def _from_environment() -> None:
 
 
 def _after_fork() -> None:
-    global _users, _lock, _said
+    global _users, _lock, _failure_reported
     _lock = threading.RLock()
-    wanted, _users, _said = _folder is not None, 0, False
+    wanted, _users, _failure_reported = _folder is not None, 0, False
     if wanted:
         begin(size_of(os.environ["WEFT_FLIGHT"].partition(":")[0]))
 

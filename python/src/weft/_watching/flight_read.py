@@ -105,7 +105,9 @@ class Path_:
             ]
             if does:
                 parts.append(f"`{one.path}` ({', '.join(does)})")
-        sentence = f"critical path of {self.seconds:.6f} s: {', '.join(parts) or 'very short steps'}"
+        sentence = (
+            f"critical path of {self.seconds:.6f} s: {', '.join(parts) or 'very short steps'}"
+        )
         count = sum(n for *_, n in self.hands)
         if count:
             channel, giver, taker, n = self.hands[0]

@@ -91,7 +91,9 @@ def main(what: str, *words: str) -> int:
             _native._end_program(error)
         _native._end_program(None)
 
-    _child._import_main(request["main_name"], request["main_path"], request["compiled_for"], goes_on)
+    _child._import_main(
+        request["main_name"], request["main_path"], request["compiled_for"], goes_on
+    )
     serve()
     return 0
 

@@ -34,7 +34,7 @@ class _Session:
 
     def __init__(self, child: Child, home: str) -> None:
         self.child = child
-        self._said = {"home": home}
+        self._answer = {"home": home}
         self._link = _remote.linked(child.stream, f"python {os.getpid()}", True)
 
     def _give_up(self) -> None:
@@ -72,7 +72,7 @@ class SshHost(_net_hosts._Far):
         child = session.child
         child.over.join(GRACE)
         return ProcessDied(
-            name, 0, child.process.poll(), stderr="".join(child.said), host=self.target
+            name, 0, child.process.poll(), stderr="".join(child.last_lines), host=self.target
         )
 
     def __repr__(self) -> str:
