@@ -39,7 +39,7 @@ def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
         ),
     ):
         done = weft("top", word, "--once")
-        assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
+        assert done.returncode == 2 and expected in done.stderr and done.stderr.count("\n") == 1
     assert "no Weft program of this user runs" in weft("top").stderr
     assert "--sort bussy: it must be one of" in weft("top", "--sort", "bussy").stderr
     assert "--interval 0: it must be more than 0" in weft("top", "--interval", "0").stderr
