@@ -138,8 +138,8 @@ def bank(count: int, apart: bool) -> str:
 
 def static_bytes(image: Path) -> int:
     """The bytes of a program's .data and .bss."""
-    told = subprocess.run(["arm-none-eabi-size", str(image)], capture_output=True, text=True)
-    _, data, bss, *_ = told.stdout.splitlines()[1].split()
+    result = subprocess.run(["arm-none-eabi-size", str(image)], capture_output=True, text=True)
+    _, data, bss, *_ = result.stdout.splitlines()[1].split()
     return int(data) + int(bss)
 
 

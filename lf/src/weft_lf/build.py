@@ -157,9 +157,9 @@ def build(model: Model, wanted: Wanted) -> Built:
     header = f"include/{program.name}/{program.name}.h"
     sdk = target == "rp2040" and uses_sdk(model)
     options = Options(target != "host", wanted.trace, tick, wanted.table, sdk)
-    told = len(program.warnings)
+    warned = len(program.warnings)
     text, shared = emit(model, options, header)
-    warnings += program.warnings[told:]
+    warnings += program.warnings[warned:]
     source = place / f"{program.name}.c"
     _write(source, text)
     if shared:

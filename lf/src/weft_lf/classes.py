@@ -63,9 +63,9 @@ class Classes:
     ) -> Class:
         if arguments and not decl.type_params:
             text = f"'{decl.name}' has no type parameters; what stands in <…> is ignored"
-            told = Problem(span, text, "leave <…> away", severity="warning")
-            if told not in self.program.warnings:
-                self.program.warnings.append(told)
+            warning = Problem(span, text, "leave <…> away", severity="warning")
+            if warning not in self.program.warnings:
+                self.program.warnings.append(warning)
             arguments = []
         if len(arguments) != len(decl.type_params):
             wants = len(decl.type_params)

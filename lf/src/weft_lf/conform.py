@@ -126,8 +126,8 @@ def run_one(path: Path, project: Path, place: Path, way: Way) -> Result:
     try:
         built = build(elaborate(load(here)), Wanted(target, trace=bool(expected)))
     except LfError as error:
-        told = "\n".join(rendered(p) for p in error.problems)
-        return Result(path, tier, False, told[-3000:], built=False)
+        errors = "\n".join(rendered(p) for p in error.problems)
+        return Result(path, tier, False, errors[-3000:], built=False)
     if way.build or built.program is None:  # None: the program asks for no compilation
         return Result(path, tier, True)
     traced = place / "trace"

@@ -261,12 +261,12 @@ def find(file: str, name: str) -> Callable[[], Any] | None:
 
 def _module(file: str) -> ModuleType:
     name = Path(file).stem
-    there = sys.modules.get(name)
+    loaded = sys.modules.get(name)
     if (
-        there is not None
-        and Path(getattr(there, "__file__", None) or "").resolve() == Path(file).resolve()
+        loaded is not None
+        and Path(getattr(loaded, "__file__", None) or "").resolve() == Path(file).resolve()
     ):
-        return there  # a --stub has imported it
+        return loaded  # a --stub has imported it
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise BadUse(f"{file} is not Python; give a file whose name ends in .py")

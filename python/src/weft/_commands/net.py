@@ -114,14 +114,14 @@ def up(keys: str | None, address: str, as_json: bool) -> int:
     def serve() -> int:
         _net_server.found(beside)
         _net_link.parted(address)
-        noted = folder / _net_keys.SERVER
+        file = folder / _net_keys.SERVER
         with _net_server.Server(_made(folder), address, beside) as server:
             try:
-                noted.write_text(server.url + "\n", encoding="utf-8")
+                file.write_text(server.url + "\n", encoding="utf-8")
                 _say_up(server, folder, as_json)
                 status = server.wait()
             finally:
-                noted.unlink(missing_ok=True)
+                file.unlink(missing_ok=True)
             click.echo(
                 f"weft: the server ended by itself, with status {status}: see {folder / 'server.log'}",
                 err=True,

@@ -49,15 +49,15 @@ class Call:
             BadUse: one of the arguments is a barrier.
         """
         name = self.__name__
-        there = self._there
-        if any(isinstance(value, _native.Barrier) for value in there[4]):
+        call_there = self._there
+        if any(isinstance(value, _native.Barrier) for value in call_there[4]):
             raise BadUse(
-                f"{name} of component {there[3]} in another OS process: it is given a Barrier, and takes one of its own OS process only. "
+                f"{name} of component {call_there[3]} in another OS process: it is given a Barrier, and takes one of its own OS process only. "
                 "Run it on='thread', or meet by a channel"
             )
 
         def away(*_: Any) -> Any:
-            return call(run_component, there, {})
+            return call(run_component, call_there, {})
 
         away.__name__ = away.__qualname__ = name
         away._weft_call = self  # type: ignore[attr-defined]

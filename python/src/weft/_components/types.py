@@ -112,9 +112,9 @@ def _text(tp: Any, within: tuple[Any, ...]) -> str:
         if len(others) == 1 and len(args) == 2:
             return f"?{inner(others[0])}"
     if isinstance(tp, type):
-        told = tp.__dict__.get("__weft_type__")
-        if isinstance(told, str):
-            return told
+        text = tp.__dict__.get("__weft_type__")
+        if isinstance(text, str):
+            return text
         names = field_names(tp)
         if names is not None:
             if tp in within:
@@ -147,21 +147,21 @@ def claim(text: str, cls: type) -> None:
         BadUse: the program uses another class for the same aggregate.
     """
     with _lock:
-        there = _classes.get(text)
-        if there is cls:
+        known = _classes.get(text)
+        if known is cls:
             return
-        if there is None or there in _made or _again_defined(there, cls):
+        if known is None or known in _made or _again_defined(known, cls):
             _classes[text] = cls
             _native._native_set_class(text, cls)
             return
     raise BadUse(
-        f"{there.__module__}.{there.__qualname__} and {cls.__module__}.{cls.__qualname__} are both {_native._native_describe(text)}, "
+        f"{known.__module__}.{known.__qualname__} and {cls.__module__}.{cls.__qualname__} are both {_native._native_describe(text)}, "
         "and Python gets such values as objects of one class only: use one of them, or give the other another name"
     )
 
 
-def _again_defined(there: type, cls: type) -> bool:
-    return (there.__module__, there.__qualname__) == (cls.__module__, cls.__qualname__)
+def _again_defined(known: type, cls: type) -> bool:
+    return (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
 
 
 def class_of(text: str) -> type:

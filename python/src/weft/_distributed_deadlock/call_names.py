@@ -134,15 +134,15 @@ def once_each(
         only: if it is given, only calls of these processes are taken from hosts and other machines.
     """
     kept: list[Named] = []
-    there: set[int | None] = set()  # processes of `rows` that wait for a call elsewhere
+    callers: set[int | None] = set()  # processes of `rows` that wait for a call elsewhere
     for member, lines in answers:
         calls = {call: p for call, p in list(member.away.items()) if only is None or p.id in only}
-        there.update(process.id for process in calls.values())
-        told = set()
+        callers.update(process.id for process in calls.values())
+        lines_seen = set()
         for line in lines or ():
             if only is not None and line.get("call") not in calls:
                 continue
-            told.add(line.get("call"))
+            lines_seen.add(line.get("call"))
             name_here(member, line)
             if " in OS process " not in line["p"] + line["does"]:
                 line["does"] += f" in OS process {member.pid}"
@@ -152,15 +152,15 @@ def once_each(
             does = f"OS process {member.pid} does not say where it is"
             if not calls and only is None:
                 kept.append({"p": "", "does": does})
-        for call in calls.keys() - told:
+        for call in calls.keys() - lines_seen:
             line = {"p": "", "call": call, "does": does}
             name_here(member, line)
             kept.append(line)
     for number, text in far:
         if only is None or number in only:
             kept.append({"p": "", "does": text})
-            there.add(number)
-    return [row for number, row in rows_named(rows) if number not in there] + kept
+            callers.add(number)
+    return [row for number, row in rows_named(rows) if number not in callers] + kept
 
 
 def lines(rows: list[Named]) -> list[str]:

@@ -205,9 +205,9 @@ class Round(Spaces):
         for s in self.spaces.values():
             held = Counter(place for place, _ in {(place, end) for _, place, _, end in s.held})
             counted = {place: count for _, _, place, _, count in s.lent}
-            gone = Counter(place for _, _, place, _, _ in s.lent)
+            lent_away = Counter(place for _, _, place, _, _ in s.lent)
             for place, count in counted.items():
-                free[s.incarnation, place] += count - held[place] - gone[place]
+                free[s.incarnation, place] += count - held[place] - lent_away[place]
             for _, places in s.facts:
                 for key, raw in places.items():
                     at = Place(*raw)

@@ -617,10 +617,10 @@ def _hear_programs() -> tuple[int, bytes, bool] | None:
     """Answers what other programs have asked, and carries out what they have told. Returns the
     result of this program's own round, if it is over.
     """
-    asked, found, told = _native._rounds_news()
-    for asker, number in asked:
+    questions, found, verdicts = _native._rounds_news()
+    for asker, number in questions:
         _say(asker, number)
-    for what, who in told:
+    for what, who in verdicts:
         answers = _native._rounds_told(what)
         if answers is not None:
             _declare(*answers, who=who)
@@ -635,8 +635,8 @@ def _look_beyond(ring: socket.socket) -> bool:
     second, whole = _ask_programs(ring)
     if not _programs.still(second, whole) or _programs.moved(first, second):
         return False
-    knot, told = _native._rounds_knot(second)
-    _declare(*knot, told)
+    knot, verdict = _native._rounds_knot(second)
+    _declare(*knot, verdict)
     return True
 
 

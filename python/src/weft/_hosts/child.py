@@ -381,12 +381,12 @@ def _breakpoint(*args: Any, **keywords: Any) -> Any:
 
     terminal = Path("/dev/tty")
     try:
-        asked, told = terminal.open(encoding="utf-8"), terminal.open("w", encoding="utf-8")
+        typed, output = terminal.open(encoding="utf-8"), terminal.open("w", encoding="utf-8")
     except OSError:
         raise BadUse(
             "breakpoint() in an OS process asks at the terminal, and this program has none"
         ) from None
-    pdb.Pdb(stdin=asked, stdout=told).set_trace(sys._getframe(1))
+    pdb.Pdb(stdin=typed, stdout=output).set_trace(sys._getframe(1))
     return None
 
 

@@ -166,20 +166,20 @@ class _Feeder(_pool.Feeder):
     def _feed_host(self) -> bool:
         """Feeds the host until there is nothing left for it. Returns false if the host died."""
         tasks, results = _native.Channel("tasks"), _native.Channel("results")
-        told, answers = tasks.writer(), results.reader()
-        there = tasks.reader(), results.writer()
-        call = threading.Thread(target=self._call, args=there, name="weft: calls a host")
+        orders, answers = tasks.writer(), results.reader()
+        host_ends = tasks.reader(), results.writer()
+        call = threading.Thread(target=self._call, args=host_ends, name="weft: calls a host")
         call.start()
-        del there
+        del host_ends
         self.results = results
         try:
             with contextlib.suppress(ChannelEnd):
-                self._pump(told, answers)
+                self._pump(orders, answers)
         except BaseException as error:
             self.state.break_it(_foreign_exceptions.text_of(error), error)
             raise
         finally:
-            _let_go(told, answers)
+            _let_go(orders, answers)
             call.join()
             self._give_up_batch()
             self.results = None

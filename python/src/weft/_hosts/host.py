@@ -444,7 +444,7 @@ class Host:
         cancelled: Cancelled | None = None
         ours: tuple[str, ...] = ()
         orders, result = _native.Channel("orders"), _native.Channel("result")
-        told, answer = orders.writer(), result.reader()
+        orders_out, answer = orders.writer(), result.reader()
         show = _observers.elsewhere(self.pid, orders, result)
         try:
             packed = _pickling.dump_call(function, args, keywords, lend_of_call)
@@ -458,7 +458,7 @@ class Host:
             me = _native.current_process()
             if me is not None:  # a deadlock report reads that this process waits for the call
                 self._member.away[ours[1]] = me
-            there: list[str] = []
+            sent: list[str] = []
             try:
                 while given:
                     name = next(iter(given))
@@ -468,12 +468,12 @@ class Host:
                     else:
                         self._link.give(end, name)
                     del end
-                    there.append(name)
+                    sent.append(name)
                 self._jobs.write((ours, packed))
             except (PeerDied, Retired):
                 raise
             except BaseException:  # the call did not reach the child, or an end cannot be sent
-                self._let_go(there)
+                self._let_go(sent)
                 raise
             while True:
                 try:
@@ -481,7 +481,7 @@ class Host:
                     break
                 except Cancelled as error:
                     cancelled = error
-                    told.retire()
+                    orders_out.retire()
             while True:  # the result is here, and stays if a handler of the user is cancelled
                 try:
                     self._heard.take()  # passes on what the process said before it ended
@@ -503,7 +503,7 @@ class Host:
         finally:
             self._member.away.pop(ours[1] if ours else "", None)
             show()
-            for end in (answer, told):
+            for end in (answer, orders_out):
                 with contextlib.suppress(BadUse):  # the end is retired already
                     end.retire()
         # How the process ended counts, even if it was asked to end meanwhile (rules 6.1, 7.2).

@@ -141,8 +141,8 @@ def _unpicklable(what: str, value: Any, error: BaseException) -> BaseException:
         wrong = BadUse(f"{what}: {_foreign_exceptions.message_of(error)}")
         wrong.__suppress_context__ = True
         return wrong
-    tells = issubclass(kind, Exception) and not issubclass(kind, WeftError)
-    why = (_foreign_exceptions.message_of(error) if tells else "") or _foreign_exceptions.text_of(
+    is_ordinary = issubclass(kind, Exception) and not issubclass(kind, WeftError)
+    why = (_foreign_exceptions.message_of(error) if is_ordinary else "") or _foreign_exceptions.text_of(
         error
     )
     from weft._hosts.pickling_advice import remedy

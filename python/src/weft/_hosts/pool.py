@@ -333,11 +333,11 @@ class State(abc.ABC):
         lot = _Lot(self, len(calls))
         for call in calls:
             call.in_a(lot)
-        came = dropped = False
+        added = dropped = False
         try:
             _rounds.calls_go_on(self, lot)
             self.waiting.extend(calls)
-            came = True
+            added = True
             if self.ended or self._whys:  # just now: perhaps no feeder is left to take them
                 dropped = self._drop(calls)
                 if dropped:
@@ -349,7 +349,7 @@ class State(abc.ABC):
         except BaseException as error:
             dropped = self._drop(calls) or dropped
             usual = issubclass(type(error), Exception)
-            if not came:
+            if not added:
                 _rounds.calls_are_over(self, lot)
             if not self.feeders:  # the calls of other callers wait for the feeder as well
                 why = "the call that started its OS process was interrupted"

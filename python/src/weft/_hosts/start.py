@@ -199,9 +199,9 @@ class _OfServer(Child):
 
     _told = _tell = -1
 
-    def __init__(self, told: int, tell: int = -1) -> None:
+    def __init__(self, pid_pipe: int, order_pipe: int = -1) -> None:
         """`told` is that pipe. `tell` is a pipe from which the child reads what say() writes."""
-        self._told, self._tell = told, tell
+        self._told, self._tell = pid_pipe, order_pipe
 
     def __del__(self) -> None:
         for fd in (self._told, self._tell):
@@ -454,9 +454,9 @@ _FRESH = "import gc; gc.disable(); from weft._hosts.child import main; gc.freeze
 def _options() -> list[str]:
     """Returns the options of this interpreter."""
     known: list[str] = _mp_util._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    there = {o.partition("=")[0] for o in known}
+    given = {o.partition("=")[0] for o in known}
     for name, value in sys._xoptions.items():  # multiprocessing passes on only those that it knows
-        if name not in there and f"-X{name}" not in there:
+        if name not in given and f"-X{name}" not in given:
             known += ["-X", name if value is True else f"{name}={value}"]
     return known
 
@@ -467,21 +467,21 @@ def _frozen(handed: Handed, errors: int, shared: bool, environment: dict[str, st
             "a frozen program that was started to be an OS process of Weft starts OS processes itself: "
             "call weft.processes.freeze_support() first thing below `if __name__ == '__main__':`"
         )
-    told, tell = os.pipe()
+    reader, writer = os.pipe()
     try:
         process = subprocess.Popen(
-            [sys.executable, _ALONE, "tracker_fd=None", f"pipe_handle={told}"],
-            pass_fds=(*handed, told),
+            [sys.executable, _ALONE, "tracker_fd=None", f"pipe_handle={reader}"],
+            pass_fds=(*handed, reader),
             stdin=subprocess.DEVNULL,
             stderr=errors,
             env=environment,
         )
     except BaseException:
-        os.close(tell)
+        os.close(writer)
         raise
     finally:
-        os.close(told)
-    with contextlib.suppress(BrokenPipeError), os.fdopen(tell, "wb") as file:
+        os.close(reader)
+    with contextlib.suppress(BrokenPipeError), os.fdopen(writer, "wb") as file:
         pickle.dump({}, file)
         pickle.dump(Begin(handed, 2, shared, environment), file)
     return _Spawned(process)

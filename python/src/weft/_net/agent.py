@@ -377,12 +377,12 @@ class Agent:
 
     def _end_hosts(self) -> None:
         for hosts in (self._hosts, *self._old):
-            there = [p.host for p in hosts._places if p.host is not None]
+            running = [p.host for p in hosts._places if p.host is not None]
             closing = threading.Thread(target=hosts.close, daemon=True)
             closing.start()
             closing.join(PATIENCE)
             if closing.is_alive():
-                for host in there:
+                for host in running:
                     host.kill()
                 closing.join()
 

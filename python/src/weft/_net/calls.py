@@ -168,13 +168,13 @@ def fault(host: str, run: str, answer: dict[str, Any]) -> str:
     source = source_of(module)
     if source is None:
         return f"there is no module {module!r} on {host}, or none in Python: start its agent where it can be imported"
-    here, there = digest_of(source), str(answer.get("digest"))
-    if here == there:
+    here, callers = digest_of(source), str(answer.get("digest"))
+    if here == callers:
         return ""
     mine = versions()
     theirs = {v: str(answer.get(v))[:20] for v in mine}
     return (
-        f"module {module!r} is not the same on {host}: SHA-256 {here[:16]}… in {source} there, {there[:16]}… here "
+        f"module {module!r} is not the same on {host}: SHA-256 {here[:16]}… in {source} there, {callers[:16]}… here "
         f"(Python {mine['python']} and Weft {mine['weft']} there, {theirs['python']} and {theirs['weft']} here). "
         "Bring the same source to both machines"
     )

@@ -40,17 +40,17 @@ class _Onward(abc.ABC):
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
-        come = memoryview(data)
-        if not self._left and not self._head and not self._peer_finished and len(come) > PIECE.size:
-            (size,) = PIECE.unpack_from(come)
-            if size + PIECE.size == len(come) and size <= LARGEST:  # as most pieces come
-                self._part(come[PIECE.size :])
+        rest = memoryview(data)
+        if not self._left and not self._head and not self._peer_finished and len(rest) > PIECE.size:
+            (size,) = PIECE.unpack_from(rest)
+            if size + PIECE.size == len(rest) and size <= LARGEST:  # as most pieces come
+                self._part(rest[PIECE.size :])
                 return
-        while come and not self._peer_finished:
+        while rest and not self._peer_finished:
             if not self._left:
                 lacks = PIECE.size - len(self._head)
-                self._head += come[:lacks]
-                come = come[lacks:]
+                self._head += rest[:lacks]
+                rest = rest[lacks:]
                 if len(self._head) < PIECE.size:
                     return
                 (self._left,) = PIECE.unpack(self._head)
@@ -58,7 +58,7 @@ class _Onward(abc.ABC):
                 if not 0 < self._left <= LARGEST:
                     self.end()
                 continue
-            now, come = come[: self._left], come[self._left :]
+            now, rest = rest[: self._left], rest[self._left :]
             self._left -= len(now)
             self._part(now)
 

@@ -372,7 +372,7 @@ async def _passed(
     assert isinstance(there[0], Incoming)
     loop = asyncio.get_running_loop()
     over: asyncio.Future[bytes] = loop.create_future()
-    hears, bell = pipe
+    bell_reader, bell = pipe
     held = there[0].held()
 
     def passes() -> None:
@@ -382,7 +382,7 @@ async def _passed(
         try:
             tls = parts.came_in, parts.tls, parts.tls.write, parts.goes_out.read
             waits, ms = ssl.SSLWantReadError, int(GREETING * 500)
-            rest = _native._pass(parts.descriptor, link.fileno(), hears, *tls, waits, ms, held)
+            rest = _native._pass(parts.descriptor, link.fileno(), bell_reader, *tls, waits, ms, held)
         finally:
             loop.call_soon_threadsafe(over.set_result, rest)
 
@@ -398,7 +398,7 @@ async def _passed(
         while not over.done():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait((over,))
-        for descriptor in (hears, parts.descriptor):
+        for descriptor in (bell_reader, parts.descriptor):
             os.close(descriptor)
         link.close()
         way.take_back(over.result())

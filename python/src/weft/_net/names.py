@@ -251,8 +251,8 @@ class Meeting:
         with contextlib.suppress(*_LOST):
             if offer.hears is None:
                 inbox = self._nats.new_inbox()
-                heard = functools.partial(self._wrote, offer)
-                offer.hears = await self._nats.subscribe(inbox, cb=heard)
+                callback = functools.partial(self._wrote, offer)
+                offer.hears = await self._nats.subscribe(inbox, cb=callback)
             if self._offers.get(offer.name) is not offer:
                 await offer.hears.unsubscribe()
                 return
@@ -367,8 +367,8 @@ class Meeting:
                     )
                     return
                 except js_errors.KeyWrongLastSequenceError:
-                    there = await self._there(names, offer.name)
-                    last, entry_there = there or (0, {"home": self.home})
+                    current = await self._there(names, offer.name)
+                    last, entry_there = current or (0, {"home": self.home})
                     # An entry of this home that was overwritten with rubbish may be written again.
                     foreign = entry_there.get("home") != self.home
                     if foreign and (entry_there or not offer.revision):
@@ -424,12 +424,12 @@ class Meeting:
     async def _let_go(self, offer: Offer) -> None:
         names = await self._names()
         async with offer.writing:
-            while there := await self._there(names, offer.name):
-                if there[1].get("home") != self.home:
+            while current := await self._there(names, offer.name):
+                if current[1].get("home") != self.home:
                     return
                 _net_steps.at("home.leave")
                 try:
-                    await names.delete(offer.name, last=there[0])
+                    await names.delete(offer.name, last=current[0])
                     _net_steps.at("home.left")
                     return
                 except js_errors.BadRequestError as error:

@@ -41,17 +41,17 @@ def _channels_of(name: str) -> tuple[Any, Any]:
     return _native.Channel(f"arguments of {name}"), _native.Channel(f"result of {name}")
 
 
-def _result_of(came: Any, host: str, asked: _net_calls.Asked) -> list[Any]:
+def _result_of(message: Any, host: str, asked: _net_calls.Asked) -> list[Any]:
     """Returns the value and the failure of a call; one of them is None.
 
     Raises:
         BadUse: what has come is not a result.
     """
-    pair = isinstance(came, list) and len(came) == 2
-    if pair and (came[1] is None or isinstance(came[1], (dict, _pickling.Failure))):
-        return list(came)
+    pair = isinstance(message, list) and len(message) == 2
+    if pair and (message[1] is None or isinstance(message[1], (dict, _pickling.Failure))):
+        return list(message)
     raise BadUse(
-        f"host {host} sent what is not a result of {asked.run}: {came!r:.100}. Has it another version of Weft?"
+        f"host {host} sent what is not a result of {asked.run}: {message!r:.100}. Has it another version of Weft?"
     )
 
 
@@ -137,7 +137,7 @@ class _Far(Elsewhere, abc.ABC):
         link = session._link
         cancelled: Cancelled | None = None
         orders, result = _channels_of(asked.name)
-        told, answer = orders.writer(), result.reader()
+        orders_out, answer = orders.writer(), result.reader()
         show = _observers.elsewhere(f"host {host}", orders, result)
         try:
             packed = _net_calls.packed(asked.name, args, keywords, lend, session.trusted)
@@ -154,12 +154,12 @@ class _Far(Elsewhere, abc.ABC):
                 raise PeerDied("the session ended before the call had begun") from None
             while True:  # until the host knows of the call: then it lets go of the ends
                 try:
-                    told.write(packed)
+                    orders_out.write(packed)
                     break
                 except Cancelled as error:
                     cancelled = error
             if cancelled is not None:
-                told.retire()
+                orders_out.retire()
             while True:
                 try:
                     value, failure = _result_of(answer.read(), host, asked)
@@ -167,14 +167,14 @@ class _Far(Elsewhere, abc.ABC):
                 except Cancelled as error:
                     cancelled = error
                     with contextlib.suppress(BadUse):
-                        told.retire()
+                        orders_out.retire()
         except (PeerDied, Retired):
             if attempt is not None:
                 attempt.died, attempt.cancelled = True, cancelled
             raise self._died(asked.name, host, session) from None
         finally:
             show()
-            for end in (answer, told):
+            for end in (answer, orders_out):
                 with contextlib.suppress(BadUse):  # the end is retired already
                     end.retire()
         if failure is not None:
@@ -277,14 +277,14 @@ class FarHosts(_Far):
             if known and not fresh and time.monotonic() < self._looked + FRESH:
                 return known
         try:
-            there = _net_loop.wait(self._network._loop, self._network._meeting.hosts())
+            available = _net_loop.wait(self._network._loop, self._network._meeting.hosts())
         except BadUse:  # the server is down: the hosts that are known go on
             if not known:
                 raise
             return known
         with self._lock:
-            self._there, self._looked = there, time.monotonic()
-            return [h for h in there if h.home not in self._lost]
+            self._there, self._looked = available, time.monotonic()
+            return [h for h in available if h.home not in self._lost]
 
     def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
         until = time.monotonic() + self._patience
@@ -292,11 +292,11 @@ class FarHosts(_Far):
         asked_before: set[str] = set()
         closed: BadUse | None = None  # raised by the last host that closed, or has another's name
         while True:
-            there = self._look(fresh)
-            able = [h for h in there if asked.run in h.allow]
-            if there and not able:
+            available = self._look(fresh)
+            able = [h for h in available if asked.run in h.allow]
+            if available and not able:
                 raise BadUse(
-                    f"{asked.run} is allowed on none of the hosts that are there ({', '.join(h.name for h in there)}): start their agents "
+                    f"{asked.run} is allowed on none of the hosts that are there ({', '.join(h.name for h in available)}): start their agents "
                     f"with --allow {asked.run}"
                 )
             if able:

@@ -219,16 +219,16 @@ class Agents:
         """Reports each agent that ends, until goes_on() is false or none is left. Returns whether
         any is left.
         """
-        told: set[Node] = set()
+        reported: set[Node] = set()
         while goes_on():
             with self._changed:
-                ended = [o for o in self.all if o.over is not None and o.node not in told]
-                if not ended and len(told) < len(self.all):
+                ended = [o for o in self.all if o.over is not None and o.node not in reported]
+                if not ended and len(reported) < len(self.all):
                     self._changed.wait(0.5)
             for one in ended:
-                told.add(one.node)
+                reported.add(one.node)
                 self._tell(one.why())
-            if len(told) == len(self.all):
+            if len(reported) == len(self.all):
                 return False
         return True
 

@@ -298,8 +298,8 @@ class Coming:
         self._since[way] = now
         self._many = self._many or len(self._since) > self.ENOUGH
         for oldest, since in list(self._since.items()):
-            there = len(self._since)
-            if there <= self.ENOUGH or (there <= self.MOST and now - since < self.SOON):
+            waiting = len(self._since)
+            if waiting <= self.ENOUGH or (waiting <= self.MOST and now - since < self.SOON):
                 return
             del self._since[oldest]
             oldest.abort()
@@ -379,12 +379,12 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         if not self._reader.is_between():
             return False
         try:
-            came = feed.turn()
-            if isinstance(came, bool):
-                return came
+            data = feed.turn()
+            if isinstance(data, bool):
+                return data
             self._large = True
-            if came:
-                self._reader.feed_data(came)
+            if data:
+                self._reader.feed_data(data)
             self._read()
         except Exception as error:  # asyncio does the same if buffer_updated() raises
             self._error = self._error or ConnectionError(f"{type(error).__name__}: {error}")

@@ -221,8 +221,8 @@ def deadlocks() -> PartialDeadlock:
     see.
     """
     rows, ids = stuck_here()
-    there, silent = stuck_elsewhere()
-    return PartialDeadlock(_in_order([*rows, *there]), ids, silent)
+    elsewhere, silent = stuck_elsewhere()
+    return PartialDeadlock(_in_order([*rows, *elsewhere]), ids, silent)
 
 
 def _in_order(rows: list[Stuck]) -> list[Stuck]:

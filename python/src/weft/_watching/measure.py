@@ -132,8 +132,8 @@ class Measurement:
         if self._goes_on:
             _observers.tell_others()  # makes other OS processes send what they have
         rows = self._rows_here()
-        for there in list(self._elsewhere.values()):
-            for name, figures in list(there.items()):
+        for measured in list(self._elsewhere.values()):
+            for name, figures in list(measured.items()):
                 rows.setdefault(name, ChannelMeasure(name))._add(figures)
         for row in rows.values():
             row.channels = row.channels or 1

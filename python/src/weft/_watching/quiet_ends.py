@@ -57,9 +57,9 @@ def place_in(process: Any, error: BaseException | None = None) -> tuple[str, int
     """Returns where a process is, or where it was when `error` was raised. The process of a
     component has no frames; it says itself where in the source its operation is.
     """
-    there: tuple[str, int] | None = _native._component_place(process)
-    if there is not None:
-        return there
+    place: tuple[str, int] | None = _native._component_place(process)
+    if place is not None:
+        return place
     return caller() if error is None else place_of(error)
 
 

@@ -511,7 +511,7 @@ def _moved(pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]) 
     calls = {int(number): found for number, found in answer["calls"].items()}
     up = {one["id"]: one["parent"] for one in answer["processes"]}
     found: dict[int, str] = {}
-    is_host = any(there == pid for there, _ in paths)
+    is_host = any(host == pid for host, _ in paths)
     for one in answer["processes"]:
         at = one["id"]
         while at not in calls and up.get(at, 0) in up and up[at] != at:

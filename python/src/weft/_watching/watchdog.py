@@ -161,9 +161,9 @@ class Watchdog:
 def _hog(process: Any, seconds: float, thread: int) -> Hog:
     import traceback
 
-    there = _native._component_place(process)
-    if there is not None:
-        return Hog(process.path, seconds, *there, "")
+    place = _native._component_place(process)
+    if place is not None:
+        return Hog(process.path, seconds, *place, "")
     frame = sys._current_frames().get(thread)
     frames: list[tuple[types.FrameType, int]] = []
     while frame is not None:
