@@ -183,7 +183,9 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
             place.mkdir()
         outputs = [Path(folder) / f"{lane}.out" for lane in range(count)]
         kept = [output.with_suffix(".kept") for output in outputs]
-        listeners = [progress.Listener(output.with_suffix(".progress"), prefix="") for output in outputs]
+        listeners = [
+            progress.Listener(output.with_suffix(".progress"), prefix="") for output in outputs
+        ]
         lanes = [
             subprocess.Popen(
                 [sys.executable, __file__, *arguments, f"--basetemp={files[lane] / 'own'}"],

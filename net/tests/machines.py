@@ -96,9 +96,9 @@ class Machines:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._heard()
+        self._read_counts()
 
-    def _heard(self) -> dict[str, int]:
+    def _read_counts(self) -> dict[str, int]:
         assert self.switch.stdout is not None
         line = self.switch.stdout.readline()
         assert line, "the switch has ended"
@@ -117,7 +117,7 @@ class Machines:
         assert self.switch.stdin is not None
         self.switch.stdin.write(json.dumps(how) + "\n")
         self.switch.stdin.flush()
-        return self._heard()
+        return self._read_counts()
 
     def address(self, machine: int) -> str:
         return f"{NETWORK}.{machine}"

@@ -126,7 +126,7 @@ def test_an_entry_that_is_written_again(url, lab, keys_of, program):  # wire 17.
     with Thief(url, keys_of("thief")) as thief:
         old = thief.entry("lab/one")
         p = program("names_writer", url, keys_of("client"), "lab/one", 1)
-        assert (reader.read(), p.heard()) == (0, "written")
+        assert (reader.read(), p.next_report()) == (0, "written")
         assert "ticket for 'lab/one' is not valid" in thief.refused(
             client, "lab/one", thief.puts(old)
         )
@@ -151,7 +151,7 @@ def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17
             came.clear()
             thief.put("lab/results", {**thief.entry("lab/results"), "address": address})
             p = program("names_writer", url, keys_of("client"), "lab/results", 3)
-            assert [reader.read() for _ in range(3)] == [0, 1, 2] and p.heard() == "written"
+            assert [reader.read() for _ in range(3)] == [0, 1, 2] and p.next_report() == "written"
             assert p.ended() == 0
         assert len(kept) > 1000
         says_again(home.address, kept)
@@ -185,7 +185,7 @@ def test_two_programs_of_one_member(url, lab, keys_of, program):  # wire 17.3
             other.offer("lab/results")
         TAKES["overwrite"][0](other, "lab/results")
         p = program("names_writer", url, keys_of("client"), "lab/results", 3)
-        assert [other.reader.read() for _ in range(3)] == [0, 1, 2] and p.heard() == "written"
+        assert [other.reader.read() for _ in range(3)] == [0, 1, 2] and p.next_report() == "written"
         assert [request["host"] for request in other.got] == ["writer"]
 
 

@@ -144,10 +144,10 @@ def test_a_session_is_none_of_those_who_come(keys, monkeypatch):  # wire 17.2
 
     async def main() -> None:
         first, *others = ways = [Way() for _ in range(4)]
-        coming.comes(first)
+        coming.add(first)
         coming.has_come(first)
         for way in others:
-            coming.comes(way)
+            coming.add(way)
         assert [way.aborted for way in ways] == [False, True, True, False]
 
     asyncio.run(main())

@@ -514,11 +514,11 @@ def test_a_second_ctrl_c_gives_up_a_call_that_comes_to_no_operation(agent, serve
     """Rule 6.7. The first Ctrl-C cancels the call, which the call never notices."""
     agent("gpu1", "--hosts", "1")
     p = program("calls_what_never_ends", server.url, keys, "gpu1")
-    assert p.heard() == "first"
+    assert p.next_report() == "first"
     p.process.send_signal(signal.SIGINT)
-    assert p.heard() == "cancelled"
+    assert p.next_report() == "cancelled"
     p.process.send_signal(signal.SIGINT)
-    assert p.heard() == "interrupted"
+    assert p.next_report() == "interrupted"
     assert p.ended() == 0
 
 
@@ -581,10 +581,10 @@ def test_cancelled_before_the_host_is_there(network):
 def test_ctrl_c_of_the_caller(agent, server, keys, program):  # wire 17.10
     there = agent("gpu1", "--hosts", "1")
     p = program("calls_for_ever", server.url, keys)
-    pid = p.heard()
+    pid = p.next_report()
     assert pid in there.report["pids"]
     p.process.send_signal(signal.SIGINT)
-    assert p.heard() == ["ended", "KeyboardInterrupt"]
+    assert p.next_report() == ["ended", "KeyboardInterrupt"]
     assert p.ended() == 0
     with net.join(server.url, keys=keys) as network:  # the same OS process, now free
         assert th.run(parts.pid.on(network.host("gpu1"))()) == pid
@@ -593,7 +593,7 @@ def test_ctrl_c_of_the_caller(agent, server, keys, program):  # wire 17.10
 def test_a_caller_that_is_killed(agent, server, keys, program):
     agent("gpu1", "--hosts", "1")
     p = program("calls_for_ever", server.url, keys)
-    pid = p.heard()
+    pid = p.next_report()
     p.kill()
     with net.join(server.url, keys=keys) as network:
         assert th.run(parts.pid.on(network.host("gpu1"))()) == pid

@@ -215,15 +215,15 @@ def test_a_second_ctrl_c_gives_up_its_calls(agent, server, keys, program):
     """
     there = agent("gpu1", "--hosts", "1")
     p = program("calls_by_an_executor", server.url, keys, "gpu1")
-    assert p.heard() == "begun"
+    assert p.next_report() == "begun"
     os.killpg(there.process.pid, signal.SIGSTOP)
     try:
         p.process.send_signal(signal.SIGINT)
-        assert p.heard() == "cancelled"
+        assert p.next_report() == "cancelled"
         p.process.send_signal(signal.SIGINT)
-        assert p.heard() == "its calls were given up by a second Ctrl-C"
-        assert p.heard() == "interrupted"
-        assert p.heard() == "shut down"
+        assert p.next_report() == "its calls were given up by a second Ctrl-C"
+        assert p.next_report() == "interrupted"
+        assert p.next_report() == "shut down"
     finally:
         os.killpg(there.process.pid, signal.SIGCONT)
     assert p.ended() == 0
@@ -231,9 +231,9 @@ def test_a_second_ctrl_c_gives_up_its_calls(agent, server, keys, program):
 
 def test_ctrl_c_while_a_host_is_waited_for(server, keys, program):
     p = program("calls_a_host_that_never_comes", server.url, keys)
-    assert p.heard() == "begun"
+    assert p.next_report() == "begun"
     p.process.send_signal(signal.SIGINT)
-    assert p.heard() == "the executor was stopped by Ctrl-C"
+    assert p.next_report() == "the executor was stopped by Ctrl-C"
     assert p.ended() == 0
 
 

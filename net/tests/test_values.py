@@ -610,8 +610,8 @@ def test_a_class_that_is_not_accepted(keys, program):  # wire 17.15
             assert r.read() == [Place("b")]
             with pytest.raises(Retired):
                 r.read()
-            assert p.heard() == "written"  # the session still goes on
-        assert "closed the session" in p.heard()
+            assert p.next_report() == "written"  # the session still goes on
+        assert "closed the session" in p.next_report()
 
 
 def test_a_choice_that_takes_one(keys, program):  # wire 17.15

@@ -332,7 +332,7 @@ def test_who_closes_tls_alone_has_said_all(paired):  # wire 17.21
         w.write(b"last")
         with contextlib.suppress(ssl.SSLError):  # unwrap() waits for the same from the other side
             way._tls.unwrap()
-        way._say()
+        way._send()
         way._pump()
         assert await r.read() == b"last"
 
@@ -513,7 +513,7 @@ def test_each_may_listen_at_its_own_subjects_alone(server, keys, tmp_path, progr
             p = program("names_writer", url, folders[1], "c", 20)
             got = [await asyncio.to_thread(r.read) for _ in range(20)]
             assert got == list(range(20))
-            assert await asyncio.to_thread(p.heard) == "written"
+            assert await asyncio.to_thread(p.next_report) == "written"
             await flushed(client)
             assert heard == []
             assert all("permissions violation" in each.lower() for each in refused)

@@ -202,19 +202,19 @@ def test_ctrl_c_says_where_they_are(agent, server, keys, rounds):
         assert p.stdout is not None and p.stderr is not None
         assert p.stdout.readline() == "ready\n"
         p.send_signal(signal.SIGINT)
-        heard = ""
-        while heard.count(" on host 'gpu1'\n") < 2:
+        text = ""
+        while text.count(" on host 'gpu1'\n") < 2:
             more = p.stderr.readline()
-            assert more, heard
-            heard += more
+            assert more, text
+            text += more
         p.send_signal(signal.SIGINT)
         p.communicate()
     pids = "|".join(map(str, there.report["pids"]))
     for line in ("waits_for: read 'jobs'", "waits_at_a_channel: read 'never'"):
         assert re.search(
-            rf"  main/{line} at far_parts\.py:\d+ in OS process ({pids}) on host 'gpu1'\n", heard
-        ), heard
-    assert "hosts.py" not in heard and "main/where" not in heard, heard  # each call is named once
+            rf"  main/{line} at far_parts\.py:\d+ in OS process ({pids}) on host 'gpu1'\n", text
+        ), text
+    assert "hosts.py" not in text and "main/where" not in text, text  # each call is named once
 
 
 def test_calls_that_do_not_answer_hold_up_nobody() -> None:

@@ -371,22 +371,22 @@ class Handles(logging.Handler):
         logging.getLogger("told").propagate = True
 
 
-def told(heard: _child_output.Heard, *texts: str) -> None:
+def told(heard: _child_output.ChildOutput, *texts: str) -> None:
     for text in texts:
         record = {"name": "told", "msg": text, "levelno": 40, "levelname": "ERROR"}
         heard._records_of_child.send(pickle.dumps(("record", record, "")))
 
 
 @pytest.fixture
-def heard() -> Iterator[_child_output.Heard]:
-    heard = _child_output.Heard()
+def heard() -> Iterator[_child_output.ChildOutput]:
+    heard = _child_output.ChildOutput()
     heard.open()
     yield heard
     heard.close_childs()
     heard.close()
 
 
-def test_a_handler_runs_under_no_lock(heard: _child_output.Heard) -> None:
+def test_a_handler_runs_under_no_lock(heard: _child_output.ChildOutput) -> None:
     """Rule 12.1: while the handler waits for another thread, that thread asks for the last
     record, and takes what comes."""
     got: list[Any] = []
@@ -407,7 +407,7 @@ def test_a_handler_runs_under_no_lock(heard: _child_output.Heard) -> None:
 
 
 def test_a_handlers_own_lock_is_no_deadlock(
-    heard: _child_output.Heard, monkeypatch: pytest.MonkeyPatch
+    heard: _child_output.ChildOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The handler is held here; the thread that passes records on waits for it."""
     monkeypatch.setattr(_child_output, "PATIENCE", 0.01)
@@ -425,7 +425,7 @@ def test_a_handlers_own_lock_is_no_deadlock(
     assert got == ["first", "second"]
 
 
-def test_what_a_handler_raises_loses_nothing_else(heard: _child_output.Heard) -> None:
+def test_what_a_handler_raises_loses_nothing_else(heard: _child_output.ChildOutput) -> None:
     got: list[str] = []
 
     def leaves(text: str) -> None:
@@ -442,7 +442,7 @@ def test_what_a_handler_raises_loses_nothing_else(heard: _child_output.Heard) ->
 
 
 def test_a_handler_that_leaves_does_not_end_who_listens(
-    heard: _child_output.Heard, monkeypatch: pytest.MonkeyPatch
+    heard: _child_output.ChildOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooked: queue.SimpleQueue[Any] = queue.SimpleQueue()
     monkeypatch.setattr(threading, "excepthook", hooked.put)
@@ -461,7 +461,7 @@ def test_a_handler_that_leaves_does_not_end_who_listens(
 
 
 def test_a_thread_that_does_not_start_is_tried_again(
-    heard: _child_output.Heard, monkeypatch: pytest.MonkeyPatch
+    heard: _child_output.ChildOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Refused(threading.Thread):
         def start(self) -> None:
@@ -476,7 +476,7 @@ def test_a_thread_that_does_not_start_is_tried_again(
 
 
 def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
-    heard: _child_output.Heard, monkeypatch: pytest.MonkeyPatch
+    heard: _child_output.ChildOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The exception comes at that moment, like one of a Ctrl-C (rule 6.7): the thread would loop
     for ever."""

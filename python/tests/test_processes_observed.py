@@ -471,7 +471,7 @@ def test_what_an_observation_raises_reaches_nobody(
     raised: list[BaseException] = []
 
     class Bad(_trace.Trace):
-        def _came(self, source: Any, records: Any) -> None:
+        def _add_records(self, source: Any, records: Any) -> None:
             raise RuntimeError("observer")
 
     monkeypatch.setattr("sys.excepthook", lambda kind, error, trace: raised.append(error))

@@ -265,7 +265,7 @@ def test_guests_of_asyncio_and_threads_of_their_own(play: Runner, told: list[str
 
     play(main())
     assert len(told) == 1
-    stopped_early._told.clear()
+    stopped_early._reported.clear()
     c = th.Channel("c")
     th.run(co_six.on(th)(c.writer()), co_once.on(th)(c.reader()))
     assert len(told) == 2

@@ -90,8 +90,8 @@ class Door:
         _net_link.parted(address)
         self._loop = _net_loop.use()
         try:
-            came = _net_link.receiver(self._answer)
-            self._server = _net_loop.call(self._loop, _net_link.serve(tls, address, came))
+            on_connection = _net_link.receiver(self._answer)
+            self._server = _net_loop.call(self._loop, _net_link.serve(tls, address, on_connection))
         except BaseException:
             _net_loop.done(self._loop)
             raise

@@ -234,7 +234,7 @@ class _Check:
             if not report.kind:
                 report.kind = "interrupted"
         report.seconds = report.seconds or self.seconds()
-        report.told += [told for told in self.world.told if told not in report.told]
+        report.notes += [notes for notes in self.world.notes if notes not in report.notes]
         return report
 
     def _engine_options(self, time: str | None = None, grain: str | None = None) -> _engine.Options:
@@ -487,9 +487,9 @@ class _Check:
             if self.options.strict and not r.kind:
                 r.kind, r.what = "left behind", sentence
             else:
-                r.told.append(f"left behind: {sentence}" if not self.options.strict else path)
-        if not r.kind and self.options.strict and self.world.told:
-            r.kind, r.what = "told", next(iter(self.world.told))
+                r.notes.append(f"left behind: {sentence}" if not self.options.strict else path)
+        if not r.kind and self.options.strict and self.world.notes:
+            r.kind, r.what = "told", next(iter(self.world.notes))
         if not r.kind and self.options.all and not r.complete:
             r.kind = "cut"
 
@@ -513,7 +513,7 @@ class _Check:
             )
             outcome, least = shrunk.outcome, shrunk.least
         except KeyboardInterrupt:
-            into.told.append("stopped by Ctrl-C before the schedule was made as short as can be")
+            into.notes.append("stopped by Ctrl-C before the schedule was made as short as can be")
         self._tell(into, failure, outcome, least, time)
 
     def _each(self) -> bool:

@@ -167,7 +167,7 @@ def _one(check: _Check, one: _engine.Search, write: int) -> None:
         check.ways_before = ways
         message = {
             "runs": sum(ways.values()), "ways": ways, "found": found, "complete": complete, "end": end,
-            "told": list(check.world.told), "left": dict(check.left), "shared": check.shared,
+            "told": list(check.world.notes), "left": dict(check.left), "shared": check.shared,
             "races": one.races, "estimate": one.estimate,
         }  # fmt: skip
         data = pickle.dumps(message)

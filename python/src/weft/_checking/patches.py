@@ -107,7 +107,7 @@ class World:
     ) -> None:
         self.now = now
         self.refused: list[Refused] = []
-        self.told: dict[str, None] = {}  #: sentences, each once
+        self.notes: dict[str, None] = {}  #: sentences, each once
         self.outputs = 0  #: how often something was written outside in the runs so far
         self._seed = seed
         self._stub = stub
@@ -204,8 +204,8 @@ class World:
         return error
 
     def tell(self, sentence: str) -> None:
-        if len(self.told) < 20:
-            self.told[sentence] = None
+        if len(self.notes) < 20:
+            self.notes[sentence] = None
 
     # --- what is replaced ---
 

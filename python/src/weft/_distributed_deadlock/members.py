@@ -98,7 +98,7 @@ class Member:
     def __init__(self, by: socket.socket) -> None:
         self.pid = 0
         self.away: dict[str, Any] = {}  # call → the process here that waits for it
-        self.heard: Any = None  # reads what the host reports: see _hosts/child_output.py
+        self.output: Any = None  # reads what the host reports: see _hosts/child_output.py
         self.follows: set[Any] = set()  # the observations that the host was told of
         self.closing = False  # its Hosts have let go of it
         # If this program has started the host: `kill` kills it, `reap` takes its status once it has
@@ -172,8 +172,8 @@ class Member:
         """
         if self.reap is not None:
             self.reap()
-        if self.heard is not None:
-            self.heard.end()
+        if self.output is not None:
+            self.output.end()
 
     def hang_up(self) -> None:
         """Makes the socket read as that of a host that has gone."""

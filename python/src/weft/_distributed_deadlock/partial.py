@@ -301,7 +301,7 @@ class Round(Spaces):
         )
 
 
-def _came(before: int, now: int) -> bool:
+def _all_received(before: int, now: int) -> bool:
     """Compares two 32-bit counters: has all that was sent by the earlier round now been
     received?
     """
@@ -317,7 +317,7 @@ def _settled(before: Round, now: Round, pair: tuple[int, int]) -> bool:
         _, received_there = now.counters[there, here]
     except KeyError:
         return False
-    return _came(sent_there, received_here) and _came(sent_here, received_there)
+    return _all_received(sent_there, received_here) and _all_received(sent_here, received_there)
 
 
 def judge(rounds: list[Round]) -> tuple[Round, set[_Node]]:

@@ -155,7 +155,7 @@ def declare(
         end()
 
 
-def _told(text: str | None) -> bool:
+def _tell_hosts(text: str | None) -> bool:
     """In a host: its parent reports a deadlock, and then (None) that the parent's runs have been
     told. The runs of a host end with the calls that they are part of; its Executors are told as in
     declare().
@@ -270,7 +270,7 @@ def answer(by: socket.socket) -> None:
         while question := _question(by):
             if question[:1] in WITH_MORE:
                 (size,) = struct.unpack("!I", by.recv(4, socket.MSG_WAITALL))
-                does = {FOLLOW: follow, CALL: _where_of}.get(question[:1], _told)
+                does = {FOLLOW: follow, CALL: _where_of}.get(question[:1], _tell_hosts)
                 packed = pickle.dumps(does(pickle.loads(by.recv(size, socket.MSG_WAITALL))))
             elif question[:1] == STUCK:
                 packed = pickle.dumps(_stuck())
@@ -382,7 +382,7 @@ def _stuck_in_hosts(patience: float) -> tuple[list[_call_names.Named], list[int]
 
 def _stuck_elsewhere() -> tuple[list[_deadlocks.Stuck], list[int]]:
     rows, silent = _stuck_in_hosts(PATIENCE)
-    stuck = [_deadlocks.told(row) for row in rows]
+    stuck = [_deadlocks.stuck_from(row) for row in rows]
     if members() and not silent:
         from weft._distributed_deadlock import partial as _partial
 
@@ -447,7 +447,7 @@ def _attend(ring: socket.socket) -> None:
         ready = readable([ring, *members])
     except (OSError, ValueError):  # a socket was closed meanwhile
         return
-    stands = ring in ready and _heard(ring)
+    stands = ring in ready and _read_bell(ring)
     with _asking, _asking.lock:
         for member in _here(ready):
             member.take()
@@ -556,7 +556,7 @@ def _look(ring: socket.socket) -> None:
         until = time.monotonic() + seconds
         while (rest := until - time.monotonic()) > 0:
             if readable([ring], rest):
-                again = _heard(ring) or again
+                again = _read_bell(ring) or again
         with contextlib.suppress(_Gone):
             first = _all_spaces()
             if _still(first):
@@ -583,7 +583,7 @@ def _moved(first: list[Space], second: list[Space]) -> bool:
 # --- with other programs --------------------------------------------------------------------------
 
 
-def _say(asker: int, number: int) -> None:
+def _answer_program(asker: int, number: int) -> None:
     """Answers for this space and its hosts. A space with a foreign thread does not count as
     waiting, since other programs do not look whether the thread has an end; nor does a space in
     which something else may act.
@@ -599,7 +599,7 @@ def _say(asker: int, number: int) -> None:
     _native._rounds_say(asker, number, _programs.packed_spaces(spaces), waits, whole)
 
 
-def _heard(ring: socket.socket) -> bool:
+def _read_bell(ring: socket.socket) -> bool:
     """Reads the bell, and answers other programs. Returns whether a run stands still.
 
     Raises:
@@ -619,7 +619,7 @@ def _hear_programs() -> tuple[int, bytes, bool] | None:
     """
     questions, found, verdicts = _native._rounds_news()
     for asker, number in questions:
-        _say(asker, number)
+        _answer_program(asker, number)
     for what, who in verdicts:
         answers = _native._rounds_told(what)
         if answers is not None:
@@ -643,7 +643,7 @@ def _look_beyond(ring: socket.socket) -> bool:
 def _ask_programs(ring: socket.socket) -> tuple[bytes, bool]:
     """Asks a round. Returns the answers, and whether all programs have answered."""
     me, number = _native._rounds_ask()
-    _say(me, number)
+    _answer_program(me, number)
     until = time.monotonic() + PATIENCE
     stands = False
     found = _hear_programs()

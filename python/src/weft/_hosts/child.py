@@ -51,8 +51,8 @@ from weft.errors import BadUse, Cancelled, ChannelEnd
 
 __all__ = ["main", "run_call", "taken"]
 
-_ends = False  # whether the parent has let go of this OS process
-_SAID = 1000  # characters that are sent of a text that cannot be sent whole
+_parent_gone = False  # whether the parent has let go of this OS process
+_LONGEST_TEXT = 1000  # characters that are sent of a text that cannot be sent whole
 AFTERLIFE = 2.0  # seconds that this OS process has to end once its parent is gone
 
 
@@ -275,22 +275,22 @@ def answer(
             brief = failure.brief
         else:
             brief = failure.brief
-            failure = _untold(brief, error)
+            failure = _unsendable(brief, error)
     value = None
     try:
         write(None, failure)
     except ChannelEnd:
         raise
     except BaseException as error:
-        write(None, _untold(brief, error))
+        write(None, _unsendable(brief, error))
 
 
-def _untold(brief: str, error: BaseException) -> _pickling.Failure:
+def _unsendable(brief: str, error: BaseException) -> _pickling.Failure:
     """Returns a failure that can always be sent, in place of one that could not be, because of
     `error`.
     """
     what, why = (
-        text[:_SAID].encode("ascii", "backslashreplace").decode()
+        text[:_LONGEST_TEXT].encode("ascii", "backslashreplace").decode()
         for text in (brief, _foreign_exceptions.text_of(error))
     )
     return _pickling.Failure(
@@ -448,7 +448,7 @@ def _end_with_parent(link: Any) -> None:
     _native._continue_with_parent()  # else an OS process that is stopped (SIGSTOP) would never end
     link.wait()
     _refused(link)
-    if not _ends:  # without its parent, the OS processes that were started here end too
+    if not _parent_gone:  # without its parent, the OS processes that were started here end too
         for member in _rounds.members():
             if member.orphaned is not None:
                 with contextlib.suppress(Exception):  # that OS process has gone
@@ -538,8 +538,8 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
-    global _ends
-    _ends = True
+    global _parent_gone
+    _parent_gone = True
     link.close("it has ended")
     if refused:
         sys.exit(1)

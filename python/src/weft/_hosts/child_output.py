@@ -7,7 +7,7 @@ records, its warnings, and what was observed in it.
             what was observed ──the same socket──► parent: _hosts/remote_observers.py
 
 Invariants
-- Heard.take() may be called on any thread. It empties the pipe and the socket, and passes on what
+- ChildOutput.take() may be called on any thread. It empties the pipe and the socket, and passes on what
   it finds, in order. So once take() has returned, all that was said before a value arrived by a
   channel has been passed on.
 - Handlers, filters and showwarning are the user's code: they run under no lock (rule 12.1), on one
@@ -34,7 +34,7 @@ from weft import _helper_threads
 from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft._hosts import log_records as _log_records
 
-__all__ = ["Heard", "observed", "say_to"]
+__all__ = ["ChildOutput", "observed", "say_to"]
 
 KEPT = 4096  #: how many of the last bytes of the standard error are kept
 LINES = 12  #: how many of the last lines are shown
@@ -48,7 +48,7 @@ def _nothing(piece: Any) -> None:
     pass
 
 
-class Heard:
+class ChildOutput:
     """Receives what one child says. Pass the descriptors that open() returns to the child, then
     call close_childs() and begin().
     """
@@ -230,26 +230,26 @@ def _pass_on(kind: str, what: Any, text: str) -> None:
         warnings.showwarning(message, type(message), filename, lineno)
 
 
-_all: set[Heard] = set()
+_all: set[ChildOutput] = set()
 _known = threading.Lock()  # guards _all and _bell
 # A descriptor that wakes the listening thread, as long as the program lives.
 _bell: int | None = None
 
 
-def _add(heard: Heard) -> None:
+def _add(output: ChildOutput) -> None:
     global _bell
     with _known:
-        _all.add(heard)
+        _all.add(output)
         if _bell is None:
             bell, ring = socket.socketpair()
             bell.setblocking(False)
-            hears = threading.Thread(target=_hear, args=(ring,), name="weft: hears", daemon=True)
+            listener = threading.Thread(target=_hear, args=(ring,), name="weft: hears", daemon=True)
             try:
-                hears.start()
+                listener.start()
             except BaseException:  # a later call tries to start a thread again
-                _all.discard(heard)
+                _all.discard(output)
                 bell.close()  # this ends the thread, if it has begun all the same
-                if hears.ident is None:
+                if listener.ident is None:
                     ring.close()
                 raise
             _bell = bell.detach()
@@ -265,7 +265,7 @@ def _ring() -> None:
 def _hear(ring: socket.socket) -> None:
     _helper_threads.helps()  # this thread outlives the hosts
     while True:
-        of = _heard_by()
+        of = _open_outputs()
         poll = select.poll()  # select() takes no descriptor above 1,023
         for fd in (ring.fileno(), *of):
             poll.register(fd, select.POLLIN)
@@ -282,31 +282,31 @@ def _hear(ring: socket.socket) -> None:
                     changed = True
 
 
-def _heard_by() -> dict[int, tuple[Heard, list[int]]]:
+def _open_outputs() -> dict[int, tuple[ChildOutput, list[int]]]:
     """Returns those children that may yet say something, by their descriptors."""
     with _known:
         those = list(_all)
-    for heard in those:
-        heard.end_here()
+    for output in those:
+        output.end_here()
     with _known:
-        _all.difference_update([heard for heard in _all if not heard.descriptors()])
-        each = [(heard, heard.descriptors()) for heard in _all]
-    return {fd: (heard, descriptors) for heard, descriptors in each for fd in descriptors}
+        _all.difference_update([output for output in _all if not output.descriptors()])
+        each = [(output, output.descriptors()) for output in _all]
+    return {fd: (output, descriptors) for output, descriptors in each for fd in descriptors}
 
 
-def _take_of(heard: Heard, descriptors: list[int]) -> bool:
+def _take_of(output: ChildOutput, descriptors: list[int]) -> bool:
     """Takes what has come from one child. Returns whether its descriptors have changed."""
-    _take_here(heard)
-    return heard.descriptors() != descriptors
+    _take_here(output)
+    return output.descriptors() != descriptors
 
 
-def _take_here(heard: Heard) -> None:
+def _take_here(output: ChildOutput) -> None:
     """Takes what has come, and reports what the user's code raises: that must not end this thread,
     which listens to all children.
     """
     while True:
         try:
-            heard.take()
+            output.take()
             return
         except BaseException as error:  # after this there may be more to be passed on
             _foreign_exceptions.report(error)

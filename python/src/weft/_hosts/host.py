@@ -285,7 +285,7 @@ class Host:
         # _start() and join() set these fields.
         self._ours: Any = None
         self._asks: Any = None
-        self._heard: Any = None
+        self._output: Any = None
         self._link: Any = None
         self._child: Any = None
         self._member: Any = None
@@ -317,8 +317,8 @@ class Host:
         except BaseException:
             self.kill()
             self.close()
-            if self._heard is not None:
-                self._heard.drop()
+            if self._output is not None:
+                self._output.drop()
             raise
 
     def _start(self, later: bool) -> None:
@@ -344,23 +344,23 @@ class Host:
         self._asks, asked = socket.socketpair()
         # This file says how to begin. A child that crashes writes at its end where it was.
         self._preparation = preparation = _file()
-        self._heard = heard = _child_output.Heard()
+        self._output = output = _child_output.ChildOutput()
         with theirs, asked:
             preparation.write(beginning)
             preparation.seek(0)
-            errors, records = heard.open()
+            errors, records = output.open()
             handed = _start.Handed(theirs.fileno(), preparation.fileno(), asked.fileno(), records)
             if not forks:
                 self._link = _over_memory(self._ours)
             shared = self._link is not None
-            self._mine = {self._ours.fileno(), self._asks.fileno(), *heard.descriptors()}
+            self._mine = {self._ours.fileno(), self._asks.fileno(), *output.descriptors()}
             _forked_before.update(self._mine)
             self._child = _start.begin(
                 setting.start, handed, errors, shared, setting.preload, threads, _forked_before
             )
             if not forks or not later:
                 _forked_before.difference_update(self._mine)
-        heard.close_childs()
+        output.close_childs()
         self.pid = self._child.pid
 
     def join(self) -> None:
@@ -377,11 +377,11 @@ class Host:
         self._ours.close()
         self._member = _members.Member(self._asks)
         _rounds.join(self._member)
-        self._member.pid, self._member.heard = self.pid, self._heard
+        self._member.pid, self._member.output = self.pid, self._output
         self._member.kill = self._child.kill
         self._member.reap = functools.partial(_start.reap, self._child)
-        self._heard.seen = functools.partial(_remote_observers.came, self._member)
-        self._heard.begin()
+        self._output.seen = functools.partial(_remote_observers.receive, self._member)
+        self._output.begin()
         _remote_observers.join(self._member, self._observed)
         jobs = _native.Channel("jobs")
         _observers.own(jobs)
@@ -484,7 +484,7 @@ class Host:
                     orders_out.retire()
             while True:  # the result is here, and stays if a handler of the user is cancelled
                 try:
-                    self._heard.take()  # passes on what the process said before it ended
+                    self._output.take()  # passes on what the process said before it ended
                     break
                 except Cancelled as error:
                     cancelled = error
@@ -517,9 +517,9 @@ class Host:
         self._link.close("it has died")
         _rounds.leave(self._member)
         status = self._child.wait()
-        output = self._heard.last()
+        output = self._output.last()
         _remote_observers.has_gone(self._member)
-        self._heard.close()
+        self._output.close()
         wanted = status == -signal.SIGKILL and _killed_for_memory() > self._killed_before
         return ProcessDied(name, self.pid, status, self._crash(), wanted, output, refused=refused)
 
@@ -574,8 +574,8 @@ class Host:
         with self._lock:
             if self._preparation is not None:
                 self._preparation.close()
-        if self._heard is not None:
-            self._heard.close()
+        if self._output is not None:
+            self._output.close()
         if self._link is not None:
             self._link.close("the host was closed")
         if self._member is not None:

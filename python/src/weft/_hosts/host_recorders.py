@@ -75,17 +75,17 @@ class There(abc.ABC):
             short = {k: v for k, v in records[0].items() if len(repr(v)) < 1000}
             _child_output.observed((self.key, source, [short]))
 
-    def _came(self, source: _remote_observers.Source, records: list[dict[str, Any]]) -> None:
+    def _add_records(self, source: _remote_observers.Source, records: list[dict[str, Any]]) -> None:
         with self._lock:
             self._pass_up(source, records)
 
-    def _gone(self, pid: int) -> None:
+    def _host_ended(self, pid: int) -> None:
         with self._lock:
             self._pass_up((pid, 0), None)
 
 
 def _named(process: Any) -> dict[str, Any]:
-    """Names a process for the parent, as came() reads it."""
+    """Names a process for the parent, as receive() reads it."""
     return _call_names.name_for_parent(process.path, _call_names.call_of(process))
 
 
@@ -234,7 +234,7 @@ class _Partial(There, _deadlocks._IdleCheck):
                 self.note(record)
             self.send()
         else:  # raises it in the network here, from which it comes to the caller of the network
-            super()._found([_deadlocks.told(r)._replace(pid=None) for r in records], ids)
+            super()._found([_deadlocks.stuck_from(r)._replace(pid=None) for r in records], ids)
 
 
 KINDS: dict[str, Callable[[Any, Any], There]] = {

@@ -142,9 +142,9 @@ def _unpicklable(what: str, value: Any, error: BaseException) -> BaseException:
         wrong.__suppress_context__ = True
         return wrong
     is_ordinary = issubclass(kind, Exception) and not issubclass(kind, WeftError)
-    why = (_foreign_exceptions.message_of(error) if is_ordinary else "") or _foreign_exceptions.text_of(
-        error
-    )
+    why = (
+        _foreign_exceptions.message_of(error) if is_ordinary else ""
+    ) or _foreign_exceptions.text_of(error)
     from weft._hosts.pickling_advice import remedy
 
     kept = _foreign_exceptions.kind_of(value)

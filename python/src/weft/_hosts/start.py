@@ -197,14 +197,14 @@ class _OfServer(Child):
     began().
     """
 
-    _told = _tell = -1
+    _pid_pipe = _order_pipe = -1
 
     def __init__(self, pid_pipe: int, order_pipe: int = -1) -> None:
         """`told` is that pipe. `tell` is a pipe from which the child reads what say() writes."""
-        self._told, self._tell = pid_pipe, order_pipe
+        self._pid_pipe, self._order_pipe = pid_pipe, order_pipe
 
     def __del__(self) -> None:
-        for fd in (self._told, self._tell):
+        for fd in (self._pid_pipe, self._order_pipe):
             if fd >= 0:
                 os.close(fd)
 
@@ -214,7 +214,7 @@ class _OfServer(Child):
         Raises:
             EOFError, BrokenPipeError: the server has gone.
         """
-        tell, self._tell = self._tell, -1
+        tell, self._order_pipe = self._order_pipe, -1
         with os.fdopen(tell, "wb") as file:
             for one in what:
                 pickle.dump(one, file)
@@ -225,20 +225,20 @@ class _OfServer(Child):
         Raises:
             EOFError: the server has gone.
         """
-        super().__init__(forkserver.read_signed(self._told))
+        super().__init__(forkserver.read_signed(self._pid_pipe))
 
     def _until_it_ends(self) -> None:
         self._has_told(None)
 
     def _has_told(self, milliseconds: int | None) -> bool:
         poll = select.poll()  # select() takes no descriptor above 1,023
-        poll.register(self._told, select.POLLIN)
+        poll.register(self._pid_pipe, select.POLLIN)
         return bool(poll.poll(milliseconds))
 
     def _look(self) -> int | None:
         if self.status is None and self._has_told(0):
             try:
-                self.status = forkserver.read_signed(self._told)
+                self.status = forkserver.read_signed(self._pid_pipe)
             except EOFError:  # the server was killed
                 self.status = 255
         return self.status

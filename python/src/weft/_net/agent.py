@@ -192,7 +192,7 @@ class Agent:
             while True:
                 child, _ = await loop.sock_accept(listens)
                 child.setblocking(False)
-                task = asyncio.ensure_future(self._came(child))
+                task = asyncio.ensure_future(self._take_for_call(child))
                 self._greets.add(task)
                 task.add_done_callback(self._greets.discard)
 
@@ -209,7 +209,7 @@ class Agent:
             shown.encode(), self._pass.encode()
         )
 
-    async def _came(self, child: socket.socket) -> None:
+    async def _take_for_call(self, child: socket.socket) -> None:
         """Takes a connection of one of the OS processes, which has come for a call."""
         loop = asyncio.get_running_loop()
         received = b""

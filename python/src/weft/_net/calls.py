@@ -351,7 +351,7 @@ def _serve(link: Any, run: str, trusted: bool, call: str) -> None:
     _net_steps.at("call.ends")
     _import_for(run)
     with contextlib.suppress(ChannelEnd):  # the caller goes, or waits no more
-        request, wrong = _heard(orders)
+        request, wrong = _read_orders(orders)
         _net_steps.at("call.runs")
 
         def load() -> _pickling.Call:
@@ -379,7 +379,7 @@ def _import_for(run: str) -> None:
         _pickling.function_named(*parted_run(run))
 
 
-def _heard(orders: Any) -> tuple[Any, BaseException | None]:
+def _read_orders(orders: Any) -> tuple[Any, BaseException | None]:
     """Returns the caller's next orders, or the reason why they are not taken.
 
     Raises:
@@ -461,7 +461,7 @@ def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
 
         with _call_names.running(me, name), contextlib.suppress(Retired):
             while True:
-                calls, wrong = _heard(orders)
+                calls, wrong = _read_orders(orders)
                 if wrong is None and not isinstance(calls, list):
                     wrong = BadUse("what came was no list of calls")
                 if wrong is None:

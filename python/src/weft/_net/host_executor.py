@@ -81,7 +81,7 @@ class _Future(Future[Any]):
 
 def _said_by(call: _remote_calls.FarCall, seconds: float) -> str:
     try:
-        found = _remote_calls.heard(call, call.ask(), seconds)
+        found = _remote_calls.answer_within(call, call.ask(), seconds)
     except BadUse:  # the network of the call was left
         return ""
     if found is None:

@@ -39,12 +39,12 @@ from weft._net import kill_points as _net_steps
 from weft._net import loop as _net_loop
 from weft._net import tls as _net_tls
 from weft._net.incoming import LARGEST, PIECE, Incoming
-from weft._net.tls import Came, Streams
+from weft._net.tls import OnConnection, Streams
 from weft.errors import BadUse, PeerDied
 
 __all__ = [
     "Again",
-    "Came",
+    "OnConnection",
     "Closed",
     "NotHis",
     "Refused",
@@ -255,9 +255,9 @@ class _Out:
     """
 
     def __init__(self, feed: Any, there: Any) -> None:
-        self._feed, self._there = feed, there
+        self._feed, self._connection = feed, there
         self._loop = asyncio.get_running_loop()
-        self._ends: asyncio.TimerHandle | None = None
+        self._giving_up: asyncio.TimerHandle | None = None
         self.all_sent: asyncio.Future[None] = self._loop.create_future()
         there.room_again = self.pump
         self._loop.add_reader(feed.fileno(), self.pump)
@@ -265,7 +265,7 @@ class _Out:
 
     def pump(self) -> None:
         """Sends as much as the connection takes."""
-        feed, there = self._feed, self._there
+        feed, there = self._feed, self._connection
         piece, some = b"not asked", False
         with _net_tls.lock:  # before the bell is silenced
             there.put_rest()
@@ -280,10 +280,10 @@ class _Out:
             self.give_up()
         if not piece:
             return
-        if self._ends is None and feed.over:
-            self._ends = self._loop.call_later(SAID_LAST, self.give_up)
+        if self._giving_up is None and feed.over:
+            self._giving_up = self._loop.call_later(SAID_LAST, self.give_up)
 
-    def heard(self, data: memoryview) -> None:
+    def receive(self, data: memoryview) -> None:
         if self._feed.input(data):
             self.pump()
 
@@ -292,12 +292,12 @@ class _Out:
         if self.all_sent.done():
             return
         self.all_sent.set_result(None)
-        self._there.direct(None)
+        self._connection.direct(None)
         self._loop.remove_reader(self._feed.fileno())
-        self._there.room_again = None
-        if self._ends is not None:
-            self._ends.cancel()
-        self._there.write(PIECE.pack(0))
+        self._connection.room_again = None
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+        self._connection.write(PIECE.pack(0))
 
 
 async def carry(feed: Any, there: Streams) -> None:
@@ -306,7 +306,7 @@ async def carry(feed: Any, there: Streams) -> None:
     """
     assert isinstance(there[0], Incoming)
     out = _Out(feed, there[1].transport)
-    back = asyncio.ensure_future(there[0].onward(out.heard))
+    back = asyncio.ensure_future(there[0].onward(out.receive))
     out.pump()
     try:
         await asyncio.wait({out.all_sent, back}, return_when=asyncio.FIRST_COMPLETED)
@@ -382,7 +382,9 @@ async def _passed(
         try:
             tls = parts.came_in, parts.tls, parts.tls.write, parts.goes_out.read
             waits, ms = ssl.SSLWantReadError, int(GREETING * 500)
-            rest = _native._pass(parts.descriptor, link.fileno(), bell_reader, *tls, waits, ms, held)
+            rest = _native._pass(
+                parts.descriptor, link.fileno(), bell_reader, *tls, waits, ms, held
+            )
         finally:
             loop.call_soon_threadsafe(over.set_result, rest)
 
@@ -419,7 +421,7 @@ def _refusal(error: Refused) -> bytes:
         why = why[: len(why) // 2]
 
 
-async def _heard(reader: asyncio.StreamReader) -> Fields:
+async def _read_message(reader: asyncio.StreamReader) -> Fields:
     """Reads the first message of the other side.
 
     Raises:
@@ -469,13 +471,13 @@ class Welcome(NamedTuple):
     then: Callable[[Streams], Awaitable[None]] | None = None  #: what follows; None: a session
 
 
-def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> Came:
+def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> OnConnection:
     """Returns the function that takes a connection of a program that connects. `answer` may raise
     Refused.
     """
 
     async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request = await asyncio.wait_for(_heard(reader), GREETING)
+        request = await asyncio.wait_for(_read_message(reader), GREETING)
         assert isinstance(writer.transport, _net_tls.Tls)
         writer.transport.has_come()
         ends = writer.get_extra_info("peername"), writer.get_extra_info("sockname")
@@ -495,7 +497,7 @@ def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> Came:
             raise
         welcome.begun(session)
 
-    async def came(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def on_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             _watch_over(writer)
             try:
@@ -509,15 +511,15 @@ def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> Came:
             writer.transport.abort()
             raise
 
-    return came
+    return on_connection
 
 
-async def serve(tls: ssl.SSLContext, address: str, came: Came) -> asyncio.Server:
+async def serve(tls: ssl.SSLContext, address: str, on_connection: OnConnection) -> asyncio.Server:
     """Listens at an address. Each connection has a task of its own, so that a program that says
     nothing delays no other.
     """
     host, port = parted(address)
-    return await _net_tls.listen(tls, came, host, port, LARGEST, GREETING)
+    return await _net_tls.listen(tls, on_connection, host, port, LARGEST, GREETING)
 
 
 def why(error: Exception, address: str) -> str:
@@ -597,7 +599,7 @@ async def _greeted(
         writer.write(_pack(request))
         _net_steps.at("comer.said")
         try:
-            answer = await asyncio.wait_for(_heard(reader), GREETING)
+            answer = await asyncio.wait_for(_read_message(reader), GREETING)
         except asyncio.TimeoutError:
             raise BadUse(f"{where} says nothing: is it a Weft program of this network?") from None
         except Refused as error:

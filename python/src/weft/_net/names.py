@@ -120,15 +120,15 @@ class Meeting:
             BadUse: the server does not answer, refuses this program, or has no JetStream.
             OSError: nobody can listen at the address.
         """
-        came = _net_link.receiver(self._answer)
+        on_connection = _net_link.receiver(self._answer)
         if self._relay_use != "only":
-            self._server = await _net_link.serve(self._server_tls, address, came)
+            self._server = await _net_link.serve(self._server_tls, address, on_connection)
             self.address = _net_link.joined(self._server)
         try:
             await self._connect()
             if self._relay_use != "never":
                 place = f"{self._fingerprint}.{self.home}"
-                self._relay = _net_relay.Relay(self._nats, place, self._server_tls, came)
+                self._relay = _net_relay.Relay(self._nats, place, self._server_tls, on_connection)
                 await self._relay.begin()
         except BaseException:
             await self.leave()
@@ -367,7 +367,7 @@ class Meeting:
                     )
                     return
                 except js_errors.KeyWrongLastSequenceError:
-                    current = await self._there(names, offer.name)
+                    current = await self._entry_of(names, offer.name)
                     last, entry_there = current or (0, {"home": self.home})
                     # An entry of this home that was overwritten with rubbish may be written again.
                     foreign = entry_there.get("home") != self.home
@@ -377,7 +377,7 @@ class Meeting:
                     # The entry's time ran out while create() looked at it.
                     last = 0
 
-    async def _there(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
+    async def _entry_of(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
         """Returns an entry's revision and content ({}: none of Weft's); None: there is none."""
         fields: dict[str, Any] = {}
         try:
@@ -424,7 +424,7 @@ class Meeting:
     async def _let_go(self, offer: Offer) -> None:
         names = await self._names()
         async with offer.writing:
-            while current := await self._there(names, offer.name):
+            while current := await self._entry_of(names, offer.name):
                 if current[1].get("home") != self.home:
                     return
                 _net_steps.at("home.leave")

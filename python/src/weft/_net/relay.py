@@ -2,7 +2,7 @@
 (WIRE.md 17.17 to 17.21).
 
     write() ──► Way: TLS, _Line ──packets──► Relay ──messages──► the server
-    reader ◄── Way: TLS, _Line ◄──heard()── Relay ◄──messages── the server
+    reader ◄── Way: TLS, _Line ◄──receive()── Relay ◄──messages── the server
 
     asked for ──START, both ways──► linked ──close(), all acknowledged──────────────────────► over
                   └── abort() │ the other's last message │ no sign of life for LEASE ──────────┘
@@ -35,7 +35,7 @@ import nats.errors
 
 from weft._extension import native as _native
 from weft._net import foreign_json as _foreign_json
-from weft._net.tls import Came, Streams, Tls
+from weft._net.tls import OnConnection, Streams, Tls
 
 __all__ = ["RELAY", "Relay", "Way"]
 
@@ -72,9 +72,11 @@ class Relay:
         came: takes their connections.
     """
 
-    def __init__(self, client: Any, place: str, tls: ssl.SSLContext, came: Came) -> None:
+    def __init__(
+        self, client: Any, place: str, tls: ssl.SSLContext, on_connection: OnConnection
+    ) -> None:
         self._client, self._place = client, place
-        self._tls, self._came = tls, came
+        self._tls, self._on_connection = tls, on_connection
         self._ways: dict[str, Way] = {}
         self._out: collections.deque[tuple[Way, bytes]] = collections.deque()
         self._at_it = False  # whether `_out` is being emptied
@@ -83,7 +85,7 @@ class Relay:
         self._since = asyncio.get_running_loop().time()  # when it was connected last
 
     async def begin(self) -> None:
-        await self._client.subscribe(f"{RELAY}.{self._place}.*", cb=self._heard)
+        await self._client.subscribe(f"{RELAY}.{self._place}.*", cb=self._on_message)
 
     def _start(self, what: Any) -> None:
         task = asyncio.ensure_future(what)
@@ -146,12 +148,12 @@ class Relay:
         finally:
             self._at_it = False
 
-    async def _heard(self, message: Any) -> None:
+    async def _on_message(self, message: Any) -> None:
         last = message.subject.rpartition(".")[2]
         if last == "meet":
             await self._asked(message)
         elif (way := self._ways.get(last)) is not None:
-            way.heard(message.data)
+            way.receive(message.data)
 
     # --- connections that come ------------------------------------------------------------------
 
@@ -182,7 +184,7 @@ class Relay:
             return
         finally:
             self._shaking -= 1
-        await self._came(*streams)
+        await self._on_connection(*streams)
 
     # --- connections that this program asks for -------------------------------------------------
 
@@ -267,7 +269,7 @@ class Way(Tls):
     def linked(self) -> bool:
         return self._line.linked
 
-    def _say(self) -> None:
+    def _send(self) -> None:
         self._out += self._goes_out.read()
 
     # --- what comes -----------------------------------------------------------------------------
@@ -275,14 +277,14 @@ class Way(Tls):
     def _now(self) -> int:
         return int(self._loop.time() * 1000)
 
-    def heard(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
         if self._over:
             return
         if not data:
             self._end(ConnectionResetError("the peer has gone"))
             return
         if got := self._line.input(self._now(), data):
-            self._heard(got)
+            self._receive(got)
         self._pump(patient=True)
 
     def pause_reading(self) -> None:

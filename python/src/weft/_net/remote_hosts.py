@@ -258,14 +258,14 @@ class FarHosts(_Far):
         whole("hosts: how many", n, 1)
         self._lock = threading.RLock()  # a signal handler may call on a thread that holds it
         self._looked = 0.0
-        self._there: list[_net_named.Host] = []
+        self._agents: list[_net_named.Host] = []
         self._lost: set[str] = set()  # homes of agents
         self._running: dict[str, int] = {}  # home of an agent → calls that run there
         until = time.monotonic() + patience
         while len(self._look(fresh=True)) < n:
             if time.monotonic() > until:
                 raise BadUse(
-                    f"there are {len(self._there)} hosts, and {n} were asked for, after {patience:g} seconds: `weft host` starts one, "
+                    f"there are {len(self._agents)} hosts, and {n} were asked for, after {patience:g} seconds: `weft host` starts one, "
                     "`weft net ls` shows them"
                 )
             _native.sleep(0.1)
@@ -273,7 +273,7 @@ class FarHosts(_Far):
     def _look(self, fresh: bool) -> list[_net_named.Host]:
         """Returns the hosts that are there, as far as is known."""
         with self._lock:
-            known = [h for h in self._there if h.home not in self._lost]
+            known = [h for h in self._agents if h.home not in self._lost]
             if known and not fresh and time.monotonic() < self._looked + FRESH:
                 return known
         try:
@@ -283,7 +283,7 @@ class FarHosts(_Far):
                 raise
             return known
         with self._lock:
-            self._there, self._looked = available, time.monotonic()
+            self._agents, self._looked = available, time.monotonic()
             return [h for h in available if h.home not in self._lost]
 
     def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:

@@ -158,7 +158,7 @@ class Agents:
         self._nodes, self._command_of, self._tell = nodes, command_of, tell
         self._changed = threading.Condition()
         self.all: list[Started] = []
-        self._told: set[Node] = set()
+        self._announced: set[Node] = set()
         self._over = threading.Event()
 
     def start(self) -> None:
@@ -190,10 +190,10 @@ class Agents:
         with self._changed:
             while True:
                 for one in self.all:
-                    if one.joined is not None and one.node not in self._told:
-                        self._told.add(one.node)
+                    if one.joined is not None and one.node not in self._announced:
+                        self._announced.add(one.node)
                         processes = len(one.joined.get("pids", ()))
-                        number = f"{len(self._told)} of {len(self.all)}"
+                        number = f"{len(self._announced)} of {len(self.all)}"
                         address = one.joined.get("address") or "by the relay"
                         self._tell(
                             f"{one.node.name} has joined: "

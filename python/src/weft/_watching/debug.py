@@ -171,7 +171,7 @@ class _Sent:
         self.under_way = True
         # Whether a process of another thread, which may have changed the object, has ended.
         self.stale = False
-        self.told = False
+        self.reported = False
 
 
 class Debug:
@@ -343,9 +343,9 @@ class Debug:
         if digest is None or digest == sent.digest:
             return
         sent.digest = digest
-        if sent.told:
+        if sent.reported:
             return
-        sent.told = True
+        sent.reported = True
         self._say(
             Changed(
                 sent.path,
@@ -384,7 +384,7 @@ class Debug:
     def _for_others(self) -> None:
         """Returns None: another OS process needs no setting."""
 
-    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+    def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         for r in records:
             if "unwatched" in r:
                 self.unwatched.add(r["unwatched"])
@@ -392,7 +392,7 @@ class Debug:
                 what = r["kind"], r["channel"], r["file"], r["line"], r["noticed"]
                 self._say(Changed(r["p"], *what, source[0]))
 
-    def _gone(self, pid: int) -> None:
+    def _host_ended(self, pid: int) -> None:
         """Does nothing: what the OS process had found, and had not yet sent, is not reported."""
 
 

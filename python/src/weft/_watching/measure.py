@@ -211,10 +211,10 @@ class Measurement:
     def _for_others(self) -> None:
         """Returns None: another OS process needs no setting."""
 
-    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+    def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         self._elsewhere.setdefault(source, {}).update({row["name"]: row for row in records})
 
-    def _gone(self, pid: int) -> None:
+    def _host_ended(self, pid: int) -> None:
         if pid not in self.lost:
             self.lost.append(pid)
 

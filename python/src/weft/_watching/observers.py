@@ -134,12 +134,12 @@ class Everywhere(Protocol):
     def _for_others(self) -> Any:
         """Returns the setting that other OS processes need."""
 
-    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+    def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         """Takes what was recorded in an OS process, in order. `source` is its pid, and a number
         that tells it from an earlier OS process with this pid.
         """
 
-    def _gone(self, pid: int) -> None:
+    def _host_ended(self, pid: int) -> None:
         """Notes that an OS process has died, or does not answer. What it had not yet sent is
         lost.
         """

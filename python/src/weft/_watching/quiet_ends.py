@@ -148,10 +148,10 @@ class Naming:
     def _for_others(self) -> bool:
         return self._guards
 
-    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+    def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         for r in records:
             who = f"process {r['p']} in OS process" if r["p"] else "OS process"
             self._say(f"{who} {source[0]}{r['text']}")
 
-    def _gone(self, pid: int) -> None:
+    def _host_ended(self, pid: int) -> None:
         """Does nothing: what ended quietly there, and was not yet reported, is lost."""
