@@ -90,16 +90,16 @@ class Interleaving(unittest.TestCase):
         self.assertEqual(seen, {"A": [1], "B": [0, 1]})
 
     def test_before_is_told_of_every_run_also_of_one_left_out(self):
-        told = []
+        log = []
 
         def run(program, cpus, timeout):
             raise runner.RunError("no")
 
         programs = {name: Program([name], {}) for name in "AB"}
         runner.interleave(
-            programs, {"A": [0], "B": [0]}, 2, 1.0, lambda name, k: told.append((name, k)), run
+            programs, {"A": [0], "B": [0]}, 2, 1.0, lambda name, k: log.append((name, k)), run
         )
-        self.assertEqual(told, [("A", 0), ("B", 0), ("A", 1), ("B", 1)])
+        self.assertEqual(log, [("A", 0), ("B", 0), ("A", 1), ("B", 1)])
 
     def test_ctrl_c_passes_through(self):
         def run(program, cpus, timeout):

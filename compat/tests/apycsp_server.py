@@ -26,10 +26,10 @@ async def says_42(ch: Any) -> None:
 
 
 @process
-async def collects(ch: Any, told: Any) -> None:
+async def collects(ch: Any, signal: Any) -> None:
     """Collects what is written until a poison, and sends that to the one who asks."""
     got = [value async for value in ch]
-    await told.write(got)
+    await signal.write(got)
 
 
 async def sets_up(start: Any) -> None:

@@ -300,8 +300,8 @@ HISTORY = alone(within("move_on", 2, ["sleep", 9]), ["sleep", 1])
 def test_the_checker_flags(at: int, wrong: dict[str, Any], grain: str) -> None:
     history = run(HISTORY)
     assert check(HISTORY, history, grain)
-    told = [k for k, r in enumerate(history) if r.get("p") == 1 and r["e"] == "ret"]
-    k = told[at - 1]
+    message = [k for k, r in enumerate(history) if r.get("p") == 1 and r["e"] == "ret"]
+    k = message[at - 1]
     assert not check(HISTORY, [*history[:k], {**history[k], **wrong}, *history[k + 1 :]], grain)
 
 

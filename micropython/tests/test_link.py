@@ -265,7 +265,7 @@ def test_a_board_that_does_not_read_holds_its_writer_and_only_that() -> None:
     more"""
     for capacity in (0, 2):
         with plugged("slow") as (pc, board):
-            go, told = ends(pc, go="r", told="w")
+            go, message = ends(pc, go="r", told="w")
             numbers = Channel("numbers", capacity=capacity)
             pc.give("numbers", numbers.reader())
             written: list[int] = []
@@ -277,11 +277,11 @@ def test_a_board_that_does_not_read_holds_its_writer_and_only_that() -> None:
                     written.append(i)
 
             @process
-            def drive(go: Any = go, told: Any = told, written: list[int] = written) -> list[int]:
+            def drive(go: Any = go, log: Any = log, written: list[int] = written) -> list[int]:
                 behind = []
                 for i in range(8):
                     go(None)
-                    assert told() == i
+                    assert log() == i
                     behind.append(len(written))
                 return behind
 
@@ -317,13 +317,13 @@ def test_a_board_that_is_killed_has_died(tier: str) -> None:
 
 def test_who_waits_for_a_board_that_is_killed_is_woken() -> None:
     with plugged("slow") as (pc, board):
-        go, numbers, told = ends(pc, go="r", numbers="r", told="w")
+        go, numbers, message = ends(pc, go="r", numbers="r", told="w")
         died = []
 
         @process
         def reads() -> None:
             try:
-                told()
+                message()
             except PeerDied as e:
                 died.append(e)
 
@@ -507,11 +507,11 @@ def _takes(end: Any) -> None:
 def test_a_value_that_waits_when_the_end_is_given_goes_to_the_board_too() -> None:
     """wire 1.4: a channel is handed out while parties wait and its buffer is full"""
     with plugged("echo") as (pc, board):
-        there, back = Channel("there", capacity=2), Channel("back")
-        to, mine = there.writer(), back.reader()
+        outward, back = Channel("there", capacity=2), Channel("back")
+        to, mine = outward.writer(), back.reader()
         to("buffered")
         to([1, (2,)])
-        pc.give("there", there.reader())
+        pc.give("there", outward.reader())
         pc.give("back", back.writer())
         assert [mine(), mine()] == ["buffered", [1, [2]]]
         refused = Channel("refused", capacity=1)
@@ -526,14 +526,14 @@ def test_a_value_that_waits_when_the_end_is_given_goes_to_the_board_too() -> Non
 def test_a_board_that_gives_up_a_read_loses_nothing() -> None:
     """rules 6.2, 6.3; wire 4.3: withdrawal is a question"""
     with plugged("gives_up") as (pc, board):
-        numbers, told = ends(pc, numbers="r", told="w")
+        numbers, message = ends(pc, numbers="r", told="w")
         more = Channel("more")
         pc.give("more", more.writer())
-        assert told() == "gave up"
+        assert message() == "gave up"
         numbers(5)
         assert more.reader()() == "after it"
         with pytest.raises(Retired):
-            told()
+            message()
         assert board.output() == ["read 5", "back nobody reads this", "left"]
 
 

@@ -70,8 +70,8 @@ class Loopback:
     def _call(self, what: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(what, self.loop).result()
 
-    async def _listen(self, came: Any) -> int:
-        server = await asyncio.start_server(came, "127.0.0.1", 0)
+    async def _listen(self, received: Any) -> int:
+        server = await asyncio.start_server(received, "127.0.0.1", 0)
         self.servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 

@@ -80,11 +80,11 @@ def offered(home: net.Network, name: str) -> Any:
 def test_a_name_that_was_taken(url, lab, keys_of, how):  # wire 17.4
     home, client = lab
     offered(home, "lab/results")
-    take, told = TAKES[how]
+    take, message = TAKES[how]
     with Thief(url, keys_of("thief")) as thief:
         why = thief.refused(client, "lab/results", take)
-        assert told in why and thief.got == [] and not thief.network._sessions
-    if told == "may not offer":
+        assert message in why and thief.got == [] and not thief.network._sessions
+    if message == "may not offer":
         assert "the certificate of 'thief' is for thief/*, host=thief." in why
         assert "weft net keys FOLDER --name thief --offers 'thief/*'" in why
 
@@ -143,19 +143,19 @@ def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17
     """
     home, _ = lab
     reader = offered(home, "lab/results")
-    came: list[str] = []
+    received: list[str] = []
     kept_by = home._meeting.kept
-    home._meeting.kept = lambda session: (came.append(session.host), kept_by(session))
+    home._meeting.kept = lambda session: (received.append(session.host), kept_by(session))
     with Thief(url, keys_of("thief")) as thief, overhears(home.address) as (address, kept):
         while not kept:  # the home had written its entry anew before the client came
-            came.clear()
+            received.clear()
             thief.put("lab/results", {**thief.entry("lab/results"), "address": address})
             p = program("names_writer", url, keys_of("client"), "lab/results", 3)
             assert [reader.read() for _ in range(3)] == [0, 1, 2] and p.next_report() == "written"
             assert p.ended() == 0
         assert len(kept) > 1000
         says_again(home.address, kept)
-        assert thief.got == [] and came == ["writer"]
+        assert thief.got == [] and received == ["writer"]
 
 
 def test_nobody_offers_what_his_keys_are_not_for(url, keys, keys_of, tmp_path):  # wire 17.3

@@ -176,9 +176,9 @@ def test_arrays_of_numpy_go_through_cpp(server, keys, network, cpp):  # wire 17.
             ones[3:4].reshape(()),
         ):
             w.write(array)
-            came = r.read()
-            assert (came.dtype, came.shape) == (np.dtype(d), array.shape)
-            assert np.array_equal(came, array) and came.flags.writeable
+            received = r.read()
+            assert (received.dtype, received.shape) == (np.dtype(d), array.shape)
+            assert np.array_equal(received, array) and received.flags.writeable
         other = "f8" if d != "f8" else "i8"
         w.write(np.zeros((2, 2), other))
         of = ("<" if np.dtype(d).itemsize > 1 else "|") + d
@@ -257,9 +257,11 @@ def test_numbers_of_numpy(server, keys, network, cpp):  # wire 17.15
         one.write(value)
         assert "an array of numpy, of <" in p.next_report()
     one.retire()
-    came = [made.read() for _ in range(4)]
-    assert [(c.dtype.str, c.shape) for c in came] == [("<f4", s) for s in ((2, 3), (1,), (0,), ())]
-    assert [c.tolist() for c in came] == [[[1, 2, 3], [4, 5, 6]], [0.5], [], 7]
+    received = [made.read() for _ in range(4)]
+    assert [(c.dtype.str, c.shape) for c in received] == [
+        ("<f4", s) for s in ((2, 3), (1,), (0,), ())
+    ]
+    assert [c.tolist() for c in received] == [[[1, 2, 3], [4, 5, 6]], [0.5], [], 7]
     assert p.next_report() == "an array of 2 values does not have the shape [2,3]"
     assert p.ended() == 0
 
@@ -318,9 +320,9 @@ def beside(network: Any, cpp: Any, name: str, *args: object) -> Any:
     """Starts a program that waits for a value `there` and writes it to `back`. Returns it and the
     test's two ends.
     """
-    there, back = th.Channel("there"), th.Channel("back")
-    ends = back.reader(), there.writer()
-    network.offer("d/there", there, readers=True)
+    outward, back = th.Channel("there"), th.Channel("back")
+    ends = back.reader(), outward.writer()
+    network.offer("d/there", outward, readers=True)
     network.offer("d/back", back, writers=True)
     p = cpp(name, *args, "d")
     assert p.next_report() == "has them"

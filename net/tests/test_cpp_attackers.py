@@ -43,13 +43,13 @@ def refused(server, keys_of, cpp):
     def why(thief: Thief, name: str, takes: Any) -> str:
         while True:  # again if the home has written its entry anew before the client came
             takes(thief, name)
-            kind, told = cpp(
+            kind, message = cpp(
                 "tries", server.url, keys_of("client"), name, "writer", 60
             ).next_report()
             assert thief.got == []
             if kind != "ok":
                 assert kind == "BadUse"
-                return str(told)
+                return str(message)
 
     return why
 
@@ -58,11 +58,11 @@ def test_names_that_were_taken(server, keys_of, cpp, refused):  # wire 17.4
     names = [f"lab/{i}" for i, _ in enumerate(TAKES)]
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), *names)
     assert home.next_report() == "offered"
-    for name, (take, told) in zip(names, TAKES.values(), strict=True):
+    for name, (take, message) in zip(names, TAKES.values(), strict=True):
         with Thief(server.url, keys_of("thief")) as thief:
             why = refused(thief, name, take)
-            assert told in why and thief.got == []
-        if told == "may not offer":
+            assert message in why and thief.got == []
+        if message == "may not offer":
             assert "the certificate of 'thief' is for thief/*, host=thief." in why
             assert "weft net keys FOLDER --name 'thief' --offers 'thief/*'" in why
 
@@ -186,9 +186,9 @@ def test_a_home_whose_name_was_taken_says_so(server, keys_of, cpp, capfd):  # wi
         thief.shows(there, "lab/mine").close()
 
         def has_let_go() -> bool:
-            with pytest.raises(BadUse) as told:
+            with pytest.raises(BadUse) as raised:
                 thief.shows(there, "lab/mine")
-            return "no channel 'lab/mine' is offered here" in str(told.value)
+            return "no channel 'lab/mine' is offered here" in str(raised.value)
 
         until(has_let_go)
         home.go()

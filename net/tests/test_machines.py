@@ -84,10 +84,10 @@ def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wir
     assert home.next_report() == "offered"
     before = lan.configure(delay=0.02, jitter=0.005, loss=lan.loss)
     p = program("sends", meeting(3), keys, f"{lan.address(3)}:0", 7, n, most, before=lan.inside(3))
-    sent, came = p.next_report(), home.next_report()
+    sent, received = p.next_report(), home.next_report()
     counts = lan.configure()
     print(counts)
-    assert came == sent and came[0] == n
+    assert received == sent and received[0] == n
     assert counts["lost"] > before["lost"] == 0  # the network has lost some
 
 

@@ -421,14 +421,18 @@ def test_who_waits_in_vain_is_told_where_it_is(gpu1, caller, fifo):
             call.exception(0)
         while "OS process" not in call._where:
             th.sleep(0.001)
-        told = r"waits_for_file within 0 seconds: it runs on host 'gpu1', in its OS process \d+$"
-        with pytest.raises(cf.TimeoutError, match=told) as raised:
+        expected = (
+            r"waits_for_file within 0 seconds: it runs on host 'gpu1', in its OS process \d+$"
+        )
+        with pytest.raises(cf.TimeoutError, match=expected) as raised:
             call.result(0)
         assert (
             int(str(raised.value).split()[-1]) in gpu1.report["pids"] and pid in gpu1.report["pids"]
         )
-        told = "no result of plus within 0 seconds: it waits for one of the executor's 1 workers"
-        with pytest.raises(cf.TimeoutError, match=told):
+        expected = (
+            "no result of plus within 0 seconds: it waits for one of the executor's 1 workers"
+        )
+        with pytest.raises(cf.TimeoutError, match=expected):
             next_one.exception(0)
         mapped = pool.map(parts.plus, [1], [1], timeout=0.01)
         with pytest.raises(
@@ -490,10 +494,10 @@ def stuck() -> str:
     """Runs two processes each of which waits for the other, while ordinary code has an end too."""
     a, b = th.Channel("a"), th.Channel("b")
     held = a.writer()
-    with pytest.raises(Deadlock) as told:
+    with pytest.raises(Deadlock) as raised:
         th.run(crosses(a.reader(), b.writer()), crosses(b.reader(), a.writer()))
     held.retire()
-    return str(told.value)
+    return str(raised.value)
 
 
 def test_beside_one_that_has_no_calls(gpu1, caller):

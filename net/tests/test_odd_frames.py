@@ -334,12 +334,12 @@ def test_what_an_executor_orders(caller, gpu1, monkeypatch):  # wire 17.14
 
 
 @pytest.mark.parametrize(
-    "came", [None, 5, "ab", [], [1], [1, 2], [1, "x"], [1, None, None], {"a": 1, "b": 2}]
+    "received", [None, 5, "ab", [], [1], [1, 2], [1, "x"], [1, None, None], {"a": 1, "b": 2}]
 )
-def test_a_result_that_is_none(came):  # wire 17.10
+def test_a_result_that_is_none(received):  # wire 17.10
     asked = _net_calls.asked_of(parts.pid)
     with pytest.raises(BadUse, match="host gpu1 sent what is not a result of far_parts:pid"):
-        _net_hosts._result_of(came, "gpu1", asked)
+        _net_hosts._result_of(received, "gpu1", asked)
     assert _net_hosts._result_of([1, None], "gpu1", asked) == [1, None]
 
 

@@ -107,8 +107,8 @@ def test_who_comes_for_a_name_wakes_a_run(network, server, keys, program):  # wi
     assert p.next_report() == "here"
     c = th.Channel("c")
     network.offer("lab/c", c, writers=True)
-    came = th.run(takes_then(c.reader(), p.go))
-    assert came == 0
+    received = th.run(takes_then(c.reader(), p.go))
+    assert received == 0
     assert p.next_report() == "left"
 
 

@@ -40,10 +40,10 @@ KEYS: Any = None  # the keys of the connection; None: it has no TLS
 async def over_tcp() -> tuple[Any, Any]:
     """Opens a connection. Returns its two ends, each with its reader and writer."""
     loop = asyncio.get_running_loop()
-    came: asyncio.Future[Any] = loop.create_future()
+    arrived: asyncio.Future[Any] = loop.create_future()
 
     async def comes(*both: Any) -> None:
-        came.set_result(both)
+        arrived.set_result(both)
 
     if KEYS is not None:
         server = await _net_tls.listen(
@@ -54,8 +54,8 @@ async def over_tcp() -> tuple[Any, Any]:
         there = await _net_tls.connect(tls, *where[:2], LARGEST, HEARD)
     else:
 
-        def protocol(*told: Any) -> asyncio.StreamReaderProtocol:
-            return asyncio.StreamReaderProtocol(Incoming(loop=loop), *told, loop=loop)
+        def protocol(*signal: Any) -> asyncio.StreamReaderProtocol:
+            return asyncio.StreamReaderProtocol(Incoming(loop=loop), *signal, loop=loop)
 
         server = await loop.create_server(lambda: protocol(comes), "127.0.0.1", 0)
         reader = Incoming(loop=loop)
@@ -65,7 +65,7 @@ async def over_tcp() -> tuple[Any, Any]:
         )
         there = reader, asyncio.StreamWriter(transport, mine, reader, loop)
     server.close()
-    return there, await came
+    return there, await arrived
 
 
 def says_no_more(writer: asyncio.StreamWriter) -> None:

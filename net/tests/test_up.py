@@ -248,14 +248,14 @@ def test_a_node_that_does_not_answer(start, where, monkeypatch):
     """
     monkeypatch.setattr(_net_up, "GRACE", 0.1)
     monkeypatch.setenv("PATH", where["PATH"])
-    told: list[str] = []
+    log: list[str] = []
     command = [*_net_up.SSH, "deaf", "--", "true"]
-    with _net_up.Agents([Node("deaf", None)], lambda _: command, told.append) as agents:
+    with _net_up.Agents([Node("deaf", None)], lambda _: command, log.append) as agents:
         agents.start()
         with pytest.raises(BadUse, match="not joined within 1 s"):
             agents.wait(1.0)
     assert agents.all[0].over == -signal.SIGKILL
-    assert told == ["deaf does not answer: its agent ends by itself within 30 s"]
+    assert log == ["deaf does not answer: its agent ends by itself within 30 s"]
 
 
 def test_what_a_shell_says_first(start):

@@ -20,8 +20,8 @@ from weft.processes import Executor
 
 
 def test_arguments_and_results(gpu1, caller):  # wire 17.10, 17.15
-    came = th.run(parts.moved.on("gpu1")(Place("a", (1, 2)), 3))
-    assert came == Place("a", (4, 2)) and type(came) is Place
+    received = th.run(parts.moved.on("gpu1")(Place("a", (1, 2)), 3))
+    assert received == Place("a", (4, 2)) and type(received) is Place
     array = th.run(parts.add.on("gpu1")(np.arange(4), np.float64(0.5)))
     assert array.tolist() == [0.5, 1.5, 2.5, 3.5]
 

@@ -262,9 +262,9 @@ def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, serve
     agent("gpu1", "--hosts", "1")
     jobs, reports = ([th.Channel(name) for name in "ab"] for _ in range(2))
     held = [c.writer() for c in jobs]  # so that the calls wait
-    for c, told in zip(jobs, reports, strict=True):
+    for c, message in zip(jobs, reports, strict=True):
         network.offer(f"meet/{c.name}", c, readers=True)
-        network.offer(f"meet/{c.name}/said", told, writers=True)
+        network.offer(f"meet/{c.name}/said", message, writers=True)
     command = [sys.executable, "-c", CALLS, server.url, str(keys), str(HERE)]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as p:
         while [c.stats().waiting_readers for c in jobs] != [1, 1]:
@@ -294,15 +294,15 @@ class Link:
 
 def test_those_of_its_list_that_have_not_begun_do_not() -> None:  # wire 17.14
     link, begun = Link(), parts.begun
-    told, answers = link.orders.writer(), link.results.reader()
+    signals, answers = link.orders.writer(), link.results.reader()
     args = link, "far_parts:begins", False, "a call"
     serves = threading.Thread(target=_net_calls._serve_many, args=args)
     serves.start()
-    told.write([[[1], {}], [[2], {}]])
+    signals.write([[[1], {}], [[2], {}]])
     while not begun:
         th.sleep(0.001)
     link.goes.set()
-    told.retire()
+    signals.retire()
     failures = {n: failure["type"] for part in answers for n, _, failure in part}
     serves.join()
     assert begun == [1] and set(failures.values()) == {"Cancelled"}

@@ -136,10 +136,10 @@ def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
             last = line
             done += line.startswith("case ")
         errors.seek(0)
-        told = errors.read()
-        if len(told) > 8000:  # the beginning says what is wrong, the end where other threads were
-            told = f"{told[:3000]}\n…\n{told[-5000:]}"
-        return done, f"seed {seed}: {what}: {last or 'its start'}\n{told}"
+        output = errors.read()
+        if len(output) > 8000:  # the beginning says what is wrong, the end where other threads were
+            output = f"{output[:3000]}\n…\n{output[-5000:]}"
+        return done, f"seed {seed}: {what}: {last or 'its start'}\n{output}"
 
 
 def _hear(program: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) -> None:

@@ -256,8 +256,8 @@ def killed_when_told(a: Any, b: Any, out: Any, kill: Any) -> None:
         kept.retire()
 
     @th.process
-    def kills(told: Any) -> None:
-        told.read()
+    def kills(signals: Any) -> None:
+        signals.read()
         os.kill(os.getpid(), signal.SIGKILL)
 
     Parallel(chooses(), kills(kill))

@@ -186,7 +186,7 @@ def sends_no_end() -> None:
     c, ready, over, d = Channel("c"), Channel("ready"), Channel("over"), Channel("d")
 
     @th.process
-    def offers_them(out: Any, inp: Any, told: Any) -> None:
+    def offers_them(out: Any, inp: Any, signals: Any) -> None:
         inp.read()
         kept = d.reader(), d.writer()
         for _ in range(20):
@@ -194,7 +194,7 @@ def sends_no_end() -> None:
             assert th.select(th.Output(out, end), th.skip()) == (1, None)
             end.retire()
         del kept
-        told.write(None)
+        signals.write(None)
 
     Parallel(
         waits(c.reader(), ready.writer(), over.reader()),

@@ -101,7 +101,7 @@ def dies_once(asked: Any, reports: Any, mark: Any) -> None:
             reports.write(v)
 
 
-def computes(told: Any) -> None:
+def computes(signals: Any) -> None:
     """Computes until it is told that it has been noticed. Its line is in this function, and not in
     one that it calls.
     """
@@ -109,7 +109,7 @@ def computes(told: Any) -> None:
 
     def look() -> None:
         until = time.monotonic() + BOUND
-        while not told.exists() and time.monotonic() < until:
+        while not signals.exists() and time.monotonic() < until:
             time.sleep(0.001)  # nothing wakes this process when the file exists
         over.append(True)
 
@@ -119,8 +119,8 @@ def computes(told: Any) -> None:
 
 
 @process
-async def hogs(told: Any) -> None:
-    computes(told)
+async def hogs(signals: Any) -> None:
+    computes(signals)
 
 
 @process

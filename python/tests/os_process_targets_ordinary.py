@@ -176,7 +176,7 @@ def poisons(out: Any, how: str) -> Any:
 
 
 @process
-def offers_and_reads(out: Any, told: Any) -> None:
+def offers_and_reads(out: Any, signal: Any) -> None:
     """Sends the writer of a channel of its own, for a process elsewhere; when the channel ends,
     writes all values that came on it.
     """
@@ -189,4 +189,4 @@ def offers_and_reads(out: Any, told: Any) -> None:
             got.append(value)
     except Poisoned:
         got.append("poison")
-    told.write(got)
+    signal.write(got)

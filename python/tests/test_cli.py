@@ -606,10 +606,10 @@ def test_a_trace_and_its_summary(program, tmp_path: Path, backend: str) -> None:
     done = weft("run", program(PIPE), "--on", backend, f"--trace={out}", "3")
     assert done.returncode == 0, done.stderr
     drawn = tmp_path / "out.svg"
-    told = weft("trace", str(out), "--json", "--chrome", str(picture), "--picture", str(drawn))
-    assert told.returncode == 0, told.stderr
+    output = weft("trace", str(out), "--json", "--chrome", str(picture), "--picture", str(drawn))
+    assert output.returncode == 0, output.stderr
     assert drawn.read_text().count('class="value"') == 10  # one channel, ten values
-    summary = json.loads(told.stdout)
+    summary = json.loads(output.stdout)
     assert summary["unfinished"] == [] and not summary["cut_off"]
     done_by = {row["name"]: row["operations"] for row in summary["processes"]}
     assert done_by["main/main/put"] == done_by["main/main/add"] == 10

@@ -207,7 +207,7 @@ def test_who_looks_is_cancelled_before_its_home_has_answered(how: str) -> None:
     async def main() -> list[str]:
         async with co.Group() as group:
             group.start(targets_choice.keeps_a_channel(here.writer(), over.reader()))
-            ends, told = here.reader(), over.writer()
+            ends, signals = here.reader(), over.writer()
             pid, inp = await ends.read()
             messages: list[str] = []
             os.kill(pid, signal.SIGSTOP)
@@ -218,7 +218,7 @@ def test_who_looks_is_cancelled_before_its_home_has_answered(how: str) -> None:
             looker.cancel()
             os.kill(pid, signal.SIGCONT)
             await looker.ended()
-            await told.write(None)
+            await signals.write(None)
         return messages
 
     assert co.run(main()) == ["looks", "cancelled"]
@@ -277,12 +277,12 @@ def test_a_process_is_killed_in_its_choice(enough: int) -> None:  # rules 4.5, 6
             ended[first] = n
 
     @th.process
-    def reads(r: Any, told: Any) -> None:
+    def reads(r: Any, signals: Any) -> None:
         try:
             while True:
                 got.append(r.read())
                 if len(got) == enough:
-                    told.write(None)
+                    signals.write(None)
         except (PeerDied, Cancelled):
             pass
 

@@ -33,11 +33,11 @@ def with_home(
     here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
     async def both() -> Any:
-        ends, told, answer = here.reader(), over.writer(), reports.reader()
+        ends, signals, answer = here.reader(), over.writer(), reports.reader()
         async with co.Group() as group:
             group.start(home(here.writer(), over.reader(), reports.writer()))
             pid, end = await ends.read()
-            await does(pid, end, told)
+            await does(pid, end, signals)
             del end
             return await answer.read()
 
@@ -63,7 +63,7 @@ def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
     more = [idle.reader()] if spans else []
     kept = idle.writer()
 
-    async def does(pid: int, out: Any, told: Any) -> None:
+    async def does(pid: int, out: Any, signals: Any) -> None:
         stop(pid)
         guard = Output(out, make=lambda: made.append(1))
         leave(select(guard, *more, after(0.001)))
@@ -82,13 +82,13 @@ def test_the_ends_of_a_choice_go_with_it(spans: bool) -> None:
     more = [idle.reader()] if spans else []
     kept = idle.writer()
 
-    async def does(pid: int, inp: Any, told: Any) -> None:
+    async def does(pid: int, inp: Any, signals: Any) -> None:
         stop(pid)
         leave(select(inp, *more, after(0.001)))
         await co.yield_()
         inp.retire()
         os.kill(pid, signal.SIGCONT)
-        await told.write(None)
+        await signals.write(None)
 
     assert with_home(targets_left.writes_when_told, does) == "Retired"
     kept.retire()
@@ -134,7 +134,7 @@ def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> Non
 
     @process
     async def main() -> Any:
-        ends, told, answer = here.reader(), over.writer(), reports.reader()
+        ends, signals, answer = here.reader(), over.writer(), reports.reader()
         async with co.Group() as group:
             group.start(
                 targets_left.writes_when_told(here.writer(), over.reader(), reports.writer())
@@ -149,7 +149,7 @@ def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> Non
             loose.op = None
             os.kill(pid, signal.SIGCONT)
             ended = await waiter.ended()
-            await told.write(None)
+            await signals.write(None)
             return ended.result, await answer.read()
 
     assert run(main()) == ("went on", "Retired")
@@ -159,7 +159,7 @@ def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> Non
 def test_an_extended_read_that_had_happened_when_it_was_left(in_task: bool) -> None:
     """Rule 1.6: the block of the extended read is over, and the writer goes on."""
 
-    async def does(pid: int, inp: Any, told: Any) -> None:
+    async def does(pid: int, inp: Any, signals: Any) -> None:
         stop(pid)
         leave(inp.extended().__aenter__())
         os.kill(pid, signal.SIGCONT)

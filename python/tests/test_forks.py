@@ -261,16 +261,16 @@ def test_what_a_child_made_within_a_run_may_do(kind: str, what: str, tmp_path: P
     """Rule 11.4: the child ends as a program does, nothing of the parent's goes on in it, and
     the parent goes on."""
     done = program(tmp_path, WITHIN, str(tmp_path / "program.py"), what, kind)
-    status, output, told = ENDS[what]
+    status, output, message = ENDS[what]
     if kind == "a block" and what in ("nothing", "run"):
-        status, told = 1, "entered before a fork cannot be left in the child"
+        status, message = 1, "entered before a fork cannot be left in the child"
     assert done.stdout == f"{output}others 1\n{status}\n"
     assert done.returncode == 0
-    if told.endswith("\n") or not told:
-        assert done.stderr.endswith(told) and ("Traceback" in done.stderr) == (what == "fails")
+    if message.endswith("\n") or not message:
+        assert done.stderr.endswith(message) and ("Traceback" in done.stderr) == (what == "fails")
     else:
-        assert told in done.stderr and done.stderr.count("BadUse") >= 1
-    if not told:
+        assert message in done.stderr and done.stderr.count("BadUse") >= 1
+    if not message:
         assert done.stderr == ""
 
 
@@ -392,7 +392,7 @@ def test_a_handler_that_forks_during_a_wait_ends_the_child(
 ) -> None:
     """Rule 11.4: nobody could end that wait in the child; in the parent it goes on."""
     done = program(tmp_path, HANDLER, str(tmp_path / "program.py"), what, where)
-    status, output, told = HANDLED[what]
+    status, output, message = HANDLED[what]
     assert done.stdout == f"{output}go on {status}\n"
-    assert told in done.stderr and done.returncode == 0
-    assert bool(done.stderr) == bool(told)
+    assert message in done.stderr and done.returncode == 0
+    assert bool(done.stderr) == bool(message)

@@ -62,8 +62,11 @@ def test_the_commands(home: Path, tmp_path: Path) -> None:
         assert shown.returncode == 0, shown.stderr
         assert shown.stdout.startswith("`main/enrich` is the bottleneck: busy "), shown.stdout
         assert "write 'orders' at " in shown.stdout
-        told = json.loads(weft("top", "program.py", "--json", "--interval", "0.2").stdout)
-        assert told["verdict"]["names"] == ["main/enrich"] and told["os_processes"][0]["memory"] > 0
+        report = json.loads(weft("top", "program.py", "--json", "--interval", "0.2").stdout)
+        assert (
+            report["verdict"]["names"] == ["main/enrich"]
+            and report["os_processes"][0]["memory"] > 0
+        )
         only = weft("top", str(p.pid), "--once", "--only", "store", "--sort", "busy").stdout
         assert "main/store" in only and "main/source " not in only.partition("channel")[0][200:]
     assert weft("ps").stdout.startswith("no Weft program of this user runs")

@@ -547,8 +547,8 @@ def test_signature_docstring_and_defaults(b):
     got = b.run(basics().tells(-c), b.process(all_of)(+c))[1]
     assert got[0] == "a 1 2 yes nothing"
     c = b.weft.Channel("c")
-    told = basics().tells(-c, numbers=[7], yes=False, maybe=3, text="b")
-    assert b.run(told, b.process(all_of)(+c))[1][0] == "b 7 no 3"
+    message = basics().tells(-c, numbers=[7], yes=False, maybe=3, text="b")
+    assert b.run(message, b.process(all_of)(+c))[1][0] == "b 7 no 3"
 
 
 def test_wrong_arguments_are_told_at_the_call(b):  # rule 16.2

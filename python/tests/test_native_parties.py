@@ -243,14 +243,14 @@ def test_a_function_that_throws(b):  # rules 5.8, 4.5
 
 def test_a_function_that_reads(b):  # rules 5.8, 11
     a, c, log = b.weft.Channel("a"), b.weft.Channel("c"), b.weft.Channel("log", capacity=1)
-    keep, told = -a, +log
+    keep, message = -a, +log
 
     async def asks(b, r):
         with pytest.raises((PeerDied, Retired)):
             await b.op(r.read())
 
     b.run(parties().reads_in_a_function(+a, -c, -log), b.process(asks)(+c))
-    (results,) = b.run(b.process(all_of)(told))
+    (results,) = b.run(b.process(all_of)(message))
     assert "cannot use channels (rule 5.8)" in results
     del keep
 
@@ -259,14 +259,14 @@ def test_a_function_that_sleeps(b):
     """Rules 5.8, 11: the choice for which the function makes the value is still there
     afterwards."""
     c, log = b.weft.Channel("c"), b.weft.Channel("log", capacity=1)
-    told = +log
+    message = +log
 
     async def asks(b, r):
         with pytest.raises((PeerDied, Retired)):
             await b.op(r.read())
 
     b.run(parties().sleeps_in_a_function(-c, -log), b.process(asks)(+c))
-    (results,) = b.run(b.process(all_of)(told))
+    (results,) = b.run(b.process(all_of)(message))
     assert "cannot use channels (rule 5.8)" in results
 
 

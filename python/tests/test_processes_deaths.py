@@ -187,9 +187,9 @@ def test_a_process_itself_goes_nowhere() -> (
         out.write(1)  # so that the reader has arrived in the other process
         with pytest.raises(
             BadUse, match=r"itself cannot go to another OS process.*p\.wait\(\)"
-        ) as told:
+        ) as message:
             out.write(p)
-        return str(told.value)
+        return str(message.value)
 
     @th.process
     def ends() -> None:

@@ -431,7 +431,7 @@ def test_a_future_that_the_program_tells_itself_harms_nobody(pool: Executor) -> 
 def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() -> None:
     """The second submit waits for the process that the first one starts."""
     begun, go = threading.Event(), threading.Event()
-    told: list[str] = []
+    log: list[str] = []
 
     def begins() -> None:
         begun.set()
@@ -443,7 +443,7 @@ def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() ->
     def submits() -> None:
         with pytest.raises(BadUse, match="not now"):
             e.submit(targets.power, 3)
-        told.append("first")
+        log.append("first")
 
     first = threading.Thread(target=submits)
     first.start()
@@ -453,7 +453,7 @@ def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() ->
     first.join()
     with pytest.raises(BadUse, match="not now"):
         second.result()
-    assert told == ["first"]
+    assert log == ["first"]
     e.shutdown()
 
 

@@ -130,9 +130,9 @@ def takes_part_in_its(ends: Any, phases: list[int], kill: Kill) -> None:
 @th.process
 def dies(pid: int, *network: Any) -> None:
     """Runs the process by itself, so that its death ends no other process."""
-    with pytest.raises(ProcessDied) as told:
+    with pytest.raises(ProcessDied) as raised:
         Parallel(*network)
-    assert told.value.signal == signal.SIGKILL and told.value.pid == pid
+    assert raised.value.signal == signal.SIGKILL and raised.value.pid == pid
 
 
 # --- one kill -------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
     a, c, d = Channel("a"), Channel("c"), Channel("d", capacity=pick.choice((0, 2)))
     values: list[int] = []
     here: list[int] = []
-    there: list[int] = []
+    values_there: list[int] = []
     attends = pick.choice(
         (
             targets_kills_barriers.attends,
@@ -162,11 +162,11 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
         attends.on(other)(b, d.writer()),
         feeds(a.writer(), kill),
         hears(c.reader(), values, kill),
-        hears(d.reader(), there, kill),
+        hears(d.reader(), values_there, kill),
         mine(b, here, kill),
     )
     assert "barrier" in got[1]
-    assert here == there == list(range(1, len(here) + 1))
+    assert here == values_there == list(range(1, len(here) + 1))
     if worker is not targets_kills_barriers.meets_or_reads:
         # Each phase is told twice; by the second time it has been met.
         assert values == [i // 2 for i in range(len(values))]
@@ -183,7 +183,7 @@ def home(place: Any, pid: int, other: Any, pick: random.Random) -> None:
     first, second = Channel("first", capacity=1), Channel("second", capacity=1)
     values: list[int] = []
     here: list[int] = []
-    there: list[int] = []
+    values_there: list[int] = []
     got = Parallel(
         dies(
             pid,
@@ -194,14 +194,16 @@ def home(place: Any, pid: int, other: Any, pick: random.Random) -> None:
         targets_kills_barriers.gets_it_and_attends.on(other)(second.reader(), d.writer()),
         feeds(a.writer(), kill),
         hears(c.reader(), values, kill),
-        hears(d.reader(), there, kill),
+        hears(d.reader(), values_there, kill),
         takes_part_in_its(first.reader(), here, kill),
     )
-    assert "barrier" in got[1] or not there
-    assert here == list(range(1, len(here) + 1)) and there == list(range(1, len(there) + 1))
-    assert abs(len(here) - len(there)) <= 1
+    assert "barrier" in got[1] or not values_there
+    assert here == list(range(1, len(here) + 1)) and values_there == list(
+        range(1, len(values_there) + 1)
+    )
+    assert abs(len(here) - len(values_there)) <= 1
     assert values == [i // 2 for i in range(len(values))]
-    assert len(values) // 2 - 1 <= min(len(here), len(there))
+    assert len(values) // 2 - 1 <= min(len(here), len(values_there))
 
 
 KINDS = ("meets", "two_meet", "meets_or_reads", "home")

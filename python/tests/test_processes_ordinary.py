@@ -94,10 +94,10 @@ def test_poison_to_and_from_ordinary_code_there(how: str) -> None:  # rule 4
 def test_the_main_program_at_an_end_that_came_from_another() -> None:
     """The caller is ordinary code, the block of a group (rule 7.5), and the channel's home is
     the OS process."""
-    c, told = Channel("c"), Channel("told")
-    reader, answer = c.reader(), told.reader()
+    c, signal = Channel("c"), Channel("told")
+    reader, answer = c.reader(), signal.reader()
     with th.Group() as group:
-        group.start(targets.offers_and_reads(c.writer(), told.writer()))
+        group.start(targets.offers_and_reads(c.writer(), signal.writer()))
         end = reader.read()
         for i in range(4):
             end.write(i)
@@ -107,19 +107,19 @@ def test_the_main_program_at_an_end_that_came_from_another() -> None:
 
 def test_tasks_here_at_an_end_that_came_from_another() -> None:
     """An asyncio program of the user's that starts an OS process beside its tasks."""
-    c, told = Channel("c"), Channel("told")
-    reader, answer = c.reader(), told.reader()
+    c, signal = Channel("c"), Channel("told")
+    reader, answer = c.reader(), signal.reader()
 
     async def main() -> Any:
-        there = asyncio.ensure_future(
-            co.run_async(targets.offers_and_reads(c.writer(), told.writer()))
+        far_process = asyncio.ensure_future(
+            co.run_async(targets.offers_and_reads(c.writer(), signal.writer()))
         )
         end = await reader.read()
         await end.write(5)
         assert (await co.select(Output(end, 6)))[0] == 0
         end.poison()
         got = await answer.read()
-        await there
+        await far_process
         return got
 
     assert asyncio.run(main()) == [5, 6, "poison"]

@@ -254,18 +254,18 @@ def test_nobody_in_a_network_that_goes_on(two: Hosts) -> None:
 
 
 @th.process
-def until_told(told: Any) -> None:
+def until_told(signal: Any) -> None:
     """This process may go on by itself, so this is no deadlock of all (rule 10.3)."""
-    th.select(told, th.after(BOUND))
+    th.select(signal, th.after(BOUND))
     raise there.Enough
 
 
 def test_who_watches_is_warned_once(two: Hosts) -> None:
     """Rule 14.7: a knot is found while another process goes on; one warning names both stuck
     processes."""
-    c, d, told = Channel("c"), Channel("d"), Channel("told")
+    c, d, signal = Channel("c"), Channel("d"), Channel("told")
     seen: list[str] = []
-    says = told.writer()
+    says = signal.writer()
 
     def shown(message: Any, *_: Any, **__: Any) -> None:
         seen.append(str(message))
@@ -278,7 +278,7 @@ def test_who_watches_is_warned_once(two: Hosts) -> None:
             Parallel(
                 there.passes_on.on(two[0])(c.reader(), d.writer()).named("first"),
                 there.passes_on.on(two[1])(d.reader(), c.writer()).named("second"),
-                until_told(told.reader()),
+                until_told(signal.reader()),
             )
     (message,) = seen
     assert message.startswith("partial deadlock: 2 processes are stuck")
@@ -470,16 +470,16 @@ def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
 def test_two_sessions_of_two_spaces_say_nothing_of_an_end() -> None:
     """WIRE.md 10.9: it is unknown whose number this is, also where nobody waits by it."""
     here = {"lent": [(HOST, 1, D, True, 2)], "far": [(C, HOST, 5, 1)]}
-    there = {
+    existing = {
         "lent": [(ROOT, 5, E, True, 2)],
         "far": [(FAR_D, ROOT, 1, 1)],
         "held": [(8, E, False, 200), (8, FAR_D, True, 201)],
         "facts": [([(8, "main/p8", "read", "x.py:2", 0, "places", [(E, False)], [], True)],
                    {E: ("e", True, (), (), 0, 0, (5, 0, 0))})],
     }  # fmt: skip
-    assert judged(*[moments_of(here, there) for _ in range(3)]) == BOTH
+    assert judged(*[moments_of(here, existing) for _ in range(3)]) == BOTH
     two = {**here, "sessions": [(HOST, 40, 30), (HOST, 1, 1)]}
-    assert judged(*[moments_of(two, there) for _ in range(3)]) == set()
+    assert judged(*[moments_of(two, existing) for _ in range(3)]) == set()
 
 
 def test_a_side_that_never_had_an_end_may_get_one() -> None:
@@ -532,9 +532,9 @@ def test_figures_are_asked_where_the_channel_was_made(two: Hosts) -> None:
     """Rule 14.8: elsewhere the question is bad use, and the error says where to ask."""
     c: Channel[int] = Channel("c", capacity=3)
     c.writer().write(1)
-    told = run(there.figures_of.on(two[0])(c.reader()))
-    assert told.startswith("main/figures_of: statistics of channel 'c': it was made by another")
+    signal = run(there.figures_of.on(two[0])(c.reader()))
+    assert signal.startswith("main/figures_of: statistics of channel 'c': it was made by another")
     # An earlier test may have given this program a name.
-    assert re.search(rf"\([a-z]+( of)? {os.getpid()}\)", told)
-    assert "measuring()" in told
+    assert re.search(rf"\([a-z]+( of)? {os.getpid()}\)", signal)
+    assert "measuring()" in signal
     assert statistics(c).readers == 0 and statistics(c).transfers == 0

@@ -224,15 +224,15 @@ def test_a_process_in_a_cycle_is_collected(b):  # rule 2.3
     # Without an interpreter lock the coroutine is tracked by itself, and may be the first to warn.
     # Then the recorded warning holds the coroutine, and the coroutine the process, which warns when
     # it goes.
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as message:
         warnings.simplefilter("always")
         del thing
         gc.collect()
-        messages = [str(w.message) for w in told]
-        told.clear()
+        messages = [str(w.message) for w in message]
+        message.clear()
         gc.collect()
-        messages += [str(w.message) for w in told]
-        told.clear()
+        messages += [str(w.message) for w in message]
+        message.clear()
     assert any(
         s.startswith("process one was made and never started") or "never awaited" in s
         for s in messages

@@ -320,7 +320,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, i
 
     def looks(*rounds: Any, rung: bytes = b"") -> tuple[int, int, bool]:
         left = list(rounds)
-        told: list[Any] = []
+        log: list[Any] = []
 
         def asks() -> Any:
             if threading.get_ident() != here:
@@ -334,7 +334,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, i
 
         def tell(spaces: Any) -> None:
             if threading.get_ident() == here:
-                told.append(spaces)
+                log.append(spaces)
 
         monkeypatch.setattr(_knots, "tell", tell)
         monkeypatch.setattr(_rounds, "AGAIN", (0.001,) * 5 if rung else (0,) * 5)
@@ -347,7 +347,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, i
         except BlockingIOError:
             again = False
         ring.setblocking(True)
-        return len(rounds) - len(left), len(told), again
+        return len(rounds) - len(left), len(log), again
 
     yield looks
     ring.close()

@@ -18,7 +18,7 @@ from weft._distributed_deadlock import rounds as _rounds
 from weft._extension import native
 from weft.processes import Channel, Deadlock, Parallel, PeerDied
 
-DONE, GIVE, OFFER, PUT, HELLO, BYE, ASK, SAID, TELL = 20, 30, 1, 7, 40, 41, 43, 44, 45
+DONE, GIVE, OFFER, PUT, HELLO, BYE, ASK, ANSWERED, TELL = 20, 30, 1, 7, 40, 41, 43, 44, 45
 BODY, WRITE = 128, 1
 ME = 4711  #: the incarnation of the program that is played
 
@@ -61,7 +61,7 @@ class Peer:
         self.there.sendall(head + body)
 
     def say(self, to: Frame, what: bytes, where: int = 0) -> None:
-        self.send(SAID, where, to.txn, to.op, len(what), what)
+        self.send(ANSWERED, where, to.txn, to.op, len(what), what)
 
     def _exactly(self, n: int) -> bytes:
         got = self.there.recv(n, socket.MSG_WAITALL) if n else b""
@@ -298,7 +298,7 @@ def test_two_who_ask_at_once_are_both_answered(peer: Any) -> None:  # wire 10.6
                 ours.append(f)
             else:
                 honest()(peer, f)
-        elif f.kind == SAID:
+        elif f.kind == ANSWERED:
             heard.append((f.op, f.txn, f.val))
             if len(heard) == 2:
                 honest()(peer, ours[0])
@@ -318,7 +318,7 @@ def test_who_begins_another_round_is_answered_for_that_alone(peer: Any) -> None:
         if f.kind == ASK and f.op != ME:
             peer.send(ASK, txn=8, op=ME)
             peer.send(ASK, txn=7, op=ME)  # it is late
-        elif f.kind == SAID:
+        elif f.kind == ANSWERED:
             heard.append(f.txn)
             if len(heard) == 2:
                 raise EOFError

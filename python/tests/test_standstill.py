@@ -533,8 +533,8 @@ except BadUse as wrong:
     assert first == second and "'c' in ordinary code would wait for ever" in first
 
 
-@pytest.mark.parametrize(("name", "told"), [("weft: a call", 0), ("mine", 1)])
-def test_threads_of_wefts_own_are_no_ordinary_code(name, told, caplog, monkeypatch):  # rule 10.6
+@pytest.mark.parametrize(("name", "signal"), [("weft: a call", 0), ("mine", 1)])
+def test_threads_of_wefts_own_are_no_ordinary_code(name, signal, caplog, monkeypatch):  # rule 10.6
     """Such threads wait for what others do, and nobody can do anything about it."""
     import threading
 
@@ -549,5 +549,5 @@ def test_threads_of_wefts_own_are_no_ordinary_code(name, told, caplog, monkeypat
     thread = threading.Thread(target=body, name=name)
     thread.start()
     thread.join()
-    assert messages == [bool(told)]
-    assert len(caplog.records) == told
+    assert messages == [bool(signal)]
+    assert len(caplog.records) == signal

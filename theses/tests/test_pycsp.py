@@ -162,7 +162,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_wrong_words_are_told(self):
-        for words, told in (
+        for words, message in (
             (("tokens.py", 4, 4, 1, 1), "without a token"),
             (("tokens.py", 4), "usage: tokens.py"),
             (("jobs.py", "fast", 1, 1, 1), "KIND is one of numpy, compiled, montecarlo, not fast"),
@@ -171,7 +171,7 @@ class Programs(unittest.TestCase):
             with self.subTest(words=words):
                 done = program("coroutines", *words)
                 self.assertEqual(done.returncode, 1)
-                self.assertIn(told, done.stderr)
+                self.assertIn(message, done.stderr)
 
 
 if __name__ == "__main__":

@@ -54,8 +54,8 @@ def test_a_line_is_measured_three_ways(kind: str) -> None:
 
 
 def test_the_waiting_queue_is_drawn(tmp_path: Path) -> None:
-    told = upycsp.waiting(True, 2, 20, tmp_path)
-    assert len(re.findall(r"^\| \d+ \|", told, re.M)) == 3
+    message = upycsp.waiting(True, 2, 20, tmp_path)
+    assert len(re.findall(r"^\| \d+ \|", message, re.M)) == 3
     picture = (tmp_path / "waiting.svg").read_text(encoding="utf-8")
     assert all(way in picture for way in ("yielding", "rescheduling", "await"))
 

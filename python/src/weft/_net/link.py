@@ -44,9 +44,9 @@ from weft.errors import BadUse, PeerDied
 
 __all__ = [
     "Again",
-    "OnConnection",
     "Closed",
     "NotHis",
+    "OnConnection",
     "Refused",
     "Session",
     "Streams",

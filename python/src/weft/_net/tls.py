@@ -35,7 +35,17 @@ from weft._net import loop as _net_loop
 from weft._net.incoming import Incoming
 from weft._net.name_rules import Member, member_of
 
-__all__ = ["Coming", "OnConnection", "Parts", "Streams", "Tls", "connect", "listen", "lock", "rooms"]
+__all__ = [
+    "Coming",
+    "OnConnection",
+    "Parts",
+    "Streams",
+    "Tls",
+    "connect",
+    "listen",
+    "lock",
+    "rooms",
+]
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 OnConnection = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
