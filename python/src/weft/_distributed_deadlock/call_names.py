@@ -51,7 +51,7 @@ def running(process: Any, call: str) -> Iterator[None]:
 
 def call_of(process: Any) -> tuple[str, str] | None:
     """Returns the parent's call within which a process runs, and the process's path within that
-    call. None: it runs within no call.
+    call, or None if it runs within no call.
     """
     if not _running or process is None:
         return None

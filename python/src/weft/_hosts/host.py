@@ -157,8 +157,8 @@ def _file() -> Any:
 
 
 def _over_memory(ours: socket.socket) -> Any:
-    """Returns a link in shared memory, which is set up over this socket. None: the system has no
-    shared memory, or there are too many such links; then the socket itself is used.
+    """Returns a link in shared memory, which is set up over this socket, or None if the system has
+    no shared memory, or there are too many such links; then the socket itself is used.
     """
     name = _name()
     try:
@@ -198,8 +198,8 @@ _LIMIT = (
 
 
 def _most_descriptors() -> int | None:
-    """Returns how many descriptors this program may have. None: there is no limit, or it is not
-    known.
+    """Returns how many descriptors this program may have, or None if there is no limit, or it is
+    not known.
     """
     try:
         import resource

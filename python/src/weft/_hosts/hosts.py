@@ -299,7 +299,7 @@ class Hosts(Elsewhere):
                 place.coming -= 1
 
     def _promised(self, place: _Place) -> _host.Host | None:
-        """Returns the place's host, which now has one more call. None: the caller must start a
+        """Returns the place's host, which now has one more call, or None if the caller must start a
         host.
         """
         me = threading.get_ident()

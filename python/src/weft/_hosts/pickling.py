@@ -203,7 +203,7 @@ for _end in _GOES:
 
 
 def why_not(what: str, value: Any, take: Callable[[Any], str] = _no_matter) -> BaseException | None:
-    """Returns why a value cannot be sent to another OS process. None: it can be sent."""
+    """Returns why a value cannot be sent to another OS process, or None if it can be sent."""
     try:
         _pickled(what, value, take, [])
     except BaseException as error:
@@ -240,7 +240,7 @@ def dumps_apart(what: str, value: Any, buffers: list[pickle.PickleBuffer]) -> by
 
 def name_of(function: Any) -> Name | None:
     """Returns the name under which another OS process finds the function that `@process` has
-    decorated. None: it has no global name.
+    decorated, or None if it has no global name.
     """
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     if not module or "<" in name or (module == "__main__" and main_is_typed()):

@@ -174,8 +174,8 @@ def _children(file: Path) -> list[int]:
 
 
 def _shown(pid: int) -> bytes | None:
-    """Returns the command of an OS process as the system shows it. None: the system does not show
-    it.
+    """Returns the command of an OS process as the system shows it, or None if the system does not
+    show it.
     """
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()

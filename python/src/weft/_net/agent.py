@@ -347,8 +347,8 @@ class Agent:
         return fate
 
     async def _where(self, call: Any) -> list[str] | None:
-        """Returns where the processes of the call are. None: the call is over, or its OS process
-        does not answer.
+        """Returns where the processes of the call are, or None if the call is over, or its OS
+        process does not answer.
         """
         if not isinstance(call, str) or call not in self._running:
             return None

@@ -59,7 +59,7 @@ def named_of(name: str, e: Entry) -> _net_named.Named:
 
 
 def host_of(name: str, e: Entry) -> _net_named.Host | None:
-    """Returns the host of this entry. None: it is not the entry of a host."""
+    """Returns the host of this entry, or None if it is not the entry of a host."""
     allow, hosts = e.get("allow"), e.get("hosts")
     if not isinstance(allow, list) or not isinstance(hosts, int) or not 0 < hosts <= MOST_HOSTS:
         return None

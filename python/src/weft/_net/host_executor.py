@@ -268,7 +268,7 @@ class _Feeder(_pool.Feeder):
         return True
 
     def _line_for(self, lines: dict[int, _Line], batch: list[_pool.Call]) -> _Line | None:
-        """Returns the line of the batch's function. None: there is none, and the calls have
+        """Returns the line of the batch's function, or None if there is none, and the calls have
         failed.
         """
         function, state = batch[0].function, self.state

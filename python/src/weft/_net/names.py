@@ -556,12 +556,12 @@ class Meeting:
         return session
 
     async def fate(self, name: str, call: str) -> dict[str, Any] | None:
-        """Returns how the OS process of that call died. None: it did not, or nobody knows."""
+        """Returns how the OS process of that call died, or None if it did not, or nobody knows."""
         found = await self._asked_of(name, "fate", call)
         return found if isinstance(found, dict) else None
 
     async def where(self, name: str, call: str) -> list[str] | None:
-        """Returns where the processes of that call are. None: nobody says so."""
+        """Returns where the processes of that call are, or None if nobody says so."""
         found = await self._asked_of(name, "where", call)
         if not isinstance(found, list):
             return None

@@ -133,7 +133,7 @@ class Tls(asyncio.Transport, abc.ABC):
 
     def hand_over(self) -> Parts | None:
         """Returns what other code needs to carry the bytes itself: until take_back(), nothing is
-        read or written here. None: this is not possible for this connection, or not now.
+        read or written here, or None if this is not possible for this connection, or not now.
         """
         return None
 

@@ -100,7 +100,7 @@ class _Shape:
 
 @functools.lru_cache(maxsize=1024)
 def _shape_of(kind: Any) -> _Shape | None:
-    """Returns the shape of a class. None: its objects cannot be sent."""
+    """Returns the shape of a class, or None if its objects cannot be sent."""
     if issubclass(kind, msgspec.Struct):
         fields = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
         return _Shape(

@@ -147,7 +147,7 @@ def is_atom(value: Any) -> bool:
 
 
 def fingerprint(value: Any) -> bytes | None:
-    """Returns a hash that changes when the object does. None: the object cannot be watched."""
+    """Returns a hash that changes when the object does, or None if the object cannot be watched."""
     pickle_hash = _hasher()
     try:
         first = pickle_hash(value)
