@@ -46,7 +46,7 @@ _ASKS = {
 
 
 def asks_for(proc: dict[str, Any]) -> set[str]:
-    """What a process needs of the things in STAYS."""
+    """Returns what a process needs of the things in STAYS."""
     found = {"an end of its maker"} if any(isinstance(e, int) for e in proc["ends"]) else set()
     if len(proc["ends"]) > MOST_ENDS:
         found.add("too much")
@@ -138,7 +138,7 @@ class _Names:
         return "poison", end.k, strength
 
     def guard(self, g: dict[str, Any], end: _End | None, value: Any, there: Any) -> list[Any]:
-        """The guard in words, and the function that makes its value."""
+        """Returns the guard in words, and the function that makes its value."""
         kind = g["g"]
         words: list[Any] = [g.get("fn", kind), int(g.get("pre", True)), int(g.get("ends", False))]
         if end is not None:
@@ -232,8 +232,8 @@ def _words(op: Op) -> str:
 
 
 def _value(word: Any) -> Any:
-    """The value; for a function the value that it would give, because C++ uses a function of its
-    own.
+    """Returns the value; for a function the value that it would give, because C++ uses a function
+    of its own.
     """
     return word.value if callable(word) else word
 
@@ -276,8 +276,8 @@ def process(play: Network, proc: dict[str, Any], ends: list[Any]) -> Any:
 
 
 def results(returned: set[int], processes: list[dict[str, Any]], got: Any) -> list[Any]:
-    """The results as the model gives them. A process of a component returns nothing; in a network a
-    process returns its number if it ended normally.
+    """Returns the results as the model gives them. A process of a component returns nothing; in a
+    network a process returns its number if it ended normally.
     """
     return [
         p["id"] if value is None and p["id"] in returned else value

@@ -79,7 +79,7 @@ def _run(command: list[str], folder: str) -> str:
 
 
 def philosophers(n: int, ordered: bool) -> tuple[str, Callable[[], Any]]:
-    """The model, and the function for Weft. A fork is a buffer of one place."""
+    """Returns the model, and the function for Weft. A fork is a buffer of one place."""
     from weft.coroutines import Channel, process, run
 
     @process

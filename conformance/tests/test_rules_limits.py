@@ -38,12 +38,16 @@ def catching(what: str, *body: list[Any], then: tuple[list[Any], ...] = ()) -> l
 
 
 def alone(*body: list[Any]) -> dict[str, Any]:
-    """A process that holds both ends of a channel, so that its reads and writes wait for ever."""
+    """Returns a process that holds both ends of a channel, so that its reads and writes wait for
+    ever.
+    """
     return net(1, proc(1, ["0r", "0w"], *body))
 
 
 def times(network: dict[str, Any], pid: int) -> list[tuple[str, int]]:
-    """What the operations of a process returned, and when, in a network with only one outcome."""
+    """Returns what the operations of a process returned, and when, in a network with only one
+    outcome.
+    """
     seen = {
         tuple(
             (r["out"][0], r["t"])

@@ -24,7 +24,7 @@ LIMIT = 10_000  # of links followed: memory may be in any state
 
 
 def number(value):
-    """The number in an atomic, a Count or a Holder: the first that is found inside."""
+    """Returns the number in an atomic, a Count or a Holder: the first that is found inside."""
     value_type = value.type.strip_typedefs()
     while value_type.code == gdb.TYPE_CODE_STRUCT:
         value = value[next(f for f in value_type.fields() if hasattr(f, "bitpos"))]  # no static one
@@ -57,8 +57,9 @@ def name_of(place):
 
 
 def waiting(core):
-    """How many wait to read, and to write. The one party that waits at a rendezvous may stand in
-    the word of the readers' line (core/line.hpp); nobody at all is 0 there."""
+    """Returns how many wait to read, and to write. The one party that waits at a rendezvous may
+    stand in the word of the readers' line (core/line.hpp); nobody at all is 0 there.
+    """
     word = int(core["reader_line_"]["word_"])
     if word == 0 or word & 7 != TAG:
         return (int(word & 3 == READER), int(word & 3 == WRITER)) if word else (0, 0)
@@ -94,8 +95,9 @@ def core_text(core):
 
 
 def core_of_end(end):
-    """The channel of an end: its type is known by the end's. A number's or a pointer's is that of
-    its bits (core/stored.hpp)."""
+    """Returns the channel of an end: its type is known by the end's. A number's or a pointer's is
+    that of its bits (core/stored.hpp).
+    """
     end_type = end.type.unqualified().strip_typedefs()
     value, policy = (end_type.template_argument(n) for n in (0, 1))
     core = f"{namespace_of(end_type)}::core::"
@@ -186,7 +188,7 @@ class Process(Printer):
 
 
 def base_of(value):
-    """The runtime's part of whatever is a process: itself, or a base of it."""
+    """Returns the runtime's part of whatever is a process: itself, or a base of it."""
     for field in value.type.strip_typedefs().fields():
         if field.is_base_class:
             if str(field.type).endswith("runtime::ProcessBase"):

@@ -22,7 +22,7 @@ class Ran:
     output: str
 
     def gaps(self, pin: int) -> list[int]:
-        """The cycles from each fall of the pin to its next rise."""
+        """Returns the cycles from each fall of the pin to its next rise."""
         found = []
         for (before, was), (after, level) in zip(
             self.edges[pin], self.edges[pin][1:], strict=False

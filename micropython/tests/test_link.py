@@ -53,7 +53,7 @@ class Unix:
         os.close(line)
 
     def output(self) -> list[str]:
-        """The lines that the board has printed; waits for its end."""
+        """Returns the lines that the board has printed; waits for its end."""
         out, _ = self.process.communicate(timeout=280)
         assert self.process.returncode == 0, out
         return out.splitlines()

@@ -47,7 +47,7 @@ def told(board: Firmware, what: str, lease: float = PATIENT) -> Iterator[serial.
 
 
 def output(board: Firmware) -> list[str]:
-    """The messages of the board from the previous session."""
+    """Returns the messages of the board from the previous session."""
     with told(board, "report") as pc:
         lines = Channel("lines")
         pc.give("lines", lines.writer())
@@ -285,8 +285,9 @@ def test_a_soft_reset_is_a_new_board(board: Firmware) -> None:
 
 
 def blocks(page: str) -> tuple[str, str]:
-    """The two programs of a page: main.py, which has the Link, and the PC's program, which
-    connects."""
+    """Returns the two programs of a page: main.py, which has the Link, and the PC's program, which
+    connects.
+    """
     found = re.findall(
         r"```python\n(.*?)```", (tiers.HERE / page).read_text(encoding="utf-8"), re.S
     )

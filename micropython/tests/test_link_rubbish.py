@@ -21,7 +21,7 @@ VALUES: list[object] = [
 
 
 def spoilt(rng: random.Random, good: bytes) -> bytes:
-    """The bytes `good` with a few changed, inserted or removed; sometimes unchanged."""
+    """Returns the bytes `good` with a few changed, inserted or removed; sometimes unchanged."""
     b = bytearray(good)
     for _ in range(rng.randrange(4)):
         at = rng.randrange(len(b) + 1)
@@ -36,7 +36,7 @@ def spoilt(rng: random.Random, good: bytes) -> bytes:
 
 
 def on_the_board(code: str, pieces: list[bytes]) -> list[str]:
-    """The board's answer to each piece, which the function `said` in `code` returns."""
+    """Returns the board's answer to each piece, which the function `said` in `code` returns."""
     lines = "\n".join(p.hex() or "-" for p in pieces)
     program = (
         "import binascii\n"

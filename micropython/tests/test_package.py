@@ -101,7 +101,7 @@ for m in sys.modules.values():
 
 
 def loaded(program: str) -> list[str]:
-    """The files of weft/ that a program loads when it runs."""
+    """Returns the files of weft/ that a program loads when it runs."""
     output = tiers.snippet("pure", program + LOADED)
     return sorted(f.rpartition("/weft/")[2] for f in output.split())
 

@@ -107,7 +107,7 @@ print(json.dumps({"public": public, "found": found}))
 
 
 def stub(name: str) -> dict[str, ast.stmt]:
-    """The declarations of a stub, including those that it imports from another stub."""
+    """Returns the declarations of a stub, including those that it imports from another stub."""
     declared: dict[str, ast.stmt] = {}
     for node in ast.parse((WEFT / f"{name}.pyi").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and node.level:
@@ -135,8 +135,9 @@ def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef, method: bool) -> li
 
 
 def differs(stub: list[list[object]], there: list[list[object]] | None) -> bool:
-    """Whether two lists of parameters differ. `*error` in a stub stands for any parameters; private
-    parameters of the module may have any name."""
+    """Returns whether two lists of parameters differ. `*error` in a stub stands for any parameters;
+    private parameters of the module may have any name.
+    """
     if there is None or [p[1] for p in stub] == ["VAR_POSITIONAL"]:
         return False
     named = [

@@ -75,7 +75,7 @@ def calls() -> dict[str, Callable[[Any], None]]:
 
 
 def total() -> int:
-    """The interpreter's references, or blocks of memory if it does not count references."""
+    """Returns the interpreter's references, or blocks of memory if it does not count references."""
     count = getattr(sys, "gettotalrefcount", sys.getallocatedblocks)
     gc.collect()
     return count()

@@ -203,7 +203,7 @@ def start(
 
 
 def busy(pid: int) -> bool:
-    """Whether a thread of the process runs, or waits for a CPU."""
+    """Returns whether a thread of the process runs, or waits for a CPU."""
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):  # the thread has just ended
             if (task / "stat").read_text().rpartition(")")[2].split()[0] != "S":

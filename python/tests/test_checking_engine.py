@@ -129,7 +129,7 @@ def test_selects_barriers_and_times_are_the_same_whatever_processes_are(name: st
     awaits = m is coroutines
 
     def body(f: Callable[..., Iterator[Any]]) -> Any:
-        """A process of the operations that the generator `f` yields."""
+        """Returns a process of the operations that the generator `f` yields."""
         if awaits:
 
             async def run_all(*args: Any) -> Any:

@@ -54,7 +54,7 @@ def weft(*arguments: str, cwd: Path | None = None, **more: str) -> subprocess.Co
 
 
 def one_line(done: subprocess.CompletedProcess[str], status: int = 2) -> str:
-    """The single line on stderr of a command that was bad use."""
+    """Returns the single line on stderr of a command that was bad use."""
     assert done.returncode == status, done.stderr
     assert done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
     assert done.stderr.startswith("weft: ")

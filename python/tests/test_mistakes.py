@@ -33,7 +33,7 @@ def calling(*ends):
 
 
 def starts(how):
-    """A function that starts a process, given one in the wrong form."""
+    """Returns a function that starts a process, given one in the wrong form."""
 
     @process
     async def in_a_process(it):

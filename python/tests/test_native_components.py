@@ -129,7 +129,7 @@ def test_what_does_not_fit_the_cpp_type_is_a_failure_of_the_component(b):  # rul
 
 
 def no_result(b):
-    """The NoResult of a process that read from a retired channel (rule 7.1)."""
+    """Returns the NoResult of a process that read from a retired channel (rule 7.1)."""
 
     async def reads(b, r):
         await b.op(r.read())
@@ -410,7 +410,7 @@ def test_a_failure_beside_it_cancels_a_component(b):  # rules 6.2, 7.3, 16.1
 
 
 def keep(b, channel):
-    """A process that holds a writer and does nothing with it until it is cancelled."""
+    """Returns a process that holds a writer and does nothing with it until it is cancelled."""
 
     async def holds(b, w):
         await b.op(b.weft.sleep(3600))

@@ -73,7 +73,7 @@ EXPECTED = [
 
 
 def mapped(process: subprocess.Popen[str], library: str) -> bool:
-    """Whether the process has just this file in its memory, as code."""
+    """Returns whether the process has just this file in its memory, as code."""
     number = Path(library).stat().st_ino
     for line in Path(f"/proc/{process.pid}/maps").read_text().splitlines():
         _, mode, _, _, inode, *path = line.split(maxsplit=5)

@@ -85,7 +85,7 @@ async def returns(b, value=None):
 
 
 def of_a_read(b: Any) -> NoResult:
-    """The NoResult of a process `reads` whose channel has retired."""
+    """Returns the NoResult of a process `reads` whose channel has retired."""
     results = b.run(b.process(reads)(*retired(b)), b.process(returns)("beside"))
     assert results[1] == "beside"
     assert isinstance(results[0], NoResult)

@@ -309,7 +309,9 @@ C, D, E, FAR_C, FAR_D = 10, 11, 12, 20, 21  # places
 
 
 def space(number: int, waits: dict[int, tuple[int, bool]], **different: Any) -> _partial.Moment:
-    """A space with processes that wait, at (place, does it write), and belong to nobody's group."""
+    """Returns a space with processes that wait, at (place, does it write), and belong to nobody's
+    group.
+    """
     names = {C: "c", D: "d", FAR_C: "c", FAR_D: "d"}
     at = {place for place, _ in waits.values()}
     waiters = [
@@ -452,7 +454,7 @@ def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
     """Rule 14.3."""
 
     def found(*states: str) -> set[Any]:
-        """A process in no operation whose children are stuck at c, or may go on."""
+        """Returns a process in no operation whose children are stuck at c, or may go on."""
         mine = [(6, "main", "", "x.py:1", 0, "children", [], [], True)] + [
             (20 + i, f"main/p{i}", "read", "x.py:1", 6, state, at, [], True)
             for i, state in enumerate(states)

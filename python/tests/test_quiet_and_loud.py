@@ -19,7 +19,7 @@ CLOCKS = pytest.mark.parametrize("clock", ["steady", "virtual"])
 
 
 def ended(b: Any, how: str) -> tuple[Any, Any]:
-    """A channel that has ended for its readers, and a reader of it."""
+    """Returns a channel that has ended for its readers, and a reader of it."""
     c = b.weft.Channel("c")
     r, w = c.reader(), c.writer()
     {"Retired": w.retire, "Poisoned": lambda: w.poison(3), "PeerDied": w.die}[how]()

@@ -90,7 +90,7 @@ class Peer:
             _helper_threads.not_ours()
 
     def reads(self) -> Any:
-        """A run of this program that waits for the other one."""
+        """Returns a run of this program that waits for the other one."""
         return Parallel(th.process(lambda inp: inp.read())(self.c.reader()))
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ def peer() -> Iterator[Callable[[Callable[[Peer, Frame], None]], Peer]]:
 def program(
     waits: bool = True, sent: int = 0, received: int = 0, peer: int = 0, name: str = "played"
 ) -> bytes:
-    """What a program says of itself (WIRE.md 10.7): it has one session, and no process."""
+    """Returns what a program says of itself (WIRE.md 10.7): it has one session, and no process."""
     text = name.encode()
     return (
         struct.pack("<QI", ME, len(text))

@@ -443,8 +443,9 @@ COMPUTES = """
 
 
 def again(tmp_path: Path, kind: str, way: Path, waits: bool) -> tuple[int, str, str]:
-    """A program that gets Ctrl-C, and a second one once it has said where its processes are. If
-    it then waits for a process that computes, that process is let go."""
+    """Returns a program that gets Ctrl-C, and a second one once it has said where its processes
+    are. If it then waits for a process that computes, that process is let go.
+    """
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(COMPUTES.format(kind=kind)), encoding="utf-8")
     with child(

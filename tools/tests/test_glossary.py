@@ -120,7 +120,7 @@ def rows() -> list[list[str]]:
 
 
 def avoided() -> set[str]:
-    """The words of the third column."""
+    """Returns the words of the third column."""
     third = (re.sub(r"\([^)]*\)", "", row[2]) for row in rows())
     return {word.strip() for cell in third for word in cell.split(",") if word.strip()}
 

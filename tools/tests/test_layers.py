@@ -277,13 +277,13 @@ def without_comments(text: str) -> str:
 
 
 def functions(text: str) -> set[str]:
-    """The functions that a part of the reactors defines."""
+    """Returns the functions that a part of the reactors defines."""
     found = re.findall(r"^[A-Za-z_][^\n;{}#]*?\b(weft_rx_\w+)\([^;{}]*?\) *\{", text, re.M | re.S)
     return set(found) | set(re.findall(r"^(weft_rx_\w+)\([^;{}]*?\) *\{", text, re.M | re.S))
 
 
 def declared(text: str) -> set[str]:
-    """The functions that it declares, and leaves to others."""
+    """Returns the functions that it declares, and leaves to others."""
     return set(re.findall(r"^[A-Za-z_][^\n;{}#=]*?\b(weft_rx_\w+)\([^;{}]*?\);", text, re.M | re.S))
 
 
@@ -336,8 +336,9 @@ LOADED_LATE = {
 
 
 def imports_of(where: str) -> set[tuple[str, str]]:
-    """Which module of a package imports which, wherever it does: in a function, and for types
-    alone too."""
+    """Returns which module of a package imports which, wherever it does: in a function, and for
+    types alone too.
+    """
     folder, package = ROOT / where, IMPORTING[where]
     modules = {}
     for file in folder.rglob("*.py"):

@@ -37,7 +37,9 @@ RESERVED = {
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """A hint for an unknown `word`: the known word most like it, or else the words there are."""
+    """Returns a hint for an unknown `word`: the known word most like it, or else the words there
+    are.
+    """
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     if near:
         return f"did you mean '{near[0]}'?"

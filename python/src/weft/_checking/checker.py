@@ -48,8 +48,8 @@ Progress = Callable[[str], None]
 
 
 def world_for(options: Options) -> _patches.World:
-    """The world of a check: `with world_for(options) as world:`. Enter it before the program is
-    imported, where that can be.
+    """Returns the world of a check: `with world_for(options) as world:`. Enter it before the
+    program is imported, where that can be.
     """
     return _patches.World(_now, options.seed, options.stub, _sleep)
 
@@ -183,7 +183,7 @@ class _Check:
     # --- one run ---
 
     def run(self) -> Any:
-        """The function, as the engine runs it."""
+        """Returns the function, as the engine runs it."""
         self._printed.seek(0)
         self._printed.truncate()
         observer, self._observe = self._observe, None
@@ -356,7 +356,9 @@ class _Check:
     # --- searching ---
 
     def _judged(self, outcome: _engine.Outcome, watch: Watch | None = None) -> tuple[str, str]:
-        """The failure in a run: its kind, and a few words; ("", "") if the run does not fail."""
+        """Returns the failure in a run: its kind, and a few words; ("", "") if the run does not
+        fail.
+        """
         if outcome.kind == "exception" and outcome.error is not None:
             return "exception", _words.one_line(outcome.error)
         if outcome.kind == "no end":
@@ -561,8 +563,8 @@ class _Check:
         into.trace = functools.partial(self._trace, deviations, time)
 
     def _other_grain(self, failure: _Failure, outcome: _engine.Outcome, time: str) -> str:
-        """A sentence if coroutines of one scheduler cannot fail in this way. It is empty if they
-        can, or if the search for that was cut.
+        """Returns a sentence if coroutines of one scheduler cannot fail in this way. It is empty if
+        they can, or if the search for that was cut.
         """
         if self.options.grain == "park" or failure.kind not in (
             "deadlock",
@@ -651,7 +653,9 @@ class _First(Watch):
 
 
 def _lacking(asked: Any, outcome: _engine.Outcome) -> str:
-    """A sentence about the first deviation that a replay has not taken; empty if it took all."""
+    """Returns a sentence about the first deviation that a replay has not taken; empty if it took
+    all.
+    """
     numbers = set(outcome.numbers)
     named = {_indexed(d) for d in outcome.deviations}
     for d in asked:
@@ -664,7 +668,9 @@ def _lacking(asked: Any, outcome: _engine.Outcome) -> str:
 
 
 def _indexed(d: Any) -> tuple[Any, ...]:
-    """A deviation with paths that do not depend on the number of processes of a name (rule 7.8)."""
+    """Returns a deviation with paths that do not depend on the number of processes of a name (rule
+    7.8).
+    """
     process, step, kind, choice = d
     return (
         process.replace("[0]", ""),

@@ -315,8 +315,8 @@ def shrink(
     runs: int = 20_000,
     seconds: float = 2.0,
 ) -> Shrunk:
-    """The same failure with as few deviations as can be: first some deviations are left out, then
-    all schedules with fewer are searched.
+    """Returns the same failure with as few deviations as can be: first some deviations are left
+    out, then all schedules with fewer are searched.
 
     Args:
         alike: is this outcome the same failure? By default: it is of the same kind, with an
@@ -387,14 +387,14 @@ def is_checking() -> bool:
 
 
 def events() -> list[str]:
-    """What each step of the last run followed and touched, for whoever looks for a fault in the
-    engine.
+    """Returns what each step of the last run followed and touched, for whoever looks for a fault in
+    the engine.
     """
     return _engine.events()
 
 
 def steps() -> int:
-    """How many steps the run under way has taken."""
+    """Returns how many steps the run under way has taken."""
     return _engine.steps()
 
 

@@ -167,7 +167,7 @@ class Here:
 
 
 def _marked(function: Any, mortal: _Mortal) -> Any:
-    """The coroutine function, as one whose process faults may befall."""
+    """Returns the coroutine function, as one whose process faults may befall."""
 
     @functools.wraps(function)
     async def marked(*args: Any, **named: Any) -> Any:
@@ -267,8 +267,8 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _copied(value: Any, what: str, own: list[Any] | None = None) -> Any:
-    """A copy of the value, as it comes to another OS process. The copy has the same ends; or, if
-    the list `own` is given, ends of its own, which are added to `own`.
+    """Returns a copy of the value, as it comes to another OS process. The copy has the same ends;
+    or, if the list `own` is given, ends of its own, which are added to `own`.
 
     Raises:
         BadUse: it cannot be pickled.

@@ -93,7 +93,7 @@ class Options:
 
 
 def options(**given: Any) -> Options:
-    """The options that a user has given by name.
+    """Returns the options that a user has given by name.
 
     Raises:
         BadUse: there is no such option, or it cannot have this value; the text says what it can
@@ -144,8 +144,8 @@ def _number(given: dict[str, Any], name: str, what: str, kind: type, low: float)
 
 
 def stubbed(name: str) -> tuple[Any, str]:
-    """The module or class that holds the function `module.function` (or `module.Class.method`), and
-    the name of the function there.
+    """Returns the module or class that holds the function `module.function` (or
+    `module.Class.method`), and the name of the function there.
 
     Raises:
         BadUse: there is no such function.

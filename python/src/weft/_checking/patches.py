@@ -61,7 +61,9 @@ class Place(NamedTuple):
 
 
 def place(frame: FrameType | None = None) -> Place:
-    """The innermost line that is neither Weft's nor Python's; an empty Place if there is none."""
+    """Returns the innermost line that is neither Weft's nor Python's; an empty Place if there is
+    none.
+    """
     at = frame or sys._getframe(1)
     while at is not None:
         file = at.f_code.co_filename
@@ -244,7 +246,7 @@ class World:
             yield (os, name), self._refusing(getattr(os, name), f"calls os.{name}", _LEAVE_OUT)
 
     def _stream(self) -> random.Random:
-        """The stream of random bytes, which begins anew in each run."""
+        """Returns the stream of random bytes, which begins anew in each run."""
         if not self._drawn:
             self._drawn = True
             self._bytes.seed(self._seed)

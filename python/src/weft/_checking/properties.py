@@ -138,7 +138,7 @@ def _related(one: str, other: str) -> bool:
 
 
 def state_of(it: object) -> bytes | None:
-    """What the object holds, as bytes; None if it cannot be pickled."""
+    """Returns what the object holds, as bytes; None if it cannot be pickled."""
     try:
         return pickle.dumps(it)
     except Exception:

@@ -91,7 +91,7 @@ class Report:
         return "\n".join(_text(self))
 
     def as_dict(self) -> dict[str, Any]:
-        """The report as --json prints it."""
+        """Returns the report as --json prints it."""
         left_out = ("picture", "trace", "more")
         fields = {
             f.name: getattr(self, f.name)
@@ -182,7 +182,7 @@ def _how_far(r: Report) -> str:
 
 
 def about(number: float) -> str:
-    """A number in words, roughly if it is big."""
+    """Returns a number in words, roughly if it is big."""
     if number < 10_000:
         return f"{round(number):,}"
     return f"10^{math.log10(number):.0f}"

@@ -41,7 +41,7 @@ class Line:
 
 
 def shown(value: object) -> str:
-    """The repr of a value, in a few letters."""
+    """Returns the repr of a value, in a few letters."""
     try:
         text = repr(value)
     except Exception as error:
@@ -141,7 +141,7 @@ class Teller:
     # --- as text ---
 
     def text(self, deadlock: bool = False) -> str:
-        """All lines. With `deadlock` an operation that was cancelled "waits for ever"."""
+        """Returns all lines. With `deadlock` an operation that was cancelled "waits for ever"."""
         lines = self.lines[-_MOST:]
         left_out = self.left_out + len(self.lines) - len(lines)
         paths = max((len(line.path) for line in lines), default=0)
@@ -160,14 +160,16 @@ class Teller:
         return "\n".join(rows)
 
     def differs(self, other: Teller) -> str:
-        """A sentence about the first line in which another run differs; empty if there is none."""
+        """Returns a sentence about the first line in which another run differs; empty if there is
+        none.
+        """
         for mine, its in itertools.zip_longest(self.lines, other.lines):
             if _step(mine) != _step(its):
                 return f"line {(mine or its).number} is {_line_text(mine)} in one run, and {_line_text(its)} in the next"
         return ""
 
     def cycle(self) -> str:
-        """The steps that repeat at the end of the run, each once; empty if no steps repeat."""
+        """Returns the steps that repeat at the end of the run, each once; empty if no steps repeat."""
         steps = [(line.path, line.what.split(" ", 2)[:2], line.at) for line in self.lines]
         for period in range(1, len(steps) // 3 + 1):
             last = steps[-period:]

@@ -55,7 +55,7 @@ Deviations = Sequence[Deviation] | Sequence[ByNumber]
 
 
 def text(deviations: Sequence[Deviation]) -> str:
-    """The token of these deviations."""
+    """Returns the token of these deviations."""
     return f"{VERSION}:{','.join(map(_part, deviations))}" if deviations else VERSION
 
 
@@ -85,7 +85,7 @@ def _path(name: str) -> str:
 
 
 def parse(token: str) -> list[Deviation] | list[ByNumber]:
-    """The deviations that a token names.
+    """Returns the deviations that a token names.
 
     Raises:
         BadUse: it is no token, or one of another version; the text says which, and what to do.
@@ -136,7 +136,7 @@ def _half(token: str, parts: list[str], whole: re.Pattern[str]) -> BadUse:
 
 
 def sentence(d: Deviation) -> str:
-    """A deviation in words."""
+    """Returns a deviation in words."""
     where = f"after step {d.step} of {d.process},"
     if d.kind == "go":
         return f"{where} {d.choice} goes first"

@@ -166,14 +166,14 @@ def _backend() -> str:
 
 
 def _as_options(text: str) -> str:
-    """A sentence about the options of `weft.check`, in the words of the command."""
+    """Returns a sentence about the options of `weft.check`, in the words of the command."""
     return text.replace("keep_going=", "--keep-going ").replace(
         "weft.check has no option", "no option"
     )
 
 
 def _again(chosen: Any) -> str:
-    """The options that a replay needs besides its token."""
+    """Returns the options that a replay needs besides its token."""
     arguments = ""
     if chosen.grain != "operation":
         arguments += f" --grain {chosen.grain}"
@@ -218,7 +218,7 @@ def show(report: Any, svg: str | None, trace: str | None, as_json: bool) -> int:
 
 
 def find(file: str, name: str) -> Callable[[], Any] | None:
-    """The function `name` of a file; None if pytest has to call it.
+    """Returns the function `name` of a file; None if pytest has to call it.
 
     Raises:
         BadUse: there is no such function, it is no function, it needs arguments, or its module
@@ -295,7 +295,7 @@ def _module(file: str) -> ModuleType:
 
 
 def script(file: str) -> Callable[[], Any]:
-    """A function that runs the file as a new `__main__` each time."""
+    """Returns a function that runs the file as a new `__main__` each time."""
     code, _ = compile_program(file, _backend())
     argv = [file]
 

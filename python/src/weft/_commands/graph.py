@@ -39,7 +39,7 @@ class Drawn:
 
 
 def network(events: Iterable[dict[str, Any]]) -> Drawn:
-    """Who writes to which channel, and who reads it, in a trace."""
+    """Returns who writes to which channel, and who reads it, in a trace."""
     writes: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     reads: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     seen: dict[str, None] = {}
@@ -83,8 +83,8 @@ Ends = dict[str, dict[str, int]]
 
 
 def _folds(paths: list[str], writes: Ends, reads: Ends) -> dict[str, str]:
-    """The node of each process. Processes of one name are one node if they hold the same ends;
-    channels whose names differ only in their numbers count as the same.
+    """Returns the node of each process. Processes of one name are one node if they hold the same
+    ends; channels whose names differ only in their numbers count as the same.
     """
     ends: dict[str, set[tuple[str, bool]]] = defaultdict(set)
     for way, of in ((True, writes), (False, reads)):
@@ -184,7 +184,9 @@ def mermaid(drawn: Drawn) -> str:
 
 
 def _layers(drawn: Drawn) -> dict[str, int]:
-    """The column of each node: behind all that it reads from, where the network has no cycle."""
+    """Returns the column of each node: behind all that it reads from, where the network has no
+    cycle.
+    """
     names = [*drawn.nodes, *(c for c in drawn.channels if c not in drawn.nodes)]
     after: dict[str, list[str]] = defaultdict(list)
     for source, target, _, _ in drawn.edges:
@@ -207,7 +209,9 @@ def _layers(drawn: Drawn) -> dict[str, int]:
 
 
 def _without_cycles(names: list[str], after: dict[str, list[str]]) -> dict[str, list[str]]:
-    """The edges that do not lead back, found without recursion: a network may be a long chain."""
+    """Returns the edges that do not lead back, found without recursion: a network may be a long
+    chain.
+    """
     state: dict[str, int] = {}  # 1: being walked, 2: done
     forward: dict[str, list[str]] = {name: [] for name in names}
     incoming = {target for targets in after.values() for target in targets}
@@ -304,5 +308,7 @@ def drawn_as(kind: str, events: Iterable[dict[str, Any]]) -> str:
 
 
 def of_trace(path: str, kind: str) -> str:
-    """The drawing of a trace. Raises weft.BadUse if the file cannot be read, or is no trace."""
+    """Returns the drawing of a trace. Raises weft.BadUse if the file cannot be read, or is no
+    trace.
+    """
     return drawn_as(kind, _trace.read(path)[0])

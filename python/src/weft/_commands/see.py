@@ -116,7 +116,7 @@ def _command_line(pid: int) -> str:
 
 
 def _does(network: _visit.Network) -> str:
-    """What the processes of a program do, in few words."""
+    """Returns what the processes of a program do, in few words."""
     counts: dict[str, int] = {}
     words = {
         "runs": "run",
@@ -170,7 +170,7 @@ def ps(as_json: bool) -> int:
 
 
 def the_only_one() -> int:
-    """The program that is meant if no number is given.
+    """Returns the program that is meant if no number is given.
 
     Raises:
         BadUse: none runs, or several do.
@@ -190,7 +190,7 @@ def the_only_one() -> int:
 
 
 def number_of(word: str | None) -> int:
-    """The OS process that a word on the command line means."""
+    """Returns the OS process that a word on the command line means."""
     if word is None:
         return the_only_one()
     if word.isdecimal() and 0 < int(word) < 1 << 31:
@@ -224,7 +224,7 @@ _KEYS: dict[str, Callable[[_visit.Row], Any]] = {
 
 
 def chosen(rows: Sequence[_visit.Row], sort: str, only: str) -> list[_visit.Row]:
-    """The rows whose path or place contains `only`, sorted by the column `sort`."""
+    """Returns the rows whose path or place contains `only`, sorted by the column `sort`."""
     found = [row for row in rows if only in row.path or only in row.where]
     return sorted(found, key=lambda row: (_KEYS[sort](row), row.path))
 
@@ -244,7 +244,9 @@ _HEADINGS = (
 
 
 def _names(rows: Sequence[_visit.Row], tree: bool) -> list[str]:
-    """The names of the rows. In a tree a name below its parent's is only what its path adds."""
+    """Returns the names of the rows. In a tree a name below its parent's is only what its path
+    adds.
+    """
     paths = {row.path for row in rows} if tree else set()
     names = []
     for row in rows:
@@ -303,7 +305,7 @@ def _ends(paths: Sequence[str]) -> str:
 
 
 def head(network: _visit.Network, pid: int) -> list[str]:
-    """The lines above the tables: the verdict first."""
+    """Returns the lines above the tables: the verdict first."""
     n = len(network.rows) + network.left_out
     lines = [network.verdict.text]
     for one in network.os_processes:
@@ -337,7 +339,7 @@ def as_text(
 
 
 def as_dict(network: _visit.Network) -> dict[str, Any]:
-    """What `--json` and the page of `weft view` have of a look."""
+    """Returns what `--json` and the page of `weft view` have of a look."""
     verdict = network.verdict
     return {
         "verdict": {"kind": verdict.kind, "names": verdict.names, "text": verdict.text},

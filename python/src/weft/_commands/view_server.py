@@ -160,8 +160,8 @@ class Looks:
         }
 
     def _stuck_now(self, looking: _visit.Looking, network: _visit.Network) -> list[_visit.Stuck]:
-        """Who can never go on. The program is asked only if somebody has waited for long, and for
-        at most a tenth of the time: the answer takes some microseconds for each process.
+        """Returns who can never go on. The program is asked only if somebody has waited for long,
+        and for at most a tenth of the time: the answer takes some microseconds for each process.
         """
         waits = any(row.waits and row.seconds > STANDS for row in network.rows)
         if not waits or not self._knows_stuck:
@@ -245,7 +245,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._answer(200, kind, (PAGE / file).read_bytes())
 
     def _allowed(self) -> str | None:
-        """The name of what is asked for. None if it may not be had; that is answered."""
+        """Returns the name of what is asked for. None if it may not be had; that is answered."""
         origin = self.headers.get("Origin")
         own = {f"http://{host}" for host in self.server.hosts}
         from_elsewhere = self.headers.get("Sec-Fetch-Site", "none") in ("cross-site", "same-site")

@@ -35,7 +35,7 @@ _failure_reported = False  # has stderr named the file of a failure?
 
 
 def size_of(text: str) -> int:
-    """The bytes that 16M, 512K, 1G or a plain number stands for.
+    """Returns the bytes that 16M, 512K, 1G or a plain number stands for.
 
     Raises:
         BadUse: it is no such text, or too few or too many bytes.
@@ -99,7 +99,7 @@ def write(path: str | os.PathLike[str]) -> None:
 
 
 def own_file() -> Path:
-    """Where this program's files go if nobody names one."""
+    """Returns where this program's files go if nobody names one."""
     return (_folder or Path.cwd()) / f"weft-{os.getpid()}.flight"
 
 

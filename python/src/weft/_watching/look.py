@@ -90,7 +90,7 @@ def _is_number(x: Any) -> bool:
 
 
 def who() -> dict[str, Any]:
-    """What program this is."""
+    """Returns what program this is."""
     return {
         "pid": os.getpid(),
         "parent": os.getppid(),
@@ -107,7 +107,7 @@ class Look:
         self._native = _native._look_new()
 
     def over(self, interval: float, most: int = MOST) -> dict[str, Any]:
-        """What every process did in this interval, by samples, and where it is now."""
+        """Returns what every process did in this interval, by samples, and where it is now."""
         start = time.perf_counter()
         self.begin()
         self._samples(start, interval)
@@ -132,8 +132,8 @@ class Look:
         _native._look_base(self._native)
 
     def channels(self, start: float) -> tuple[dict[str, Any], int, float]:
-        """The channels by keys; the number of samples, and the seconds since `start`, when the
-        interval began. It ends here.
+        """Returns the channels by keys; the number of samples, and the seconds since `start`, when
+        the interval began. It ends here.
         """
         by_key, samples = _native._look_channels(self._native)
         seconds = max(time.perf_counter() - start, 1e-9)
@@ -145,7 +145,7 @@ class Look:
         return channels, samples, seconds
 
     def now(self, most: int) -> list[str]:
-        """The state of each process at this moment."""
+        """Returns the state of each process at this moment."""
         return [STATES[row[4]] for row in self._rows(most)]
 
     def sample(self) -> None:

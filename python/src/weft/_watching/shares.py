@@ -30,7 +30,7 @@ class _One:
 
 
 def _what(operation: str, kind: str | None) -> str:
-    """Which share of its time an operation takes."""
+    """Returns which share of its time an operation takes."""
     if operation in ("read", "extended read") or kind == "input":
         return "reads"
     if operation == "write" or kind == "output":
@@ -60,7 +60,7 @@ class Shares:
         return key in self._all
 
     def waited(self, key: object, now: int) -> int:
-        """How long the process has been in its operation; 0 if it is in none."""
+        """Returns how long the process has been in its operation; 0 if it is in none."""
         self._last = max(self._last, now)
         since = self._all[key].since
         return 0 if since is None else now - since
@@ -96,8 +96,8 @@ class Shares:
                 del self._all[key]
 
     def nodes(self) -> list[_verdict.Node]:
-        """The processes by shares of the whole time, without those that mostly waited for their
-        children.
+        """Returns the processes by shares of the whole time, without those that mostly waited for
+        their children.
         """
         whole = max(self._last - (self._first or 0), 1)
         found = []

@@ -93,7 +93,7 @@ class _Group:
         return len(self.members) > 1
 
     def does(self) -> str:
-        """What its weight is made of: "busy 96 %"."""
+        """Returns what its weight is made of: "busy 96 %"."""
         parts = [
             f"{word} {percent(self.mean(of))}"
             for of, word in (("busy", "busy"), ("time", "waits for time"), ("io", "waits for io"))
@@ -163,7 +163,7 @@ def _press(groups: list[_Group]) -> None:
 
 
 def verdict(nodes: Iterable[Node]) -> Verdict:
-    """The verdict on these processes."""
+    """Returns the verdict on these processes."""
     nodes = list(nodes)
     if not nodes:
         return Verdict("nothing", (), "nothing runs here")
@@ -195,7 +195,7 @@ def verdict(nodes: Iterable[Node]) -> Verdict:
 
 
 def _crowded(nodes: list[Node], top: list[_Group], most: float) -> Verdict | None:
-    """The verdict if many share one processor, each with a little; else None."""
+    """Returns the verdict if many share one processor, each with a little; else None."""
     by: dict[object, list[Node]] = defaultdict(list)
     for node in nodes:
         by[node.at].append(node)
