@@ -120,7 +120,7 @@ class Door:
         """
         session = self._came.get() if not self._closed or not self._came.empty() else None
         if session is None:
-            self._came.put(None)  # for other threads that wait
+            self._came.put(None)  # this wakes the other threads that wait
             raise BadUse("this door is closed: open another, with listen()")
         _open.add(session)
         return session
@@ -174,10 +174,9 @@ def listen(
             program run anything.
         name: what this program calls itself; None: the machine, and the number of its OS process.
         rounds: whether programs that share channels ask each other whether all of them wait, so
-            that a deadlock is reported in all. They learn by this where the processes of this
-            program wait,
-        and a program that lies can end a run that waits for others. False: this program neither
-            asks nor answers, unless another call has said True.
+            that a deadlock is reported in all. By this they learn where the processes of this
+            program wait, and a program that lies can end a run that waits for others. With False
+            this program neither asks nor answers, unless another call of it was made with True.
 
     Raises:
         BadUse: there are no keys, or `address` is not an address.

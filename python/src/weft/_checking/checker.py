@@ -1,5 +1,5 @@
-"""Checks a function: makes its world virtual, runs one schedule after the other, and makes a
-failing schedule short and tells it (rules 17.1 to 17.11).
+"""Checks a function: makes its world virtual, runs one schedule after the other, shortens a failing
+schedule and reports it (rules 17.1 to 17.11).
 
     first run, observed ──cannot be checked, or runs no network──► refused
       └► tokens, each replayed ──fails──► told
@@ -40,7 +40,7 @@ from weft._checking.telling import Teller
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-OBSERVED = 50  # every 50th run is observed, for what the engine does not see
+OBSERVED = 50  # every 50th run is observed, to find what the engine does not see
 _SHRINKING = 2.0  # seconds for the search for fewer deviations
 _GRAIN = 0.5  # seconds for the search for the same failure at the other grain
 
@@ -86,7 +86,7 @@ class _Failure:
 
 
 class _End(Exception):
-    """The check ends with this report."""
+    """Ends the check with the report that it carries."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
@@ -126,13 +126,13 @@ def check_function(
         return check.go(tokens, search)
 
 
-_going_on = threading.Lock()  # a check; the engine is one for the whole program
+_going_on = threading.Lock()  # held during a check, since there is one engine for the whole program
 _thread = 0  # the thread of that check
 
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """Raises BadUse if a check is under way."""
+    """Marks a check as under way. Raises BadUse if another one is."""
     global _thread
     here = threading.get_ident()
     if not _going_on.acquire(blocking=False):
@@ -167,7 +167,7 @@ class _Check:
         self._own_world = world is None
         self._call = _functions.called(function)
         self._function = function
-        self._observe: Any = None  # what observes the next run
+        self._observe: Any = None  # the observer of the next run
         self._printed = io.StringIO()
         self._runs = 0
         self.report = Report(self.name, time=options.time)
@@ -195,7 +195,7 @@ class _Check:
 
     @contextlib.contextmanager
     def _within(self) -> Iterator[None]:
-        """What surrounds all runs of the function."""
+        """Surrounds all runs of the function."""
         saved = sys.stdout, sys.stderr
         with contextlib.ExitStack() as stack:
             if self._own_world:
@@ -455,7 +455,7 @@ class _Check:
         raise _End(self.report)
 
     def conclude_elsewhere(self, found: list[dict[str, Any]]) -> None:
-        """conclude(), with what other OS processes have found."""
+        """Does what conclude() does, for what other OS processes have found."""
         failures = []
         for one in found:
             outcome = self._replayed(one["numbers"], one["time"])

@@ -17,7 +17,7 @@ def run_plainly(function: Callable[[], Any]) -> Any:
 
 
 def called(function: Callable[[], Any]) -> Callable[[], Any]:
-    """Returns the function, as one that runs what it returns if that is a process."""
+    """Returns the function, wrapped so that a process that it returns is run."""
     import weft
     from weft.coroutines import process
 

@@ -34,7 +34,7 @@ def near(word: str, known: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Faults:
-    """Which faults may befall processes on hosts (rule 17.10)."""
+    """Which faults may happen to processes on hosts (rule 17.10)."""
 
     kill: int = 0  #: the most processes that die in one schedule
     delay: bool = False
@@ -50,7 +50,7 @@ class Faults:
 
 
 def parse_faults(text: str) -> Faults:
-    """`kill:1,delay` as Faults.
+    """Returns the Faults that a text such as `kill:1,delay` names.
 
     Raises:
         BadUse: there is no such fault, or its number is wrong.
@@ -75,7 +75,7 @@ def parse_faults(text: str) -> Faults:
 
 @dataclass(frozen=True)
 class Options:
-    """What a check is asked for. The function options() makes and examines it."""
+    """The options of a check. The function options() makes and examines them."""
 
     seconds: float = 10.0  #: how long to search
     schedules: int | None = None  #: how many schedules to run at most

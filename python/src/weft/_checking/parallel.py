@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from weft._checking.checker import _Check
 
 _OTHER_SEEDS = 1_000_003  # the distance between the seeds of two children
-_BLOCK = 500  # schedules that a child draws in one way before it goes on with the other
+# How many schedules a child draws in one way of searching before it changes to the other.
+_BLOCK = 500
 _HEAD = struct.Struct("<I")
 
 
@@ -89,7 +90,9 @@ def _wait(
 
 
 def _taken(part: bytearray) -> dict[str, Any] | None:
-    """Takes a whole message from the beginning of what has come; None if it is not whole yet."""
+    """Takes a whole message from the beginning of `part`. Returns None if the message is not whole
+    yet.
+    """
     if len(part) < _HEAD.size:
         return None
     (size,) = _HEAD.unpack_from(part)
@@ -101,7 +104,7 @@ def _taken(part: bytearray) -> dict[str, Any] | None:
 
 
 def _figures(check: _Check, messages: dict[int, dict[str, Any]]) -> None:
-    """Adds up what the children have done, for the report."""
+    """Adds up the figures of the children for the report."""
     ways: dict[str, int] = {}
     for message in messages.values():
         for way, runs in message["ways"].items():

@@ -1,5 +1,5 @@
-"""What an observer sees of a run, besides what the engine sees: how each process ended, and which
-objects two processes were given (rule 17.6).
+"""Observes a run for what the engine does not see: how each process ended, and which objects two
+processes were given (rule 17.6).
 
 Invariants
 - The observer changes nothing, and keeps only texts when the run is over.
@@ -84,7 +84,9 @@ class Watch:
             self._finish()
 
     def _changed(self, change: _debug.Changed) -> None:
-        """Rule 9.2: what was sent belongs to the receiver."""
+        """Notes an object that was changed after it was sent, although it belongs to the receiver
+        (rule 9.2).
+        """
         self.shared.append(
             f"{change.sender} changes a {change.kind} after it has sent it on {change.channel}: the check does "
             "not try these changes in every order, so nothing is proven; send a copy, or make another"
@@ -93,7 +95,7 @@ class Watch:
     def event(
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
-        """An observer (weft._watching.observers)."""
+        """Is called as an observer (weft._watching.observers)."""
         if process is None:
             return
         key = _observers.key_of(process)

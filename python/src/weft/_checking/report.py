@@ -55,14 +55,14 @@ class Report:
     token: str = ""
     lines: str = ""  #: the failing schedule, line by line
     error: str = ""  #: the report of the deadlock, or the traceback
-    grain: str = ""  #: about the grain that the failure needs
+    grain: str = ""  #: a sentence about the grain that the failure needs
     notes: list[str] = field(default_factory=list)
     searches: list[Search] = field(default_factory=list)
     races: tuple[int, int] = (0, 0)  #: how many were seen in both orders, and how many there are
     estimate: float = 0.0  #: how many schedules there may be, without reduction; 0: unknown
     command: str = ""  #: what replays the failing schedule
     time: str = "quiet"
-    replayed: str = ""  #: what came of a token that was replayed and does not fail
+    replayed: str = ""  #: the outcome of a token that was replayed and does not fail
     printed: str = ""  #: what the function printed in the failing schedule
     more: list[Report] = field(default_factory=list)  #: other kinds of failure (keep_going)
     picture: Callable[[], str] | None = field(default=None, repr=False, compare=False)
@@ -70,8 +70,8 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Was something found? True also if the function cannot be checked, or the check was
-        interrupted.
+        """Whether something was found. It is true also if the function cannot be checked, or the
+        check was interrupted.
         """
         return self.kind != ""
 

@@ -56,8 +56,8 @@ class Teller:
         self.lines: list[Line] = []
         self.left_out = 0
         self._count = 0
-        self._open: dict[int, Line] = {}  # by process: its operation
-        self._over = False  # the processes are clearing up
+        self._open: dict[int, Line] = {}  # process → the line of its operation
+        self._over = False  # whether the processes are clearing up
         # By process its last path: a path gets its index when a second process of that name is
         # started.
         self._paths: dict[int, str] = {}
@@ -74,7 +74,7 @@ class Teller:
     def event(
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
-        """An observer (weft._watching.observers)."""
+        """Is called as an observer (weft._watching.observers)."""
         key = _observers.key_of(process)
         if process is not None and what in ("start", "begin", "commit", "raise", "end", "left"):
             self._paths[key] = process.path

@@ -38,10 +38,10 @@ _MARKS = {"+": "guard", ":": "fault"}
 class Deviation(NamedTuple):
     """One decision that leaves the usual order, by process and that process's own step."""
 
-    process: str  #: its path
+    process: str  #: the path of the process
     step: int
     kind: str  #: "go", "time", "guard" or "fault"
-    choice: str | int  #: the path of who goes; of a guard or a fault its number
+    choice: str | int  #: the path of the process that goes on, or the number of a guard or a fault
 
 
 class ByNumber(NamedTuple):

@@ -20,7 +20,8 @@ from weft.cli import EXIT
 from weft.coroutines import Channel, Parallel, Reader, Writer, process, run
 
 NAME = "commstime"
-ROUNDS = int(os.environ.get("WEFT_BENCH_ROUNDS", "20000"))  # of Weft; asyncio: a fifth
+# The rounds with Weft; with asyncio it is a fifth of them.
+ROUNDS = int(os.environ.get("WEFT_BENCH_ROUNDS", "20000"))
 TURNS = 5
 
 
@@ -155,7 +156,7 @@ def pass_on(command: Sequence[str]) -> int:
     kept = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         process = subprocess.Popen(command)
-        for number in numbers[:1]:  # a signal came before the command was started
+        for number in numbers[:1]:  # a signal has come before the command was started
             process.send_signal(number)
         status = process.wait()
     finally:

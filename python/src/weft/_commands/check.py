@@ -344,8 +344,8 @@ def _by_pytest(
 
 
 class Progress:
-    """One line on stderr, which is overwritten each time. If stderr is no terminal, nothing is
-    written.
+    """Shows one line on stderr, which is overwritten each time. If stderr is no terminal, nothing
+    is written.
     """
 
     def __init__(self) -> None:

@@ -71,7 +71,7 @@ def network(events: Iterable[dict[str, Any]]) -> Drawn:
 
 
 def _way(event: dict[str, Any]) -> bool | None:
-    """Does the process write in this event? None: the event is no communication."""
+    """Returns whether the process writes in this event, or None if the event is no communication."""
     if event.get("op") == "write" or event.get("kind") == "output":
         return True
     if event.get("op") in ("read", "extended read") or event.get("kind") == "input":
@@ -212,7 +212,7 @@ def _without_cycles(names: list[str], after: dict[str, list[str]]) -> dict[str, 
     """Returns the edges that do not lead back, found without recursion: a network may be a long
     chain.
     """
-    state: dict[str, int] = {}  # 1: being walked, 2: done
+    state: dict[str, int] = {}  # 1 while the node is being visited, 2 afterwards
     forward: dict[str, list[str]] = {name: [] for name in names}
     incoming = {target for targets in after.values() for target in targets}
     for root in sorted(names, key=lambda n: (n in incoming, n)):

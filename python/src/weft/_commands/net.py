@@ -247,7 +247,7 @@ _AGENT = (
 
 
 def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of an agent, for `weft host` and for `weft up`, which passes them on."""
+    """Adds the options of an agent to `weft host`, and to `weft up`, which passes them on."""
     for option in reversed(_AGENT):
         command = option(command)
     return command

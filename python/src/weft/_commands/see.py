@@ -36,7 +36,7 @@ SORTS = ("path", "busy", "reads", "writes", "time", "ops", "since")
 
 @contextlib.contextmanager
 def _no_look_is_bad_use() -> Iterator[None]:
-    """Turns NoLook into BadUse, which is told in one line."""
+    """Turns NoLook into BadUse, which the command line shows in one line."""
     try:
         yield
     except _visit.NoLook as error:
@@ -71,7 +71,9 @@ def _size(n: int) -> str:
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
-    """Plain text: the first and the last column are aligned left, the others right."""
+    """Returns a table as plain text. The first and the last column are aligned left, the others
+    right.
+    """
     # Columns without an entry are left out.
     kept = [i for i in range(len(headings)) if i == 0 or not rows or any(row[i] for row in rows)]
     headings = [headings[i] for i in kept]
@@ -258,7 +260,7 @@ def _names(rows: Sequence[_visit.Row], tree: bool) -> list[str]:
 
 
 def _parents(path: str) -> Iterator[str]:
-    """main and main/a, of main/a/b."""
+    """Yields the paths above a path: main and main/a for main/a/b."""
     for i, letter in enumerate(path):
         if letter == "/":
             yield path[:i]
@@ -421,7 +423,7 @@ class Keys:
 
 @contextlib.contextmanager
 def _single_keys() -> Iterator[None]:
-    """Keys are read one by one, and are not echoed."""
+    """Makes the terminal deliver keys one by one, without an echo, while the block runs."""
     import termios
     import tty
 
@@ -447,13 +449,13 @@ def _live(looking: _visit.Looking, interval: float, sort: str, only: str, most: 
 
 
 def _plain_live(looking: _visit.Looking, interval: float, keys: Keys, most: int) -> None:
-    """Without rich: each look clears the screen and writes it anew."""
+    """Shows looks without `rich`: each look clears the screen and writes it anew."""
     with _single_keys():
         _drive(looking, interval, keys, most, lambda s: click.echo(f"\x1b[2J\x1b[H{s}"))
 
 
 def screen(network: _visit.Network, pid: int, keys: Keys, width: int, height: int) -> str:
-    """As much of the tables as fits on a screen of this size."""
+    """Returns as much of the tables as fits on a screen of this size."""
     above = [line[:width] for line in head(network, pid)]
     rows = chosen(network.rows, keys.sort, keys.only)
     pipes = [p for p in network.pipes if not keys.only or keys.only in p.name]
@@ -503,7 +505,7 @@ def _drive(looking: _visit.Looking, interval: float, keys: Keys, most: int, show
 def graph(
     backend: str | None, kind: str | None, output: str | None, file: str, args: Sequence[str]
 ) -> int:
-    """Draws the network of a program, which is run for that, or of a trace."""
+    """Draws the network of a trace, or of a program, which is run for this purpose."""
     by_name = {".svg": "svg", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid"}
     kind = kind or by_name.get(Path(output or "").suffix, "dot")
     if kind not in _graph.FORMATS:

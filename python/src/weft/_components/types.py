@@ -29,7 +29,7 @@ __all__ = ["claim", "class_of", "type_text"]
 _PLAIN = {int: "i", float: "d", bool: "b", str: "s", bytes: "y", None: "n", type(None): "n"}
 _ITEMS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "float32": "f", "float64": "d"}
 _ITEMS |= {f"u{name}": code.upper() for name, code in _ITEMS.items() if name.startswith("int")}
-_DEEPEST = 30  # less than kDeepest of native_types.cpp, which counts in another way
+_DEEPEST = 30  # This is less than kDeepest of native_types.cpp, which counts in another way.
 
 _classes: dict[str, type] = {}
 _made: set[type] = set()  # the classes among _classes that this module made
@@ -37,7 +37,7 @@ _lock = threading.RLock()  # guards _classes and _made; no code of the program r
 
 
 def field_names(cls: type) -> tuple[str, ...] | None:
-    """Returns the names of the fields of a dataclass or a NamedTuple. None: `cls` is neither."""
+    """Returns the names of the fields of a dataclass or a NamedTuple, or None if `cls` is neither."""
     if dataclasses.is_dataclass(cls):
         return tuple(f.name for f in dataclasses.fields(cls))
     if issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple):

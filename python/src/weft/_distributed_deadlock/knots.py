@@ -134,7 +134,7 @@ class _Network(Spaces):
         """Returns the channels at which a process waits, and of which ends are open in this space
         that no known process holds.
         """
-        free: dict[_Key, int] = {}  # channels, and how many such ends each has
+        free: dict[_Key, int] = {}  # channel → how many such ends it has
         for _, raw_places in s.facts:
             for key, raw in raw_places.items():
                 place = Place(*raw)

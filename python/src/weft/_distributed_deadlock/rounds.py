@@ -156,9 +156,9 @@ def declare(
 
 
 def _tell_hosts(text: str | None) -> bool:
-    """In a host: its parent reports a deadlock, and then (None) that the parent's runs have been
-    told. The runs of a host end with the calls that they are part of; its Executors are told as in
-    declare().
+    """Runs in a host when its parent reports a deadlock, and again, with None, when the parent's
+    runs have raised it. The runs of a host end with the calls that they are part of; its Executors
+    are told as in declare().
     """
     global _waiting
     if text is not None:
@@ -180,7 +180,9 @@ def serves(process: int | None) -> None:
 
 
 def called(process: int, call: str | None) -> None:
-    """Notes that this process runs that call of the parent. None: the call has ended."""
+    """Notes that this process runs that call of the parent, or, if `call` is None, that the call
+    has ended.
+    """
     with _lock:
         if call is None:
             _calls.pop(process, None)
@@ -284,14 +286,14 @@ def answer(by: socket.socket) -> None:
                 try:
                     packed = pickle.dumps(_all_spaces())
                 except _Gone:
-                    packed = pickle.dumps([])  # nothing is concluded from an empty answer
+                    packed = pickle.dumps([])  # the parent concludes nothing from an empty answer
             with _lock:
                 by.sendall(question + struct.pack("!I", len(packed)) + packed)
 
 
 def _question(by: socket.socket) -> bytes:
     while _late and not readable([by], AGAIN[0]):
-        standing()  # no run will say it: all of them wait already
+        standing()  # no run will ring the bell, since all of them wait already
     return by.recv(ASKED, socket.MSG_WAITALL)
 
 
@@ -353,7 +355,7 @@ def ask(
         finally:
             try:  # noqa: SIM105  # suppress() would be one more call before release()
                 _asking.lock.release()
-            except RuntimeError:  # this thread does not hold it
+            except RuntimeError:  # this thread does not hold the lock
                 pass
     return answers, asked
 
@@ -492,11 +494,12 @@ def _all_spaces() -> list[Space]:
             if _heard_all(asked, found, seconds):
                 return found
             _asking.give_way()
-            seconds = min(2 * seconds, 2.0)  # longer, since a slow host does answer
+            # The next pause is longer, since a slow host does answer in the end.
+            seconds = min(2 * seconds, 2.0)
 
 
 def _heard_all(asked: list[Member], found: list[Space], seconds: float) -> bool:
-    """Adds the answers of `asked` to `found`. False: other threads want to ask."""
+    """Adds the answers of `asked` to `found`. Returns False if other threads want to ask."""
     while asked:
         if not (ready := readable(asked, seconds)) and _asking.is_wanted():
             return False
@@ -628,7 +631,9 @@ def _hear_programs() -> tuple[int, bytes, bool] | None:
 
 
 def _look_beyond(ring: socket.socket) -> bool:
-    """Asks all programs, twice, and declares a deadlock. False: there is none, or not yet."""
+    """Asks all programs twice, and declares a deadlock if nothing has moved. Returns False if there
+    is none, or none yet.
+    """
     first, whole = _ask_programs(ring)
     if not _programs.still(first, whole):
         return False

@@ -52,7 +52,7 @@ from weft.errors import BadUse, Cancelled, ChannelEnd
 __all__ = ["main", "run_call", "taken"]
 
 _parent_gone = False  # whether the parent has let go of this OS process
-_LONGEST_TEXT = 1000  # characters that are sent of a text that cannot be sent whole
+_LONGEST_TEXT = 1000  # how many characters are sent of a text that is too long to be sent whole
 AFTERLIFE = 2.0  # seconds that this OS process has to end once its parent is gone
 
 
@@ -128,7 +128,7 @@ def _import_main(name: str | None, path: str | None, backend: str | None, goes_o
         module.__package__ = spec.parent
     else:
         assert path is not None
-        archive = os.path.dirname(path)  # noqa: PTH120  # pathlib takes milliseconds of each start
+        archive = os.path.dirname(path)  # noqa: PTH120  # the import of pathlib would cost each start milliseconds
         if os.path.isfile(archive):  # noqa: PTH113
             import zipimport
 
@@ -216,11 +216,11 @@ def taken(link: Any, name: str) -> Any:
     return link.take(name, name.startswith(_host.KEPT))
 
 
-_shown = ""  # the name that this OS process has in the system
+_shown = ""  # the name of this OS process, as the system shows it
 
 
 def _show_name(name: str) -> None:
-    """`top` and `ps` show what runs here, as they do for threads (rule 14.13)."""
+    """Makes `top` and `ps` show what runs here, as they do for threads (rule 14.13)."""
     global _shown
     if name != _shown:
         _shown = name
@@ -257,8 +257,9 @@ def answer(
     value: Any,
     failure: _pickling.Failure | None,
 ) -> None:
-    """Writes the result of a call. If the result cannot be sent, writes the reason; if that cannot
-    be sent either, writes a short text of it. So the caller never takes this OS process for dead.
+    """Writes the result of a call. If the result cannot be sent, writes the reason instead; if the
+    reason cannot be sent either, writes a short text of it. So the caller never takes this OS
+    process for dead.
 
     Raises:
         ChannelEnd: the caller is gone, or no longer waits.
@@ -299,8 +300,8 @@ def _unsendable(brief: str, error: BaseException) -> _pickling.Failure:
 
 
 def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None) -> None:
-    """Does all of a call, from taking its ends to writing its result. `wrong` says why nothing can
-    run here, or is None.
+    """Runs a whole call, from taking its ends to writing its result. `wrong` is the reason why
+    nothing can run here, or None.
     """
     orders, result = link.take(ours[0]), link.take(ours[1])
     try:
@@ -329,7 +330,7 @@ def _limit_memory(most: int) -> None:
     """Limits the address space of this OS process to `most` bytes.
 
     Raises:
-        BadUse: the interpreter has more already, so that nothing at all could run.
+        BadUse: the interpreter already uses more, so nothing could run within the limit.
     """
     import resource
     from pathlib import Path  # imported late: it would cost milliseconds at each start
@@ -368,8 +369,8 @@ def _set_up(prepared: dict[str, Any]) -> None:
 
 
 def _breakpoint(*args: Any, **keywords: Any) -> Any:
-    """Runs breakpoint() here: the debugger uses the terminal, since the standard input is empty.
-    Obeys PYTHONBREAKPOINT.
+    """Starts the debugger for breakpoint(). The debugger uses the terminal, since the standard
+    input of this OS process is empty. Obeys PYTHONBREAKPOINT.
 
     Raises:
         BadUse: there is no terminal.
@@ -405,8 +406,8 @@ def _initialized(prepared: dict[str, Any]) -> BaseException | None:
 
 
 def _begin(prepared: dict[str, Any], goes_on: GoesOn) -> BaseException | None:
-    """Gets everything ready for calls. Returns None, or why it could not. `goes_on` is passed to
-    _import_main().
+    """Gets everything ready for calls. Returns None, or the exception that prevented it. `goes_on`
+    is passed to _import_main().
     """
     before = os.getpid()
     try:
@@ -460,14 +461,14 @@ def _end_with_parent(link: Any) -> None:
 def _serve_beside(
     link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None
 ) -> None:
-    """Does a call of a warm host, on a thread of its own."""
+    """Runs one call of a warm host, on a thread of its own."""
     show = _observers.hide()
     try:
         _serve(link, ours, packed, wrong)
     finally:
         show()
         _at_work.at_work(-1)
-        # Says that this program waits: no run may be left that would say it.
+        # Says that this program waits, since perhaps no run is left that would say so.
         _rounds.standing()
 
 
@@ -478,11 +479,13 @@ def _see_ends_off() -> None:
     """
     until = time.monotonic() + AFTERLIFE
     while _native._ends_under_way() > 0 and time.monotonic() < until:
-        time.sleep(0.001)  # nothing tells when, but it takes one round trip, and is rare
+        # Nothing reports the confirmation, but it takes one round trip, and this loop is rarely
+        # reached.
+        time.sleep(0.001)
 
 
 def _leave(prepared: dict[str, Any], error: BaseException | None) -> NoReturn:
-    """Ends this program within its main module."""
+    """Ends this program, without returning to its main module."""
     if prepared["start"] == "spawn":
         _native._end_program(error)
     if error is not None and not isinstance(error, SystemExit):
@@ -496,8 +499,8 @@ def _leave(prepared: dict[str, Any], error: BaseException | None) -> NoReturn:
 
 
 def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException | None) -> None:
-    """Serves the parent until it lets go, or is gone. `wrong` says why nothing can run here, or is
-    None.
+    """Serves the parent until the parent lets go of this OS process, or is gone. `wrong` is the
+    reason why nothing can run here, or None.
 
     Raises:
         SystemExit: this side has ended the session because of what came.
@@ -550,11 +553,12 @@ def main(descriptor: int, preparation: int, asked: int, records: int, shared: bo
 
     Args:
         descriptor: the socket of the link.
-        preparation: a file that says how to begin; a crash is written at its end, for the parent.
+        preparation: a file with the settings to begin with. If this program crashes, it writes the
+            reason at the end of the file, for the parent.
         asked: a socket by which the parent asks whether everything here stands still.
         records: a socket for log records and warnings from here.
-        shared: whether the link is in shared memory; None: the parent sends that by `asked`, as 0
-            or 1.
+        shared: whether the link is in shared memory. If it is None, the parent sends the answer by
+            `asked`, as 0 or 1.
     """
     questions = socket.socket(fileno=asked)
     if shared is None:

@@ -13,7 +13,8 @@ Invariants
 - Handlers, filters and showwarning are the user's code: they run under no lock (rule 12.1), on one
   thread at a time. A take() on another thread waits for that one, but at most PATIENCE, since the
   code there may wait for something that the other thread holds, for example a handler's own lock.
-- A pipe is read until no process has it open: a program that the child started may outlive it.
+- A pipe is read until no process has it open: a program that the child started may outlive the
+  child.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class ChildOutput:
         self._records_of_child: Any = None
         self._lock = threading.Condition()  # guards all fields below
         self._found: deque[tuple[str, bytes]] = deque()  # what is still to be passed on
-        self._passed = self._taken = 0  # how many pieces, from the beginning
+        # How many pieces were passed on, and taken, since the beginning.
+        self._passed = self._taken = 0
         self._passer: int | None = None  # the thread that passes pieces on
         self._last = b""
         self._open = False  # whether the socket of the records is open
@@ -78,8 +80,8 @@ class ChildOutput:
         return self._pipe_of_child, self._records_of_child.fileno()
 
     def close_childs(self) -> None:
-        """Closes the child's descriptors in this OS process: the child was started, or could not
-        be.
+        """Closes the child's descriptors in this OS process. It is called once the child was
+        started, or could not be started.
         """
         pipe, self._pipe_of_child = self._pipe_of_child, -1
         if pipe >= 0:
@@ -107,7 +109,7 @@ class ChildOutput:
             if self._passer == me:
                 return
             self._lock.wait_for(lambda: self._passer is None or self._passed >= mine, PATIENCE)
-            if self._passer is not None:  # that thread passes on all that there is
+            if self._passer is not None:  # the thread of the passer passes on all pieces
                 return
             self._passer = me
         try:
@@ -122,7 +124,8 @@ class ChildOutput:
                     (self._see if what[0] == "seen" else _pass_on)(*what)
         finally:
             with self._lock:
-                if self._passer == me:  # user code raised, which the passer has run
+                # The user's code, which this passer has run, raised an exception.
+                if self._passer == me:
                     self._passer = None
                     self._lock.notify_all()
 
@@ -130,7 +133,7 @@ class ChildOutput:
         self.seen(piece)
 
     def _read(self) -> None:
-        """Reads all that is there. The caller holds the lock."""
+        """Reads all that the child has sent so far. The caller holds the lock."""
         while self._pipe >= 0:
             try:
                 data = os.read(self._pipe, 65536)
@@ -195,7 +198,9 @@ class ChildOutput:
         _ring()
 
     def drop(self) -> None:
-        """Closes all that was opened: there is no child, or it was killed as it started."""
+        """Closes everything that open() opened, because there is no child, or the child was killed
+        as it started.
+        """
         self.close_childs()
         self.close()
         with self._lock:
@@ -270,7 +275,7 @@ def _hear(ring: socket.socket) -> None:
         for fd in (ring.fileno(), *of):
             poll.register(fd, select.POLLIN)
         changed = False
-        while not changed:  # that a child was closed meanwhile is seen at its next event
+        while not changed:  # if a child was closed meanwhile, its next event shows it
             for fd, _ in poll.poll():
                 if fd == ring.fileno():
                     # If the thread that started this one was interrupted, the bell is closed.
@@ -283,7 +288,7 @@ def _hear(ring: socket.socket) -> None:
 
 
 def _open_outputs() -> dict[int, tuple[ChildOutput, list[int]]]:
-    """Returns those children that may yet say something, by their descriptors."""
+    """Returns the outputs of the children that may still say something, by their descriptors."""
     with _known:
         those = list(_all)
     for output in those:
@@ -308,7 +313,7 @@ def _take_here(output: ChildOutput) -> None:
         try:
             output.take()
             return
-        except BaseException as error:  # after this there may be more to be passed on
+        except BaseException as error:  # more pieces may follow, which must still be passed on
             _foreign_exceptions.report(error)
 
 
@@ -328,7 +333,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
-    """Sends a record or a warning. Returns false if it is too long."""
+    """Sends a record or a warning to the parent. Returns false if it is too long."""
     try:
         packed = pickle.dumps((kind, what, text))
     except Exception:  # what the user has added cannot be pickled, so its text is sent
@@ -364,7 +369,7 @@ def _packed(message: Any, filename: str, lineno: int) -> bytes:
 
 def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
     """Sends log records and warnings to the parent from now on, by the socket `descriptor`.
-    `as_there` has the levels of the parent's logging.
+    `as_there` has the levels of logging in the parent.
     """
     global _up
     by = _up = socket.socket(fileno=descriptor)

@@ -1,5 +1,5 @@
-"""A host: an OS process that runs processes of this program. How it is started, how it gets its
-work, and how its death is noticed.
+"""A host: an OS process that runs processes of this program. This module starts it, gives it work,
+and notices its death.
 
     parent: Host() ──"jobs" handed over──► child: weft._hosts.child.main()
         call() ──the call, its ends, "orders", "result"──► the child runs it
@@ -47,12 +47,13 @@ from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied, Re
 
 __all__ = ["WAYS", "Attempt", "Host", "Setting", "run_away"]
 
-if _why := _patched.why_not("weft.processes"):  # in such a program nothing here works
+# In a program with such patches nothing of this module works.
+if _why := _patched.why_not("weft.processes"):
     raise ImportError(_why)
 
 WAYS = ("spawn", "forkserver", "fork")  # how an OS process may begin: see _hosts/start.py
 
-_COUNTERS = "/proc/vmstat"  # counters of the system (Linux)
+_COUNTERS = "/proc/vmstat"  # the file in which Linux counts what it has killed
 
 # The environment variables that tell numerical libraries how many threads to use.
 _THREADS = [f"{of}_NUM_THREADS" for of in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")]
@@ -75,7 +76,8 @@ class Setting(NamedTuple):
     nice: int = 0
     threads: int | None = None  #: the number of threads of BLAS and OpenMP
     start: str = "spawn"  #: one of WAYS
-    #: Whether it runs many calls, each on a thread; else it runs one, on its main thread.
+    #: Whether the host runs many calls, each on a thread. If not, it runs one call, on its main
+    #: thread.
     warm: bool = False
 
 
@@ -86,13 +88,15 @@ class Attempt:
 
     def __init__(self, last: bool, in_hand: list[Any] | None) -> None:
         self.last = last  #: whether no attempt follows this one
-        self.in_hand = in_hand  #: the list for values in the attempt's hand; None: they go back
+        #: The list that gets the values in the attempt's hand. If it is None, these values go back.
+        self.in_hand = in_hand
         self.died = False
-        self.cancelled: Cancelled | None = None  #: the request to end that came before the death
+        #: The request to end that came before the OS process died.
+        self.cancelled: Cancelled | None = None
 
 
 def _preparation(setting: Setting) -> dict[str, Any]:
-    """Returns what the child needs to be like this process."""
+    """Returns what the child needs so that it is like this process."""
     from pathlib import Path
 
     import weft
@@ -141,8 +145,8 @@ def _name() -> str:
 
 
 def _file() -> Any:
-    """Returns a file without a name, to read and to write. It is in memory where the system can do
-    so: there may be no folder to write to.
+    """Returns a file without a name, open for reading and writing. The file is in memory if the
+    system can do that, since there may be no folder to write to.
     """
     try:
         return os.fdopen(os.memfd_create("weft", os.MFD_CLOEXEC), "w+b")
@@ -169,9 +173,7 @@ def _over_memory(ours: socket.socket) -> Any:
 
 @contextlib.contextmanager
 def _told_what_to_do() -> Iterator[None]:
-    """Adds what to do about it to an error which says that no descriptor, or no OS process, is
-    left.
-    """
+    """Adds advice to an error which says that no descriptor, or no OS process, is left."""
     try:
         yield
     except OSError as error:
@@ -210,11 +212,12 @@ def _most_descriptors() -> int | None:
     return None if most == resource.RLIM_INFINITY else most
 
 
-_LEAST = 4  # descriptors that this program needs for each OS process, however that is started
+# How many descriptors this program needs for each OS process, however the OS process is started.
+_LEAST = 4
 
 
 def why_refused(link: Any) -> str:
-    """Returns why this program ended the session, if it could not take what came; else ""."""
+    """Returns why this program ended the session if it could not take what came, else ""."""
     why = None
     with contextlib.suppress(BadUse):  # the link was closed before
         why = link.refused()
@@ -291,7 +294,8 @@ class Host:
         self._member: Any = None
         self._jobs: Any = None
         self.pid = 0
-        self.running = self.begun = 0  # calls; the code that gives them to the host counts
+        # Numbers of calls, counted by the code that gives the calls to the host.
+        self.running = self.begun = 0
 
     def __del__(self) -> None:
         if self._preparation is not None:
@@ -306,7 +310,7 @@ class Host:
                 called, is being imported by another OS process; start="fork", and other threads
                 live.
             OSError: the system starts no process.
-            whatever a signal handler raises: then, as with any error, nothing is left of the OS
+            whatever a signal handler raises. Then, as with any error, nothing is left of the OS
                 process.
         """
         try:
@@ -322,8 +326,8 @@ class Host:
             raise
 
     def _start(self, later: bool) -> None:
-        """Starts the child. Each thing that is made here becomes a field at once, since a signal
-        handler may raise anywhere.
+        """Starts the child. Each object that is made here becomes a field at once, so that none is
+        lost if a signal handler raises.
         """
         # A program that starts OS processes needs this module; the OS processes do not.
         from weft._hosts import start as _start
@@ -424,7 +428,7 @@ class Host:
                 f"the OS process {self.pid} was started before a fork, and this is the child: it stays the parent's. "
                 "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
             )
-        called = getattr(function, "_weft_called", None)  # the name in the report of a death
+        called = getattr(function, "_weft_called", None)  # the name that the report of a death has
         name_of_call = (
             _foreign_exceptions.name_of(function) if called is None else called(*args, **keywords)
         )
@@ -472,7 +476,7 @@ class Host:
                 self._jobs.write((ours, packed))
             except (PeerDied, Retired):
                 raise
-            except BaseException:  # the call did not reach the child, or an end cannot be sent
+            except BaseException:  # the child has not received the call, or an end cannot be sent
                 self._let_go(sent)
                 raise
             while True:
@@ -482,7 +486,8 @@ class Host:
                 except Cancelled as error:
                     cancelled = error
                     orders_out.retire()
-            while True:  # the result is here, and stays if a handler of the user is cancelled
+            # The result has arrived, and stays available if a handler of the user is cancelled.
+            while True:
                 try:
                     self._output.take()  # passes on what the process said before it ended
                     break
@@ -497,7 +502,8 @@ class Host:
             if attempt is not None:
                 attempt.died, attempt.cancelled = True, cancelled
             if attempt is None or attempt.last or cancelled is not None:
-                for barrier in barriers:  # also if the child did not have them yet (rule 8.7)
+                # This is done also if the child did not have the barriers yet (rule 8.7).
+                for barrier in barriers:
                     _native._barrier_dies(barrier)
             raise self._died(name_of_call) from None
         finally:

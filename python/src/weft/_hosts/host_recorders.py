@@ -1,5 +1,5 @@
 """Observers in a host for its parent (_hosts/remote_observers.py). Each class of KINDS records what
-happens in this OS process, and sends it up.
+happens in this OS process, and sends it to the parent.
 
 Invariant: a record is sent once, in the order in which records were made, at most BLOCK at a time.
 """
@@ -25,7 +25,7 @@ from weft._watching import watchdog as _watchdog
 
 __all__ = ["KINDS", "There"]
 
-BLOCK = 256  #: records that are sent at once
+BLOCK = 256  #: how many records are sent at once
 
 
 class There(abc.ABC):
@@ -233,7 +233,9 @@ class _Partial(There, _deadlocks._IdleCheck):
             for record in records:
                 self.note(record)
             self.send()
-        else:  # raises it in the network here, from which it comes to the caller of the network
+        else:
+            # This raises the deadlock in the network here, from which the error comes to the
+            # network's caller.
             super()._found([_deadlocks.stuck_from(r)._replace(pid=None) for r in records], ids)
 
 

@@ -18,8 +18,9 @@ __all__ = ["as_here", "begin", "pass_on"]
 # The levels of logging when nobody has set them: the root's level is WARNING.
 _AS_IT_COMES: dict[str, Any] = {"root": 30, "disable": 0, "named": {}}
 
-Send = Callable[[dict[str, Any]], bool]  # sends a record's fields; False: they are too long
-LONG = 30_000  # characters that are left of a text that is too long for a datagram
+# Sends a record's fields; returns False if they are too long.
+Send = Callable[[dict[str, Any]], bool]
+LONG = 30_000  # to how many characters a text is cut if it is too long for a datagram
 
 
 # --- in the parent --------------------------------------------------------------------------------
@@ -65,8 +66,8 @@ def begin(send: Send, as_there: dict[str, Any]) -> None:
 
 
 class _Finder:
-    """Finds one module, once, as the finders after it in sys.meta_path would. `then` is called when
-    the module is loaded.
+    """Finds one module, once, as the finders that come after this one in sys.meta_path would.
+    `then` is called when the module is loaded.
 
     The finder stays in sys.meta_path: another thread may be going through that list.
     """

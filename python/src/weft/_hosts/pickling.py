@@ -1,5 +1,5 @@
-"""How values, functions and exceptions get from one OS process to another: by pickle 5. Functions
-go by name if the other OS process can import them.
+"""Sends values, functions and exceptions from one OS process to another, by pickle 5. A function
+goes by its name if the other OS process can import it.
 
 A value is pickled by its writer and rebuilt by its reader, so an object that cannot be pickled is
 an error at the write.
@@ -54,9 +54,9 @@ class _Aside:
     gives the name under which the other OS process finds an end.
     """
 
-    # None: ends go with the value, which moves them (WIRE.md 7.4).
+    # If this is None, the ends go with the value, which moves them (WIRE.md 7.4).
     _take: Callable[[Any], str] | None
-    shared: list[Any] | None  # collects the shared arrays; None: they go with the pickle
+    shared: list[Any] | None  # collects the shared arrays; if it is None, they go with the pickle
 
     def persistent_id(self, obj: Any) -> str | None:
         if self.shared is not None and isinstance(obj, _native.Shared):
@@ -127,7 +127,8 @@ def _pickled(
         pickler = _pickler(file, protocol=5)
         pickler._take, pickler.shared = take, shared
         pickler.dump(value)
-    except (Exception, GeneratorExit) as error:  # other exceptions are meant for the writer
+    except (Exception, GeneratorExit) as error:
+        # Any other exception, such as Ctrl-C, is meant for the writer.
         raise _unpicklable(what, value, error)  # noqa: B904  # the exception has its cause
     return file.getvalue()
 
@@ -175,7 +176,7 @@ def _shared_found(*parts: Any) -> Any:
 
 
 class _Numbers:
-    """An array of a native channel on its way (rule 16.7): its memory, and the type of its
+    """An array that is sent from a native channel (rule 16.7): its memory, and the type of its
     numbers.
     """
 
@@ -226,7 +227,7 @@ def dumps_apart(what: str, value: Any, buffers: list[pickle.PickleBuffer]) -> by
     try:
         try:
             return _dumps_plainly(value, 5, buffer_callback=buffers.append)
-        except Exception:  # Weft's pickler can do more, and says what is wrong
+        except Exception:  # Weft's own pickler can pickle more, and its error says what is wrong
             buffers.clear()
             return _pickled(what, value, None)
     except BaseException as error:
@@ -328,7 +329,8 @@ def load_function(packed: bytes) -> Any:
     return _found(function) if isinstance(function, tuple) else function
 
 
-Packed = bytes | tuple[bytes, list[Any]]  # the list has the shared arrays among the arguments
+# A pickle; if there is a list, it has the shared arrays among the arguments.
+Packed = bytes | tuple[bytes, list[Any]]
 
 
 def dump_call(
@@ -490,7 +492,7 @@ def raised_at(error: BaseException, at: str, text: str) -> BaseException:
     `text`. Returns it.
     """
     if at and issubclass(type(error), _ENDS):
-        with contextlib.suppress(BaseException):  # a class of the user's may do anything
+        with contextlib.suppress(BaseException):  # the user's class may raise anything
             error.__dict__["_at"] = at
     _foreign_exceptions.cause_set(error, RemoteTraceback(text))
     return error

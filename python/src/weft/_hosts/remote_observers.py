@@ -48,10 +48,11 @@ PATIENCE = 10.0  #: seconds
 Wanted = tuple[int, dict[_observers.Key, tuple[str, Any]]]
 Source = tuple[int, int]  #: an OS process: its pid, and when it began to be observed
 
-_lock = threading.RLock()  # held while hosts are told; guards the variables below
+_lock = threading.RLock()  # held while lists are sent to hosts; guards the variables below
 _last_number = 0  # the number of the last list that this host was told
 _following: dict[_observers.Key, There] = {}
-_ticker: threading.Event | None = None  # set, it ends the thread that sends now and then
+# When this event is set, the thread that sends now and then ends.
+_ticker: threading.Event | None = None
 _source: Source = (0, 0)
 
 
@@ -59,7 +60,7 @@ _source: Source = (0, 0)
 
 
 def settings() -> Wanted:
-    """Returns what a host is to be told."""
+    """Returns the list of what is wanted, which a host gets."""
     with _lock:
         return time.monotonic_ns(), {
             key: (o.kind, o._for_others()) for key, o in list(_observers.wanted.items())
@@ -86,7 +87,7 @@ def _tell_all() -> None:
 
 
 def join(member: _members.Member, begun_with: Wanted) -> None:
-    """Makes a host a member. It was told of `begun_with` at its start."""
+    """Makes a host a member. `begun_with` is the list that the host got when it started."""
     with _lock:
         member.follows = set(begun_with[1])
         wanted = settings()
@@ -108,7 +109,9 @@ _rounds.has_gone = has_gone
 
 
 def receive(member: _members.Member, piece: Any) -> None:
-    """Takes a piece that has come from a host, or through it from one of its hosts."""
+    """Takes a piece that has come from a host, or, through that host, from one of the hosts of that
+    host.
+    """
     key, source, records = piece
     one = _observers.known.get(key)
     if one is None:
@@ -123,7 +126,9 @@ def receive(member: _members.Member, piece: Any) -> None:
 
 
 def _handed(f: Callable[..., None], *args: Any) -> None:
-    """Calls f. What f raises must not reach what is observed (rule 14.2)."""
+    """Calls f, and reports what f raises: an exception of an observer must not reach the observed
+    process (rule 14.2).
+    """
     try:
         f(*args)
     except Exception as error:
@@ -181,7 +186,7 @@ def tell() -> None:
 
 
 def _tick(on: bool) -> None:
-    """Starts or ends the thread that sends now and then."""
+    """Starts (True) or ends (False) the thread that sends records every PERIOD."""
     global _ticker
     if on and _ticker is None:
         _ticker = threading.Event()

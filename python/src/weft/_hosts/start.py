@@ -35,7 +35,7 @@ from weft.errors import BadUse
 
 __all__ = ["Child", "Handed", "begin", "freeze_support", "refuse_fork"]
 
-_ALONE = "--multiprocessing-fork"  # tells a frozen program that it is a child
+_ALONE = "--multiprocessing-fork"  # with this argument a frozen program knows that it is a child
 
 
 class Handed(NamedTuple):
@@ -131,7 +131,7 @@ def _whole(is_it: Callable[[bytes], bool]) -> Iterator[None]:
 
 
 def _end(pid: int) -> None:
-    """Kills a child that nothing else knows of, and takes its status once it has ended."""
+    """Kills a child that no other code knows of, and takes its status once it has ended."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     lost = Child(pid)
@@ -200,7 +200,9 @@ class _OfServer(Child):
     _pid_pipe = _order_pipe = -1
 
     def __init__(self, pid_pipe: int, order_pipe: int = -1) -> None:
-        """`told` is that pipe. `tell` is a pipe from which the child reads what say() writes."""
+        """`pid_pipe` is that pipe. `order_pipe` is a pipe from which the child reads what say()
+        writes.
+        """
         self._pid_pipe, self._order_pipe = pid_pipe, order_pipe
 
     def __del__(self) -> None:
@@ -333,7 +335,7 @@ def _served(
         finally:
             try:
                 _put_back(was)
-            except BaseException:  # a signal handler raised in the middle of it
+            except BaseException:  # a signal handler raised before the server was complete
                 _put_back(was)
                 raise
         child = _OfServer(*server.connect_to_new_process([*handed, errors, 1]))
@@ -402,7 +404,8 @@ def refuse_fork() -> None:
 
 def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[str, str]) -> Child:
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # else the copy writes the buffer again
+        # Otherwise the copy would write the buffered output again.
+        with contextlib.suppress(Exception):
             stream.flush()
     pid = os.fork()
     if pid:
@@ -423,7 +426,7 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
     except BaseException:
         with contextlib.suppress(Exception):
             traceback.print_exc()
-    finally:  # atexit functions and the like belong to the original
+    finally:  # functions registered with atexit, and the like, belong to the original
         with contextlib.suppress(Exception):
             sys.stderr.flush()
         os._exit(status)
@@ -455,7 +458,8 @@ def _options() -> list[str]:
     """Returns the options of this interpreter."""
     known: list[str] = _mp_util._args_from_interpreter_flags()  # type: ignore[attr-defined]
     given = {o.partition("=")[0] for o in known}
-    for name, value in sys._xoptions.items():  # multiprocessing passes on only those that it knows
+    # Multiprocessing passes on only the options that it knows.
+    for name, value in sys._xoptions.items():
         if name not in given and f"-X{name}" not in given:
             known += ["-X", name if value is True else f"{name}={value}"]
     return known
@@ -502,7 +506,7 @@ def begin(
         way: one of _host.WAYS.
         handed: the descriptors that the child gets.
         errors: the descriptor of its standard error.
-        shared: whether the link is in shared memory; a forked child is told later, by `asked`.
+        shared: whether the link is in shared memory. A forked child learns that later, by `asked`.
         preload: modules that a server imports before it forks.
         environment: the variables that differ from this program's.
         unwanted: descriptors that only the parent may have.

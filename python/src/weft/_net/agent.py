@@ -44,20 +44,21 @@ from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Agent"]
 
-KEPT = 1000  # calls whose future is kept
+KEPT = 1000  # of how many calls the future is kept
 MOST_ALLOWED = 60_000  # bytes; an entry has at most 65,536
-ROOM = 3000  # bytes of a fate, and of the lines that say where a call is
+ROOM = 3000  # the most bytes of a fate, and of the lines that say where a call is
 ASKS = 0.5  # seconds that an OS process has to say where a call is
 # Seconds after which an OS process is known to be dead, and in which what runs ends with its agent.
 PATIENCE = 3.0
 START = 60.0  # seconds in which an OS process must have come for a call
-TRIES = 3  # OS processes that may die before they come: nothing of the call has run then
+# How many OS processes may die before one comes for the call, of which nothing has run until then.
+TRIES = 3
 
 
 class _Folder:
-    """A temporary folder, which no other user may enter. Who makes one removes the folders of this
-    user's agents that were killed. A folder has its final name only once its lock is held; so a
-    folder of that name whose lock is free has lost its owner.
+    """A temporary folder, which no other user may enter. Code that makes one also removes the
+    folders that killed agents of this user have left. A folder has its final name only once its
+    lock is held; so a folder of that name whose lock is free has lost its owner.
     """
 
     PREFIX, UNNAMED = "weft-agent-", "weft-unnamed-"
@@ -103,7 +104,7 @@ class Agent:
 
     Args:
         allow: the functions that may be run, each as "module:function".
-        hosts: how many OS processes; None: as many as there are CPUs.
+        hosts: how many OS processes the agent has. None means one for each CPU.
         limits: further arguments of Hosts.
     Raises:
         BadUse: `name` is taken, is not a name, or is not granted by the network's keys; `allow` is
@@ -130,7 +131,7 @@ class Agent:
         self._number, self._limits = hosts, limits
         self._hosts = Hosts(hosts, **limits)
         self._old: list[Hosts] = []
-        self._seen: dict[str, str] = {}  # modules, each with the digest that was asked for last
+        self._seen: dict[str, str] = {}  # module → the digest that was asked for last
         self._coming: dict[str, asyncio.Future[tuple[socket.socket, int]]] = {}
         self._calls: dict[str, asyncio.Future[dict[str, Any] | None]] = {}
         self._running: dict[str, tuple[int, str]] = {}  # call → its OS process, its name there
@@ -149,14 +150,15 @@ class Agent:
             raise
 
     def _look_at_allowed(self) -> None:
-        """Has one of the OS processes import what is allowed.
+        """Makes one of the OS processes import what is allowed.
 
         Raises:
             BadUse: some of it cannot be run here.
         """
         for module in {_net_calls.parted_run(run)[0] for run in self.allow}:
             source = _net_calls.source_of(module)
-            if source is not None:  # else the OS process that imports it says so
+            # If there is no source, the OS process that imports the module reports it.
+            if source is not None:
                 self._seen[module] = _net_calls.digest_of(source)
         wrong: list[str] = []
 

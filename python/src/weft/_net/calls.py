@@ -53,9 +53,9 @@ __all__ = [
     "unfit",
 ]
 
-TOKEN = 32 + 1 + 10  # bytes that serve() sends first
+TOKEN = 32 + 1 + 10  # how many bytes serve() sends first
 LONGEST = 200  # characters of MODULE:FUNCTION
-ALL = -1  # instead of a call's number: all calls of the list that have no result yet
+ALL = -1  # stands, in place of a call's number, for all calls of the list that have no result yet
 
 
 class Asked(NamedTuple):
@@ -148,7 +148,8 @@ def unfit(allow: list[str]) -> list[str]:
         module, name = parted_run(run)
         why = ""
         try:
-            with contextlib.redirect_stdout(sys.stderr):  # stdout is for the agent's own words
+            # Stdout is reserved for the agent's own output.
+            with contextlib.redirect_stdout(sys.stderr):
                 if source_of(module) is None:
                     why = f"there is no module {module!r}, or none in Python, in {Path.cwd()}"
                 elif not callable(_pickling.function_named(module, name)):
@@ -312,7 +313,7 @@ def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
         token: tells the agent which call this OS process has come for.
         run: the function, as "module:function".
         trusted: whether both peers trust each other.
-        many: whether it is for calls one after another (17.14).
+        many: whether the session is for calls one after another (17.14).
     """
     own = socket.socket(socket.AF_UNIX)
     own.connect(path)
@@ -346,11 +347,11 @@ def serve_on(
 
 def _serve(link: Any, run: str, trusted: bool, call: str) -> None:
     orders, result = link.take("orders"), link.take("result")
-    if orders is None or result is None:  # the caller has gone before
+    if orders is None or result is None:  # the caller has left before its call could begin
         return
     _net_steps.at("call.ends")
     _import_for(run)
-    with contextlib.suppress(ChannelEnd):  # the caller goes, or waits no more
+    with contextlib.suppress(ChannelEnd):  # the caller leaves, or no longer waits
         request, wrong = _read_orders(orders)
         _net_steps.at("call.runs")
 
@@ -437,9 +438,9 @@ class _Caller:
 
 
 def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
-    """Runs calls one after another (17.14), and sends each result, until the caller has no more. As
-    for any Executor a process computes them, so that they can be cancelled, and asked where they
-    are.
+    """Runs calls one after another (17.14), and sends each result, until the caller has no more
+    calls. As for any Executor a process computes them, so that they can be cancelled, and asked
+    where they are.
     """
     orders, result = link.take("orders"), link.take("result")
     if orders is None or result is None:
@@ -466,7 +467,7 @@ def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
                     wrong = BadUse("what came was no list of calls")
                 if wrong is None:
                     _feeding.in_order(calls, call, lambda done: _feeding.send_each(write, done))
-                    calls = None  # while it waits for more it keeps no arguments
+                    calls = None  # no arguments are kept while this process waits for more calls
                 else:
                     result.write([[ALL, None, _sent(_pickling.Failure(wrong), trusted)]])
 

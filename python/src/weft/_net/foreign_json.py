@@ -23,9 +23,9 @@ _MARKS = re.compile(rb'\\.|["\[\]{}]', re.DOTALL)
 
 
 def _depth(packed: bytes) -> int:
-    """Returns how deep lists and maps nest, if the bytes are JSON."""
+    """Returns how deeply lists and maps nest, if the bytes are JSON."""
     depth = deepest = 0
-    within = False  # whether the mark is in a text
+    within = False  # whether the current character is within a string
     for mark in _MARKS.findall(packed):
         if mark == b'"':
             within = not within

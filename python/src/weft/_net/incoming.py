@@ -34,8 +34,8 @@ class _Onward(abc.ABC):
     """Takes the pieces apart."""
 
     def __init__(self) -> None:
-        self._head = b""  # what has come of a piece's length
-        self._left = 0  # bytes of the piece that are still to come
+        self._head = b""  # the bytes of a piece's length that have come so far
+        self._left = 0  # how many bytes of the piece are still to come
         self._peer_finished = False
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -43,7 +43,7 @@ class _Onward(abc.ABC):
         rest = memoryview(data)
         if not self._left and not self._head and not self._peer_finished and len(rest) > PIECE.size:
             (size,) = PIECE.unpack_from(rest)
-            if size + PIECE.size == len(rest) and size <= LARGEST:  # as most pieces come
+            if size + PIECE.size == len(rest) and size <= LARGEST:  # most pieces come so
                 self._part(rest[PIECE.size :])
                 return
         while rest and not self._peer_finished:
@@ -88,7 +88,7 @@ class _ToSession(_Onward):
         self._take(now)
 
     def close(self) -> None:
-        self._take = lambda _: None  # so that the connection does not keep the session alive
+        self._take = lambda _: None  # the connection must not keep the session alive
 
 
 class _ToSocket(_Onward):
@@ -97,9 +97,9 @@ class _ToSocket(_Onward):
     def __init__(self, link: socket.socket, transport: asyncio.Transport) -> None:
         super().__init__()
         self._loop = asyncio.get_running_loop()
-        self._link: socket.socket | None = link  # None: the socket has closed
+        self._link: socket.socket | None = link  # None if the socket has closed
         self._transport = transport
-        self._piece = bytearray()  # what has come of a piece
+        self._piece = bytearray()  # the part of a piece that has come
         self._kept = bytearray()  # what the socket did not take
 
     def _part(self, now: memoryview) -> None:

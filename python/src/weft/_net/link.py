@@ -82,8 +82,8 @@ os.register_at_fork(after_in_child=_asking.clear)
 
 
 class Refused(Exception):
-    """The reason why a connection is refused, which the other side is told. `again`: it may ask
-    once more, with another ticket.
+    """The reason why a connection is refused; the other side learns it. `again` says that the other
+    side may ask once more, with another ticket.
     """
 
     def __init__(self, why: str, again: bool = False) -> None:
@@ -92,7 +92,7 @@ class Refused(Exception):
 
 
 class Again(BadUse):
-    """The other side has refused a request, but would not with another ticket."""
+    """The other side has refused a request, and would accept it with another ticket."""
 
 
 class NotHis(BadUse):
@@ -120,7 +120,7 @@ class Session:
         self.host = host
         self.trusted = trusted
         self.relayed = False
-        self._answer_fields: Fields = {}  # the other side's answer
+        self._answer_fields: Fields = {}  # the fields of the other side's answer
         self._given_up = False
 
     def give(self, name: str, end: Any) -> None:
@@ -216,7 +216,7 @@ async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
     tenth of a round trip.
     """
     loop = asyncio.get_running_loop()
-    room = _net_tls.rooms.raw  # nothing else uses it within this callback
+    room = _net_tls.rooms.raw  # nothing else uses this buffer within the callback
 
     def pass_on() -> None:
         if stops.done():
@@ -267,7 +267,7 @@ class _Out:
         """Sends as much as the connection takes."""
         feed, there = self._feed, self._connection
         piece, some = b"not asked", False
-        with _net_tls.lock:  # before the bell is silenced
+        with _net_tls.lock:  # the lock must be taken before the bell is silenced
             there.put_rest()
             while not there.full and (piece := feed.output(AT_ONCE)):
                 there.put(piece)
@@ -396,7 +396,7 @@ async def _passed(
             raise
         await asyncio.shield(over)
     finally:
-        os.close(bell)  # the thread lets go when it reads this, if it is not over
+        os.close(bell)  # if the thread is not over, it ends when it reads the end of file here
         while not over.done():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait((over,))
@@ -448,7 +448,7 @@ async def _session(
     loop = _net_loop.use()  # a user of the loop, as long as the session lasts
 
     def over(_: object) -> None:
-        feed.lost("its connection was closed")  # also if carry() never began
+        feed.lost("its connection was closed")  # this is done also if carry() never began
         _net_loop.done(loop)
 
     carried.add_done_callback(over)
@@ -466,9 +466,10 @@ class Welcome(NamedTuple):
     host: str
     trust: bool
     begun: Callable[[Session], None]  #: called when there is a session with the program
-    lost: Callable[[], None]  #: called instead if the connection is lost before
+    lost: Callable[[], None]  #: called instead if the connection is lost before there is a session
     more: Fields | None = None  #: further fields of the answer
-    then: Callable[[Streams], Awaitable[None]] | None = None  #: what follows; None: a session
+    #: What follows the answer; None if a session follows.
+    then: Callable[[Streams], Awaitable[None]] | None = None
 
 
 def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> OnConnection:
@@ -506,7 +507,7 @@ def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> OnConnection:
                 writer.write(_refusal(error))
                 await close_writer(writer)
         except (OSError, EOFError, asyncio.TimeoutError, asyncio.CancelledError):
-            writer.transport.abort()  # the other side has gone, or this program leaves
+            writer.transport.abort()  # the other side has left, or this program is leaving
         except BaseException:
             writer.transport.abort()
             raise
@@ -561,7 +562,7 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
         raise BadUse(why(error, address)) from None
     except asyncio.TimeoutError:
         raise TimeoutError(f"nobody answers at {address}") from None
-    except ValueError as error:  # an entry's address may be anything
+    except ValueError as error:  # another program has written the address, so it may be any text
         raise ConnectionError(f"{host!r} is not the name of a machine: {error}") from None
     _watch_over(streams[1])
     return streams
@@ -570,7 +571,7 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
 async def _greeted(
     streams: Streams, where: str, request: Fields, fingerprint: str | None
 ) -> Fields:
-    """Sends `said`, and returns the answer of the program at the other end.
+    """Sends `request`, and returns the answer of the program at the other end.
 
     Raises:
         BadUse: the program refuses, or its certificate is not right; NotHis, if the certificate

@@ -72,11 +72,11 @@ class _Looking(selectors.DefaultSelector):
                 return super().select(0)
             if until is not None:
                 timeout = until - time.monotonic()
-                if timeout <= 0:  # the loop has something to do
+                if timeout <= 0:  # the loop has callbacks to run
                     return []
 
     def _went_on(self) -> bool:
-        """Returns whether all that has come was taken."""
+        """Takes what has come for sessions. Returns whether that was everything."""
         events = self._epoll.poll(0)
         turns = [quickly.get(fd) if event == select.EPOLLIN else None for fd, event in events]
         if not turns or None in turns:

@@ -80,7 +80,7 @@ _LOST = (nats.errors.Error, asyncio.TimeoutError, OSError)
 
 
 class Meeting:
-    """What a Network knows of names. It belongs to the loop's thread."""
+    """The part of a Network that deals with names. It belongs to the loop's thread."""
 
     def __init__(
         self,
@@ -94,7 +94,8 @@ class Meeting:
         self.url, self.host, self.trust = url, host, trust
         self._relay_use = relay  # "auto", "only" or "never"
         self._relay: _net_relay.Relay | None = None
-        self._beyond: dict[str, float] = {}  # home whose address did not answer → until when
+        # Home whose address did not answer → the time until which it is not tried again.
+        self._beyond: dict[str, float] = {}
         self.home = secrets.token_hex(8)
         _own_homes.add(self.home)
         self.kept = kept  # called with each session that has begun
@@ -150,7 +151,7 @@ class Meeting:
 
         async def trouble(error: Exception) -> None:
             self._why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            if self._nats is None:  # else the client would try for ever
+            if self._nats is None:  # otherwise the client would try for ever
                 raise error
 
         try:
@@ -234,7 +235,9 @@ class Meeting:
     # --- the home's side --------------------------------------------------------------------------
 
     def _has(self, offer: Offer) -> None:
-        """A program may come for the offer from now on, which wakes a run here (17.16)."""
+        """Notes that a program may come for the offer from now on, which would wake a run here
+        (17.16).
+        """
         self._offers[offer.name] = offer
         _net_loop.outside(True)
 
@@ -344,7 +347,7 @@ class Meeting:
         async with offer.writing:
             offer.due = False
             if self._offers.get(offer.name) is not offer:
-                return  # a renewal that has waited for _let_go()
+                return  # this is a renewal that has waited for _let_go()
             now = asyncio.get_running_loop().time()
             entry = {
                 "address": self.address,
@@ -378,7 +381,9 @@ class Meeting:
                     last = 0
 
     async def _entry_of(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
-        """Returns an entry's revision and content ({}: none of Weft's); None: there is none."""
+        """Returns an entry's revision and its content, which is {} if Weft has not written the
+        entry. Returns None if there is no entry.
+        """
         fields: dict[str, Any] = {}
         try:
             entry = await names.get(name)
@@ -516,7 +521,7 @@ class Meeting:
 
         Args:
             patience: seconds until the server and the host have to be there.
-            soon: seconds, of these, to wait for the host; None: all.
+            soon: how many of these seconds to wait for the host. None means all of them.
 
         Raises:
             NotYet: no program is that host, or it has no ticket.

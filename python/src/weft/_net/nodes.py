@@ -163,7 +163,7 @@ def of_slurm(environment: Mapping[str, str]) -> list[Node]:
         if (match := _SLURM.fullmatch(part)) and int(match[2] or 1) <= len(names):
             cpus += [match[1]] * int(match[2] or 1)
     if len(cpus) != len(names):
-        cpus = [None] * len(names)  # each agent asks its own machine
+        cpus = [None] * len(names)  # each agent finds out the number of CPUs of its own machine
     nodes = [_node(n, c, where) for n, c in zip(names, cpus, strict=True)]
     return _distinct(nodes, where)
 

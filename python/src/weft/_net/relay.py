@@ -63,13 +63,13 @@ _SESSION = re.compile(r"[0-9a-f]{32}")
 
 
 class Relay:
-    """What one program sends and receives through the relay.
+    """Carries what this program sends and receives through the relay.
 
     Args:
         client: the client of the server; it is connected, and connects again by itself.
         place: this program's F.H.
         tls: the context with which other programs are let in.
-        came: takes their connections.
+        on_connection: called with the streams of each connection that another program opens.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Relay:
         self._at_it = False  # whether `_out` is being emptied
         self._tasks: set[asyncio.Task[Any]] = set()
         self._shaking = 0
-        self._since = asyncio.get_running_loop().time()  # when it was connected last
+        self._since = asyncio.get_running_loop().time()  # when this program was last connected
 
     async def begin(self) -> None:
         await self._client.subscribe(f"{RELAY}.{self._place}.*", cb=self._on_message)
@@ -221,7 +221,8 @@ class Relay:
                 raise ConnectionRefusedError(f"it refuses: {because}")
             except nats.errors.NoRespondersError:
                 why = "nobody listens there"
-                if loop.time() - self._since > BACK:  # else it may not be connected again yet
+                # Before that, the other program may not be connected again.
+                if loop.time() - self._since > BACK:
                     break
             except (ValueError, TypeError, KeyError):
                 raise ConnectionRefusedError("the answer is not from a Weft program") from None
@@ -241,7 +242,7 @@ class Relay:
 
 @types.coroutine
 def _rest(begun: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
-    """Is what is left of a coroutine that has begun, for a task."""
+    """Lets a task run the rest of a coroutine that has begun."""
     yield waits_for
     yield from begun
 
@@ -345,13 +346,13 @@ class Way(Tls):
     def _next_tick(self) -> None:
         now = self._loop.time()
         if self._timer is not None and self._timer.when() <= now + TELL:
-            return  # this is soon enough for all that may be due
+            return  # the timer that is set is soon enough for all that may be due
         at = self._begun + MEET if not self._line.linked else float("inf")
         if (due := self._line.due()) is not None:
             at = min(at, (due + 1) / 1000)
         if self._line.owes:
             at = min(at, now + TELL)
-        if self._waits:  # sent() goes on; only the lease is looked at here
+        if self._waits:  # sent() will go on with the packets, so only the lease is checked here
             at = max(at, now + AGAIN / 1000)
         if self._timer is not None:
             if self._timer.when() <= at:

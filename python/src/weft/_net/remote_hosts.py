@@ -259,7 +259,7 @@ class FarHosts(_Far):
         self._lock = threading.RLock()  # a signal handler may call on a thread that holds it
         self._looked = 0.0
         self._agents: list[_net_named.Host] = []
-        self._lost: set[str] = set()  # homes of agents
+        self._lost: set[str] = set()  # the homes of agents that do not answer
         self._running: dict[str, int] = {}  # home of an agent → calls that run there
         until = time.monotonic() + patience
         while len(self._look(fresh=True)) < n:
@@ -271,7 +271,7 @@ class FarHosts(_Far):
             _native.sleep(0.1)
 
     def _look(self, fresh: bool) -> list[_net_named.Host]:
-        """Returns the hosts that are there, as far as is known."""
+        """Returns the hosts that are announced, as far as this program knows."""
         with self._lock:
             known = [h for h in self._agents if h.home not in self._lost]
             if known and not fresh and time.monotonic() < self._looked + FRESH:
@@ -313,7 +313,7 @@ class FarHosts(_Far):
                     session = self._session(host.name, asked, _net_named.SOON)
                     if (
                         session._answer_fields["home"] != host.home
-                    ):  # another agent has taken the name
+                    ):  # another agent has taken over the name
                         with self._lock:
                             self._running[session._answer_fields["home"]] = (
                                 self._running.get(session._answer_fields["home"], 0) + 1
@@ -338,7 +338,7 @@ class FarHosts(_Far):
                     f"no host was there within {self._patience:g} seconds: `weft host` starts one, `weft net ls` shows them"
                 )
             else:
-                _native.sleep(0.1)  # nothing tells when a host comes
+                _native.sleep(0.1)  # nothing reports that a host has joined
             fresh = True
 
     def _over(self, host: str, home: str, died: bool) -> None:

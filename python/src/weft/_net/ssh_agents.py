@@ -48,9 +48,9 @@ SSH = (
 class Started:
     """An agent that was started on a node.
 
-    Attributes: node: the node. joined: what the agent said of itself when it had joined; None: not
-    yet. over: the status with which its `ssh` has ended; None: not yet. said: the last lines of its
-    standard error, and lines on its output that are not the agent's.
+    Attributes: node: the node. joined: the agent's report about itself once it has joined, else
+    None. over: the status of its `ssh` once that has ended, else None. last_lines: the last lines
+    of its standard error, and lines on its output that are not the agent's.
     """
 
     def __init__(self, node: Node, command: Sequence[str], changed: Callable[[], None]) -> None:
@@ -146,7 +146,7 @@ class Agents:
 
     Args:
         command_of: returns the command that starts the agent of a node.
-        tell: gets a line of text when something happens.
+        tell: called with a line of text when something happens.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Agents:
                 one.beat()
 
     def wait(self, patience: float) -> list[dict[str, Any]]:
-        """Waits until all agents have joined. Returns what each said of itself.
+        """Waits until all agents have joined. Returns the report of each agent about itself.
 
         Raises:
             BadUse: an agent has ended instead, or has not joined within `patience` seconds.

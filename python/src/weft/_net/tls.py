@@ -89,7 +89,8 @@ class Tls(asyncio.Transport, abc.ABC):
     Args:
         tls: has the certificates.
         server: whether the other side has connected to this one.
-        came: called with the streams after the hand-shake; None: a task waits in streams().
+        on_connection: called with the streams after the hand-shake; None if a task waits in
+            streams().
         limit: bytes that may wait in the StreamReader.
     """
 
@@ -107,11 +108,11 @@ class Tls(asyncio.Transport, abc.ABC):
         self.shown: bytes | None = None  # the other side's certificate
         self._loop = asyncio.get_running_loop()
         self._shakes = True
-        self._shaken = asyncio.Event()  # also set if the connection ends before
+        # Also set if the connection ends before the hand-shake is over.
+        self._shaken = asyncio.Event()
         self._holds = self._closing = self._over = False
-        self._peer_finished = self._ended = (
-            False  # the other side has closed TLS; the reader knows it
-        )
+        self._peer_finished = False  # whether the other side has closed TLS
+        self._ended = False  # whether the reader knows that
         self._error: OSError | None = None
         self.full = False  # whether writers must wait
         self.room_again: Callable[[], object] | None = None  # called when writers may go on
@@ -129,7 +130,9 @@ class Tls(asyncio.Transport, abc.ABC):
         """Notes that the side that connected has sent its first message."""
 
     def direct(self, feed: Any) -> None:
-        """Lets threads send for the session of `feed` from now on. None: they may not any more."""
+        """Lets threads send for the session of `feed` from now on. If `feed` is None, they may no
+        longer do so.
+        """
 
     def hand_over(self) -> Parts | None:
         """Returns what other code needs to carry the bytes itself: until take_back(), nothing is
@@ -169,7 +172,7 @@ class Tls(asyncio.Transport, abc.ABC):
         self._read()
 
     def _read(self) -> None:
-        """Passes on what TLS has decrypted, if the reader wants it."""
+        """Passes on what TLS has decrypted, if the reader takes more."""
         if self._closing or (self._shakes and not self._shake()):
             return
         more = True
@@ -187,8 +190,8 @@ class Tls(asyncio.Transport, abc.ABC):
                 self._send()
 
     def _decrypted(self) -> tuple[int, bool, ssl.SSLError | None]:
-        """Returns how many bytes are in rooms.plain now, whether there may be more, and what was
-        wrong.
+        """Returns how many bytes are in rooms.plain now, whether more may follow, and the error if
+        there was one.
         """
         room, tls = rooms.plain, self._tls
         n = 0
@@ -249,7 +252,8 @@ class Tls(asyncio.Transport, abc.ABC):
 
     def resume_reading(self) -> None:
         self._holds = False
-        self._loop.call_soon(self._go_on)  # later: the reader expects no data before it waits
+        # This happens later, because the reader expects no data before it waits.
+        self._loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
         if not self._over and not self._holds:
@@ -530,7 +534,8 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             return
         self.direct(None)
         with lock:
-            with contextlib.suppress(ssl.SSLError):  # TLS waits for the other side to close too
+            # TLS then waits until the other side closes too.
+            with contextlib.suppress(ssl.SSLError):
                 self._tls.unwrap()
             self._send()
         self._hang_up()

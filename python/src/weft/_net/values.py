@@ -149,7 +149,7 @@ def accepts(kind: type[T]) -> type[T]:
     if shape.wrong:
         raise BadUse(f"accepts: {kind.__qualname__} is a class {shape.wrong}")
     try:
-        msgspec.json.Decoder(kind)  # this looks at all annotations
+        msgspec.json.Decoder(kind)  # the decoder checks all annotations
     except NameError:
         pass  # an annotation names a later class, perhaps this one: the first object will tell
     except TypeError as error:
@@ -371,7 +371,7 @@ def _shaped(value: Any) -> Any:
 def _dumps(value: Any, channel: Any) -> bytes:
     kind = type(value)
     if (kind is int and -_SMALL <= value < _SMALL) or value is None or kind in _FLAT:
-        return bytes(cbor2.dumps(value))  # nothing in such a value can be wrong
+        return bytes(cbor2.dumps(value))  # a value of such a class can always be sent
     try:
         packed = _large_packed(value) or bytes(cbor2.dumps(_shaped(value)))
         fault = _native._cbor_fault(packed, True)

@@ -29,9 +29,9 @@ LEAST, MOST = 1 << 18, 1 << 36
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 _lock = threading.RLock()
-_users = 0  # who wants the ring
-_folder: Path | None = None  # where files of a failure go; None: nobody wants one
-_failure_reported = False  # has stderr named the file of a failure?
+_users = 0  # how many users want the ring
+_folder: Path | None = None  # the folder for files of failures, or None if nobody wants such files
+_failure_reported = False  # whether stderr has named the file of a failure
 
 
 def size_of(text: str) -> int:
@@ -56,7 +56,7 @@ def is_on() -> bool:
 
 
 def begin(size: int) -> None:
-    """Begins to record, unless it is recorded already."""
+    """Begins to record, unless the recorder runs already."""
     global _users
     if not hasattr(_native, "_flight_on"):
         raise BadUse("the flight recorder: only CPython's extension has it")
@@ -114,7 +114,7 @@ def _written() -> str:
 
 
 def _failed() -> None:
-    """An outermost run raises. (Called by the extension.)"""
+    """Writes the file when an outermost run raises. The extension calls this function."""
     global _failure_reported
     if _folder is None:
         return
@@ -125,7 +125,7 @@ def _failed() -> None:
 
 
 def say() -> None:
-    """A signal asks for the file. (Called on a helper thread.)"""
+    """Writes the file when a signal asks for it. It runs on a helper thread."""
     line = _written()
     if sys.stderr is not None:
         sys.stderr.write(line + "\n")

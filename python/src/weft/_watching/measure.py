@@ -91,7 +91,8 @@ class _Live:
 
     @property
     def refers_alone(self) -> bool:
-        return sys.getrefcount(self.channel) == 2  # that of self.channel and that of the argument
+        # The references of self.channel and of the argument.
+        return sys.getrefcount(self.channel) == 2
 
 
 def _side(writes: bool) -> int:
@@ -299,7 +300,7 @@ class Measurement:
     def _share(
         self, key: int, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
-        """What the process does with its time, for the verdict."""
+        """Notes what the process does with its time, for the verdict."""
         now, shares = _native._steady_ns(), self._shares
         if not shares.knows(key):
             shares.seen(key, process.path, None, now)

@@ -123,7 +123,7 @@ def elsewhere(where: int | str, *channels: Any) -> Callable[[], None]:
 
 # --- in other OS processes too (rule 14.7) ------------------------------------------------------
 
-Key = tuple[int, int]  # of an observation: the OS process that began it, and a number
+Key = tuple[int, int]  # the key of an observation: the OS process that began it, and a number
 
 
 class Everywhere(Protocol):
@@ -200,7 +200,9 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def observing_this_thread(*observers: Observer) -> Iterator[None]:
-    """Within the block the observers see what the calling thread does, and nothing of others."""
+    """Makes the observers see, within the block, what the calling thread does, and nothing of other
+    threads.
+    """
     here = threading.get_ident()
 
     def of_this_thread(observer: Observer) -> Observer:

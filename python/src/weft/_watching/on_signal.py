@@ -19,7 +19,7 @@ _MOST = 40  # how many processes are printed
 
 
 def on_signal(number: int = getattr(signal, "SIGUSR1", 10)) -> None:
-    """From now on this signal prints on stderr where each process is, and the program goes on.
+    """Makes a signal print on stderr where each process is. The program goes on.
 
     Args:
         number: the signal; SIGUSR1 by default. A handler that was set before is replaced.

@@ -25,7 +25,7 @@ class _One:
     waits: dict[str, int] = field(default_factory=dict)  # "reads", "writes", … → ns
     inputs: set[str] = field(default_factory=set)
     outputs: set[str] = field(default_factory=set)
-    since: int | None = None  # since when it is in an operation
+    since: int | None = None  # since when the process is in an operation
     what: str = ""
 
 
@@ -49,7 +49,7 @@ class Shares:
         self._last = 0
 
     def seen(self, key: object, path: str, at: object, now: int) -> None:
-        """This process is there. `at` is equal for processes that share an interpreter."""
+        """Notes that the process exists. `at` is equal for processes that share an interpreter."""
         if self._first is None:
             self._first = now
         self._last = max(self._last, now)

@@ -121,7 +121,8 @@ class Trace(Recorder):
         super().__init__(_native._steady_ns())
         self._pid = os.getpid()
         self._sources: dict[tuple[int, int], int] = {}  # OS processes, numbered from 1 on
-        self._running: dict[int, dict[int, str]] = {}  # by pid, the processes that run: id → path
+        # Pid → the processes that run there: id → path.
+        self._running: dict[int, dict[int, str]] = {}
         self._lost: set[int] = set()  # pids
         self._path = os.fspath(path)
         self._full: OSError | None = None  # the error of the last write: nothing more is written
@@ -414,8 +415,8 @@ def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def chrome_events(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The events of that format, one by one. The format's processes are OS processes (this one has
-    number 1), its threads are Weft's processes.
+    """Yields the events of that format, one by one. The format's processes are OS processes (this
+    one has number 1), its threads are Weft's processes.
     """
     paths: dict[int, str] = {}
     started: dict[int, float] = {}

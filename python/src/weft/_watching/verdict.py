@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-NEAR = 0.9  #: who has this share of the most weight is named too
+NEAR = 0.9  #: a process with this share of the most weight is named too
 LIGHT = 0.3  #: below this weight nobody is a bottleneck
 _WAITS = 0.25  #: a sentence says that a neighbour waits if it waits for this share of the time
 _ALIKE = 0.2  #: weights of processes that are taken together differ by at most this
@@ -58,7 +58,7 @@ class Verdict(NamedTuple):
 
 
 def folded(path: str) -> str:
-    """`main/worker[3]` is one of `main/worker[*]`."""
+    """Returns a path without its indices: `main/worker[*]` for `main/worker[3]`."""
     return re.sub(r"\[\d+\]", "[*]", path)
 
 
@@ -71,7 +71,7 @@ class _Group:
     name: str
     members: list[Node]
     before: float = 0.0  # the share of time in which somebody waited to write to it
-    behind: float = 0.0  # and the share in which somebody waited to read from it
+    behind: float = 0.0  # the share of time in which somebody waited to read from it
 
     def mean(self, of: str) -> float:
         return float(sum(getattr(m, of) for m in self.members)) / len(self.members)
@@ -108,7 +108,7 @@ class _Group:
 
     @property
     def outside(self) -> bool:
-        """Does it wait for what is no process, rather than compute?"""
+        """Whether it waits for something that is no process, rather than computes."""
         idle = self.mean("time") + self.mean("io")
         cpus = [m.cpu for m in self.members if m.cpu is not None]
         if len(cpus) == len(self.members):

@@ -88,8 +88,8 @@ def doors() -> list[int]:
 
 
 def _answers(at: Path) -> bool:
-    """Does a program listen at this socket, perhaps in a container whose processes are not seen
-    here?
+    """Returns whether a program listens at this socket, perhaps in a container whose processes are
+    not seen here.
     """
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(0.2)
@@ -210,7 +210,7 @@ def _no_answer(pid: int, seconds: float) -> str:
 
 
 class Visit:
-    """A conversation with one OS process.
+    """A connection with one OS process, for questions and answers.
 
     Raises:
         NoLook: the OS process has no door, or the door does not open.
@@ -364,7 +364,7 @@ class Network:
 
 
 def family(pid: int) -> list[int]:
-    """This OS process, and those that it has started and that can be looked at."""
+    """Returns this OS process, and those that it has started and that can be looked at."""
     with_door = set(doors())
     found = [pid]
     for other in sorted(with_door - {pid}):
@@ -451,8 +451,9 @@ def together(
     in another OS process is shown once: as the call, with the state that the call has there.
     """
     paths: dict[tuple[int, str], str] = {}  # (pid, call) → the path of who waits for it
-    away: dict[int, set[int]] = {}  # by pid: the processes that are shown as calls of another
-    moved: dict[int, dict[int, str]] = {}  # by pid: process → its path in the whole network
+    # Pid → the processes that are shown as calls of another OS process.
+    away: dict[int, set[int]] = {}
+    moved: dict[int, dict[int, str]] = {}  # pid → for each process its path in the whole network
     pending = [root, *(pid for pid in answers if pid != root)]
     for pid in pending:  # parents come first: the root, then lower numbers
         if pid in answers:
