@@ -59,16 +59,16 @@ def call(*command: str | Path, status: int = 0) -> str:
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=clean, check=False
     )
-    said = " ".join(map(str, command)) + "\n" + done.stdout
-    print(said, flush=True)
+    output = " ".join(map(str, command)) + "\n" + done.stdout
+    print(output, flush=True)
     if done.returncode != status:
-        raise Wrong(f"status {done.returncode} in place of {status}: {said}")
+        raise Wrong(f"status {done.returncode} in place of {status}: {output}")
     return done.stdout
 
 
-def expect(text: str, said: str) -> None:
-    if text not in said:
-        raise Wrong(f"no {text!r} in {said!r}")
+def expect(text: str, message: str) -> None:
+    if text not in message:
+        raise Wrong(f"no {text!r} in {message!r}")
 
 
 def check(interpreter: str, wheel: Path, compat: Path) -> None:

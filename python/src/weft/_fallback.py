@@ -88,8 +88,8 @@ def not_here(module: str, name: str) -> Any:
     """
     if name.startswith("_"):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    said = f"{module} has no {name!r} in pure Python. {HOW}"
-    raise (ImportError if name in _whole(module) else AttributeError)(said)
+    message = f"{module} has no {name!r} in pure Python. {HOW}"
+    raise (ImportError if name in _whole(module) else AttributeError)(message)
 
 
 def _whole(module: str) -> list[str]:

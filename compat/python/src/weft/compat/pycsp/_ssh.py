@@ -59,7 +59,7 @@ class Child:
                 errors="replace",
                 start_new_session=True,
             )
-        self.said = collections.deque[str](maxlen=LINES)
+        self.last_lines = collections.deque[str](maxlen=LINES)
         self.over = threading.Thread(target=self._read, name=f"pycsp: {target}", daemon=True)
         _native._outside(True)
         self.over.start()
@@ -68,7 +68,7 @@ class Child:
         assert self.process.stderr is not None
         with self.process.stderr:
             for line in self.process.stderr:
-                self.said.append(line)
+                self.last_lines.append(line)
                 sys.stderr.write(line)
         self.process.wait()
         _native._outside(False)
