@@ -126,7 +126,8 @@ def spread(items: list[pytest.Item]) -> None:
     """Marks `soak` the combinations of parameters that tests marked `spread` can do without."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("spread") and not item.get_closest_marker("soak"):
+        marks = item.get_closest_marker("spread") and not item.get_closest_marker("soak")
+        if marks and "callspec" in vars(item):  # it has parameters
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for those in cases.values():
         # In an order that does not follow the parameters: else the first values would be in most.

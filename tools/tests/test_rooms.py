@@ -446,11 +446,12 @@ def test_pytest_room_leaves_out_what_is_for_the_soak(
 def test_pytest_room_runs_each_value_of_what_is_spread(
     tmp_path: Path, lanes: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Six values of three parameters need three cases; the soak has all twelve."""
+    """Seven values of three parameters need three cases; the soak has all twelve."""
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  soak\n  spread\n")
     (tmp_path / "test_it.py").write_text(
         "import pytest\n"
-        "@pytest.mark.spread\n"
+        "pytestmark = pytest.mark.spread\n"
+        "def test_plain(): pass\n"
         "@pytest.mark.parametrize('a', 'xyz')\n"
         "@pytest.mark.parametrize(('b', 'c'), [(1, 2), (3, 4)])\n"
         "@pytest.mark.parametrize('d', [5, 6])\n"
@@ -458,13 +459,13 @@ def test_pytest_room_runs_each_value_of_what_is_spread(
         f"    with open({str(tmp_path / 'ran')!r}, 'a') as f: f.write(f'{{a}} {{b}}{{c}} {{d}}\\n')\n"
     )
     monkeypatch.delenv("WEFT_SOAK", raising=False)
-    assert pytest_room(tmp_path, lanes) == ("3 passed, 0 failed", 0)
+    assert pytest_room(tmp_path, lanes) == ("4 passed, 0 failed", 0)
     ran = [line.split() for line in (tmp_path / "ran").read_text().splitlines()]
     assert [sorted(set(of)) for of in zip(*ran, strict=True)] == [
         ["x", "y", "z"], ["12", "34"], ["5", "6"]
     ]  # fmt: skip
     monkeypatch.setenv("WEFT_SOAK", "1")
-    assert pytest_room(tmp_path, lanes) == ("12 passed, 0 failed", 0)
+    assert pytest_room(tmp_path, lanes) == ("13 passed, 0 failed", 0)
 
 
 def test_pytest_room_in_lanes_runs_each_test_once(tmp_path: Path) -> None:
