@@ -92,6 +92,7 @@ disable_error_code = var-annotated, import-untyped, import-not-found
     assert unknown([line for line in done.stdout.splitlines() if ": error: " in line]) == []
 
 
+@pytest.mark.soak  # mypy checks the same programs
 @pytest.mark.skipif(
     not PYRIGHT.exists() or shutil.which("node") is None,
     reason="pyright is not installed (./run setup lint)",
