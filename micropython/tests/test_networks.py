@@ -20,7 +20,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("tier", "first"), CASES, ids=[f"{t}-{n}" for t, n in CASES])
+@pytest.mark.parametrize(
+    ("tier", "first"),
+    [
+        # The conformance room plays networks on the pure code too, on CPython.
+        pytest.param(t, n, id=f"{t}-{n}", marks=pytest.mark.soak if t in tiers.PYTHONS else ())
+        for t, n in CASES
+    ],
+)
 def test_random_networks_conform(tier: str, first: int) -> None:
     driver = networks.MicroPythonDriver(tier)
     messages: list[str] = []

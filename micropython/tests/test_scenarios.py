@@ -7,7 +7,9 @@ import atexit
 import functools
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,9 @@ pytestmark = pytest.mark.together  # what a tier says of a file of scenarios is 
 
 SCENARIOS = tiers.MADE / "scenarios"
 THREADS = ("pure", "native", "gil", "cpython", "pypy")  # threads are Python over either core
+# Left to the soak: conformance/tests/test_pure.py runs the scenarios on CPython with the pure code,
+# PyPy runs the same code, and a global lock makes a difference to threads alone.
+REPEAT = {"coroutines": ("gil", "cpython", "pypy"), "threads": ("cpython", "pypy")}
 
 
 ALL = [
@@ -65,13 +70,18 @@ def outcome(tier: str, module: str, names: str = "coroutines") -> dict[str, str]
     return became
 
 
-@pytest.mark.parametrize("tier", list(tiers.TIERS))
+def each(names: str, of: Iterable[str]) -> list[Any]:
+    soak = pytest.mark.soak
+    return [pytest.param(tier, marks=soak if tier in REPEAT[names] else ()) for tier in of]
+
+
+@pytest.mark.parametrize("tier", each("coroutines", tiers.TIERS))
 @pytest.mark.parametrize("name", RUN)
 def test_scenario(tier: str, name: str) -> None:
     assert outcome(tier, name.partition(".")[0]).get(name, "was not run") == "ok"
 
 
-@pytest.mark.parametrize("tier", THREADS)
+@pytest.mark.parametrize("tier", each("threads", THREADS))
 @pytest.mark.parametrize("name", [n for n in RUN if n not in converter.LEFT_OUT_THREADS])
 def test_scenario_on_threads(tier: str, name: str) -> None:
     module = name.partition(".")[0]
