@@ -366,7 +366,7 @@ def real_house() -> dict[str, object]:
 
 def test_the_budgets_leave_what_they_must() -> None:
     house = real_house()
-    assert house["total"] == 40 * 60
+    assert house["total"] == 35 * 60
     assert "still" not in house  # five minutes, as by default
     budgets = sum(room["budget"] for room in house["rooms"].values())
     assert house["setup"] + budgets + house["spare"] <= house["total"]
