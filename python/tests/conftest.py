@@ -26,21 +26,19 @@ from weft._watching import observers as _observers
 MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenlets": greenlets}
 
 
-# Files whose cases each start a program, an OS process or a component, or run on every event loop.
-# A case there takes up to a second, and a few combinations of parameters tell as much as all.
+# Files whose cases each start a program, an OS process or a component. A case there takes up to a
+# second, and a few combinations of parameters tell as much as all.
 SPREAD = (
-    "asyncio",
-    "awaited_left",
     "checking_command",
     "cli",
     "ends_abroad",
-    "far_",
+    "far_choice",
+    "far_left",
+    "far_nobody_ready",
     "forks",
-    "main_program",
-    "misuse_",
+    "main_program_ends",
     "native_",
     "processes_",
-    "received_ends",
     "signals",
     "standstill",
     "supervisor",
