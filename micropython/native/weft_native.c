@@ -40,7 +40,8 @@
 
 static mp_obj_t or_none(proc_t* p) { return p == NULL ? mp_const_none : MP_OBJ_FROM_PTR(p); }
 
-enum { AT_ONCE = 1000 };  // the most operations of a process in a row that complete at once
+// the maximum number of operations of a process in a row that complete at once
+enum { AT_ONCE = 1000 };
 
 // Counts an operation of p that completed at once, for which no other process waited. Returns true
 // if there were too many in a row, so that other processes must run first (rule 7.7).

@@ -610,7 +610,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   }
 };
 
-// A handle to a channel: it makes ends, but is none itself. Copies refer to the same channel.
+// A handle to a channel. It makes ends, but is not an end itself. Copies refer to the same channel.
 template <class T, class P = Shared>
 class Channel {
   using Here = detail::Here;

@@ -21,8 +21,8 @@
 //    under it.
 //  2 This program knows a ticket before the ticket is in the entry, and until a program shows it or
 //    kMeeting has passed since it was replaced.
-//  3 `Offer::writing` is held by the thread that writes or deletes the entry: this program does one
-//    at a time.
+//  3 `Offer::writing` is held by the thread that writes or deletes the entry, so this program does
+//    only one of these at a time.
 #pragma once
 #include <atomic>
 #include <condition_variable>

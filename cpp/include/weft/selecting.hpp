@@ -89,7 +89,7 @@ class Rotations {
         }
     delete[] old;
   }
-  std::size_t size_ = 256;  // of the table, which doubles
+  std::size_t size_ = 256;  // the size of the table, which doubles
   Entry* table_ = new Entry[size_];
   std::uint32_t clock_ = 0;
   std::uint64_t seed_ = 0x853C49E6748FEA9Bull;

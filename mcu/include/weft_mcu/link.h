@@ -116,7 +116,7 @@ typedef struct weft_link {
   uint16_t in_length;
   uint8_t code, left;
   bool spoilt;
-  uint8_t stage, shift, kind, flags; /* of the frame that is being received */
+  uint8_t stage, shift, kind, flags; /* the parts of the frame that is being received */
   uint64_t field[5];
   uint32_t body;
   uint8_t text[96]; /* the frame's body, if that is not a value */

@@ -35,9 +35,9 @@ class Points {
   virtual bool ends_later(ProcessObject*) noexcept = 0;
   virtual void ended(ProcessObject*, const void* group) noexcept = 0;
 
-  // Called when an operation is about to begin. Returns true if another process goes first: this
-  // one is then in the run queue, and the operation begins when it is run again. `yields`: the
-  // ready processes go first (rule 7.7).
+  // Called when an operation is about to begin. Returns true if another process goes first; this
+  // process is then in the run queue, and the operation begins when it is run again. `yields` says
+  // that the ready processes go first (rule 7.7).
   virtual bool pauses(ProcessObject*, const void* operation, bool yields) noexcept = 0;
   // Called when the operation begins at a place; null: at none that others see.
   virtual void arrives(ProcessObject*, const void* place, Access) noexcept = 0;
@@ -47,7 +47,7 @@ class Points {
   // Called when the operation has begun. Returns true if it is over and another goes first: then
   // its outcome must be kept.
   virtual bool begun(ProcessObject*, Begun) noexcept = 0;
-  // Called when a process with a stack of its own is in the run queue: it waits here until it goes
+  // Called when a process with a stack of its own is in the run queue; it waits here until it goes
   // on.
   virtual void stops(ProcessObject*) noexcept = 0;
 

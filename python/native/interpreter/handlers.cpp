@@ -164,7 +164,8 @@ class Search {
   }
 
  private:
-  static constexpr std::size_t kMost = 600'000;  // the most steps; they take at most 0.1 s
+  // the maximum number of steps; they take at most 0.1 s
+  static constexpr std::size_t kMost = 600'000;
   static constexpr int kCalls = 2;
 
   bool is_over() const noexcept { return found_ || dicts_.steps > kMost; }

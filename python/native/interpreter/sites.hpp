@@ -14,7 +14,8 @@ struct Site {
   PyObject* file;  // a str
   std::uint32_t line;
 };
-inline constexpr std::uint32_t kSites = 1u << 24;  // the most numbers that an end can hold
+// the maximum number of numbers that an end can hold
+inline constexpr std::uint32_t kSites = 1u << 24;
 
 // Returns the number of the line that runs; 0 if no line runs, or there are too many.
 std::uint32_t site_here() noexcept;

@@ -12,7 +12,7 @@
 //     └──collected: RuntimeWarning, it was never awaited
 //
 //   deciding: code of the user runs within begin() or go_on(). Nothing else may step it.
-//   gives_way: so many operations have completed at once that others run now (rule 7.7). The
+//   gives_way: many operations have completed at once, so that others run now (rule 7.7). The
 //   operation cannot be cancelled here, unless it is a yield of the program's own (only_yields()).
 //
 // Invariants

@@ -72,7 +72,7 @@ bool withdraw_wait(ProcessBase& p) noexcept {
 }  // namespace
 
 // Returns whether the exception that left a block beside a failure does not count as a failure
-// itself: it is quiet in a process (rules 3.5, 4.3, 6.5). Such an exception follows from the
+// itself because it is quiet in a process (rules 3.5, 4.3, 6.5). Such an exception follows from the
 // failure, which cancelled the block and released ends, in either order.
 static bool quiet(PyObject* e) noexcept {
   if (PyErr_GivenExceptionMatches(e, errors.Cancelled)) return true;

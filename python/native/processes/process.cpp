@@ -229,8 +229,8 @@ void never_run(PyObject* list) noexcept {
 }
 
 // _continue_with_parent(): asks the system to send SIGCONT to this program when the thread that
-// started it ends, usually with its whole program: this program may be stopped then. A signal that
-// ends this program would be wrong, because that thread may end alone. Only Linux has such a
+// started it ends, usually with its whole program, since this program may be stopped then. A signal
+// that ends this program would be wrong, because that thread may end alone. Only Linux has such a
 // request.
 PyObject* f_continue_with_parent(PyObject*, PyObject*) {
 #ifdef __linux__

@@ -1,7 +1,7 @@
 // This program's part in the question whether a network over several OS processes stands still
 // (WIRE.md 10). weft/_distributed_deadlock/rounds.py has the rounds and the reports.
 //
-// Everything is read with the GIL held and without running Python code: so it describes one moment,
+// Everything is read with the GIL held and without running Python code, so it describes one moment,
 // as in partial.cpp. A link receives frames under the GIL too, so every frame that was received has
 // already woken the processes that it wakes.
 #include <set>

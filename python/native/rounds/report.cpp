@@ -1,4 +1,4 @@
-// The functions that the runtime calls in the extension: they release the GIL around a sleep, and
+// The functions of the extension that the runtime calls. They release the GIL around a sleep, and
 // say where processes are, and which process holds which end.
 #include "rounds/report.hpp"
 

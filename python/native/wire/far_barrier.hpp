@@ -1,9 +1,9 @@
 // Barriers whose parties are in several OS processes (rule 8.7, WIRE.md 4.9).
 //
 // At its home such a barrier is an ordinary one, and a port hands it out. Elsewhere it is a Reader
-// at which a read is an arrival: so sync() is a read there, and a guard is an input.
+// at which a read is an arrival, so sync() is a read there, and a guard is an input.
 //
-// Invariant: nobody uses the core of a Barrier with `far`.
+// Invariant: the core of a Barrier with `far` is never used.
 #pragma once
 #include "choice/barrier.hpp"
 #include "weft/wire/barrier.hpp"

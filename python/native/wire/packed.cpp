@@ -644,7 +644,7 @@ PyObject* unpack(const ChannelObject* c, PyObject* packed) {
       if (!r && !PyErr_Occurred()) r = PyObject_CallOneArg(pickle_loads, p->bytes);
     } else {
       PyObject* const at = c ? reinterpret_cast<PyObject*>(const_cast<ChannelObject*>(c)) : Py_None;
-      // Make the value writable: it belongs to its reader. If another read may get it too (an
+      // Make the value writable, since it belongs to its reader. If another read may get it too (an
       // extended read may give it back), this is a copy.
       const Owned whole(PyByteArray_Check(p->bytes) && Py_REFCNT(packed) > 1
                             ? PyBytes_FromObject(p->bytes)

@@ -1,6 +1,6 @@
 // A channel: any-to-any, a rendezvous or buffered, with retire, poison and death. It is
-// freestanding: it returns a status, allocates nothing and throws nothing. The hosted ends are in
-// ../channel.hpp.
+// freestanding: it returns a status, allocates no memory and throws no exception. The hosted ends
+// are in ../channel.hpp.
 //
 // State under the lock: the two waiting queues, the buffer, which sides have ended. A party
 // *attempts* to commit; if it cannot, it joins its waiting queue and is committed by a party that
@@ -13,7 +13,7 @@
 //
 // The channel has layers, each with its invariants: line.hpp (the parties that wait),
 // rendezvous.hpp (two parties meet), buffered.hpp (the ring), notifier.hpp (the parties that must
-// hear of a change), lending.hpp (credits). This file has what parties and owners of ends call.
+// be told of a change), lending.hpp (credits). This file has what parties and owners of ends call.
 #pragma once
 #include "lending.hpp"
 
@@ -608,7 +608,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     P::wake(y);
     return Plain::met;
   }
-  // Called if there are no waiting queues and no party waits: this party waits in the meeting word.
+  // Called if there are no waiting queues and no party waits; this party then waits in the meeting
+  // word.
   template <Side S>
   [[gnu::always_inline]] void wait_alone(Node& me, void* slot) noexcept {
     if (me.status != Status::ok) [[unlikely]]

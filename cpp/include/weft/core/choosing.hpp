@@ -7,9 +7,9 @@
 //                                   │   partners compete for the word        └► parked (rule 5.6)
 //                                   └────────────────────────────────────────┘
 //
-// The owner does the rest: it makes the guards and asks find_fault() about them (guard.hpp),
-// remembers where its next select begins, sleeps, and takes the value that came. The owner's timer
-// ends the choice by Choice::finish_as(TIMED_OUT), and is disarmed before woken().
+// The owner makes the guards and asks find_fault() about them (guard.hpp), remembers where its next
+// select begins, sleeps, and takes the value that came. The owner's timer ends the choice by
+// Choice::finish_as(TIMED_OUT), and is disarmed before woken().
 //
 // Engine has a member `choice`, start(now, foreign) and finish(), which returns `again` if start()
 // must be called once more.

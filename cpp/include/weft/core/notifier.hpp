@@ -228,8 +228,8 @@ class Notifier : public Buffered<T, P, Self> {
     if constexpr (!plain_only<P>)
       if (r.is(NodeFlags::notified) && !(r.choice() && r.choice()->done())) declined_ = mark_now();
   }
-  // Called when a foreign reader has decided (it has taken a value, withdrawn, or found nothing):
-  // those behind it are served.
+  // Called when a foreign reader has decided (it has taken a value, withdrawn, or found none).
+  // Serves the readers behind it.
   void decided(Node& r, AfterUnlock& after) noexcept {
     if (!r.is(NodeFlags::notified)) return;
     r.clear(NodeFlags::notified);

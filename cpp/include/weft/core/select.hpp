@@ -135,8 +135,8 @@ class Select : public Choosing<Select> {
     return parked;
   }
 
-  // Called when a foreign select was told to look again: it commits if it can. Returns `parked` if
-  // it cannot yet, or has an outcome already and the wake-up is under way.
+  // Called when a foreign select was told to look again. Commits it if it can commit. Returns
+  // `parked` if it cannot yet, or if it has an outcome already and the wake-up is under way.
   int look_again() noexcept {
     if (choice.done() || held_ != none) return parked;
     for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = after(i)) {

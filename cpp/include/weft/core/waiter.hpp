@@ -52,7 +52,7 @@ struct WakerOps {
   // The run queue on which the waker's process becomes runnable, if it has one: a waker on the same
   // scheduler pushes the process there without a call.
   RunQueue* home = nullptr;
-  // kFrame if the waker is a coroutine (then marked `framed`): its frame begins so many bytes
+  // If the waker is a coroutine (then marked `framed`), kFrame: its frame begins this many bytes
   // before the waker, and the scheduler resumes it without a call to run. Otherwise 0.
   std::ptrdiff_t frame = 0;
   // For foreign parties only: tells the party to look again (rule 6.6). Called any number of times
@@ -65,7 +65,7 @@ struct WakerOps {
 struct NodeFlags {
   // linked in a channel's waiting queue (channel's lock)
   static constexpr std::uint16_t queued = 1;
-  // for a party that commits elsewhere: it is woken once, and leaves the queue, when it might find
+  // for a party that commits elsewhere; it is woken once, and leaves the queue, when it might find
   // a partner
   static constexpr std::uint16_t watch = 2;
   // belongs to a choice; a node without this flag is its own waker

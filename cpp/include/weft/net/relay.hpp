@@ -239,7 +239,7 @@ class Way {
   }
 
   const Sends sends_;
-  const std::size_t most_;  // the most bytes that may wait for the socket
+  const std::size_t most_;  // the maximum number of bytes that may wait for the socket
   int socket_ = -1, theirs_ = -1, bell_[2] = {-1, -1};
   std::mutex lock_;
   wire::detail::Line line_;
@@ -260,7 +260,7 @@ class Way {
   std::thread thread_;
 };
 
-// All ways of one program: it sends and receives their messages through the server.
+// All ways of one program. This class sends and receives their messages through the server.
 class Ways {
  public:
   // Takes ownership of the socket of a program that has connected. Returns false if there are too

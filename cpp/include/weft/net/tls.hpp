@@ -52,7 +52,7 @@ using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 // the limit for the hand-shake, and for the first message
 inline constexpr std::chrono::seconds kGreeting{10};
-inline constexpr std::size_t kMost = 4096;  // the most bytes of the first message
+inline constexpr std::size_t kMost = 4096;  // the maximum size of the first message in bytes
 inline constexpr char kMagic[] = "WEFTNET1";
 // bytes before the text of the first message: kMagic, and the length of the text
 inline constexpr std::size_t kHead = 12;

@@ -74,11 +74,13 @@ enum Tag : std::uint8_t {
   kOther,  // text: names the operation of the next record, whose Op is `other`
   kTags
 };
-inline constexpr std::uint64_t kDrops = 1;    // a flag of a place: it drops values
-inline constexpr std::uint64_t kBarrier = 2;  // a flag of a place: it is a barrier
+// a flag of a place, which says that the place drops values
+inline constexpr std::uint64_t kDrops = 1;
+// a flag of a place, which says that the place is a barrier
+inline constexpr std::uint64_t kBarrier = 2;
 // how a process ended: its end is not known; follows the five values of Ending
 inline constexpr std::uint8_t kLost = 5;
-inline constexpr std::size_t kText = 400;  // the most bytes of a text
+inline constexpr std::size_t kText = 400;  // the maximum size of a text in bytes
 
 inline std::size_t put_varint(unsigned char* to, std::uint64_t v) noexcept {
   std::size_t n = 0;
@@ -114,8 +116,8 @@ inline std::int64_t unzigzag(std::uint64_t v) noexcept {
 
 // --- the clock -----------------------------------------------------------------------------------
 
-// Time in units: those of the processor's counter where it is steady, otherwise those of the steady
-// clock.
+// The time in units, which are those of the processor's counter where it is steady, and otherwise
+// those of the steady clock.
 class Clock {
  public:
   static std::uint64_t now() noexcept {

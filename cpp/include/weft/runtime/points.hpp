@@ -44,8 +44,8 @@ struct SelectBegins {
 class Points {
  public:
   virtual void starts(ProcessBase&) noexcept = 0;
-  // Called when a process is about to release its ends. Returns true if another process goes first:
-  // this one is then in the run queue, and ends when it is run again.
+  // Called when a process is about to release its ends. Returns true if another process goes first;
+  // this process is then in the run queue, and ends when it is run again.
   virtual bool ends_later(ProcessBase&) noexcept = 0;
   virtual void ended(const Group* group, Ending how) noexcept = 0;
 

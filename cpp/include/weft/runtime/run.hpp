@@ -80,9 +80,9 @@ class Run final : public Activity {
   void gone() noexcept;
   std::int64_t wake_time() noexcept override;
 
-  // From now on until leave_outside() something beyond the run may wake it. `due`: it will come, or
-  // it is meant to take time (an io call, a socket). If it is not due, it may never come, and there
-  // may be a standstill.
+  // Called when something beyond the run begins that may wake it, until leave_outside(). `due` says
+  // that it will certainly act, or is meant to take time (an io call, a socket). If it is not due,
+  // it may never act, and there may be a standstill.
   void enter_outside(bool due = true) noexcept {
     if (!due) strangers_.fetch_add(1, std::memory_order_seq_cst);
     outside_.fetch_add(1, std::memory_order_seq_cst);

@@ -177,7 +177,7 @@ class Scheduler final : public Executor {
  private:
   // steps between two looks at the inbox and the clock
   static constexpr unsigned kLook = 64;
-  // the most ns between two readings of the clock in a turn, if steps are short
+  // the maximum time in ns between two readings of the clock in a turn, if steps are short
   static constexpr std::int64_t kGlance = 8000;
 
   // Runs until no process is ready or the loop is to halt. The head of the queue stays in a

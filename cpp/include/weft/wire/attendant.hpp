@@ -197,7 +197,7 @@ class Attendant {
   static constexpr int kRounds = 16;
   // how often in a row the looker may receive only what wakes other threads and not itself
   static constexpr int kInVain = 3;
-  // the ticking ends after so many ticks in which nothing was put off
+  // the ticking ends after this many ticks in which nothing was put off
   static constexpr int kQuiet = 8;
   struct Waited {
     std::uint64_t value = 0, at = 0;
@@ -206,8 +206,8 @@ class Attendant {
   static constexpr std::uint32_t kShared = 2, kPrivate = 2 | 128;  // for words of 32 bits
   using Words = std::array<Waited, 2 * kLinks + 2>;
 
-  // A change of the list of links: it asks the looker to stop looking. `held`: the caller holds the
-  // lock of the list already.
+  // A change of the list of links, which asks the looker to stop looking. `held` says that the
+  // caller already holds the lock of the list.
   class Change {
    public:
     explicit Change(Attendant& a, bool held = false) : a_(a), held_(held) {
@@ -389,7 +389,7 @@ class Attendant {
   }
 
   // On one CPU, a peer that also looks is about to run, and this thread runs again when the peer
-  // looks for its answer: so no thread sleeps or is woken. Peers that have parked are woken first.
+  // looks for its answer, so no thread sleeps or is woken. Peers that have parked are woken first.
   static runtime::GivingWay& giving_way_here() noexcept {
     static thread_local runtime::GivingWay here;
     return here;
@@ -537,8 +537,7 @@ class Attendant {
           }
         }
       }
-      // Repeats until some thread has looked: this thread, or the looker, which may just be
-      // leaving.
+      // Repeats until some thread has looked: this thread or the looker, which may just be leaving.
       if (look) {
         if (wanted_.load() == 0 && looks_.try_lock()) {
           say(Bell::looking);

@@ -4,8 +4,8 @@
 //
 // A channel or barrier has one name in all programs: its home's incarnation, and its place there.
 // An end that a peer holds has a name that both sides compute from its key (WIRE.md 10.7). Its
-// number would not do: that belongs to one session, and two programs may have several. The home
-// says to which channel the end belongs.
+// number would not suffice, since a number belongs to one session, and two programs may have
+// several. The home says to which channel the end belongs.
 //
 // An edge p → q means that p waits for something that q can give, as far as is known which process
 // used which end last. An end that has not been used yet may be held by any process of its program.

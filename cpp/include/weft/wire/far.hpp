@@ -38,7 +38,7 @@ struct FarGuard {
 // The credits at a writer end of this program (WIRE.md 6.2), and the writes that wait for one.
 struct Credits {
   std::uint64_t n = 0;
-  // True at a rendezvous (WIRE.md 6.6): there is one credit, and no write waits for it.
+  // True at a rendezvous (WIRE.md 6.6), where there is one credit, and no write waits for it.
   bool place = false;
   bool wanted = false;  // whether the home has been told that a write waits
   std::deque<FarOp*> line;

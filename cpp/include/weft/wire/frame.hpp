@@ -80,7 +80,8 @@ struct Flag {
 };
 
 inline constexpr std::size_t kHeader = 32;
-inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // the most bytes of one value
+// the maximum size of one value in bytes
+inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 // the size in bytes of each further guard in an OFFER
 inline constexpr std::size_t kMore = 16;
 // the smallest `largest` that a peer may announce
@@ -91,7 +92,7 @@ inline constexpr std::uint32_t kMagic = 0x54464557;  // reads "WEFT" in memory
 
 constexpr std::size_t padded(std::size_t n) noexcept { return (n + 7) & ~std::size_t{7}; }
 
-// A value in a frame: it is in `small` or, if `in_body`, in `bytes` (WIRE.md 3.2).
+// A value in a frame. It is in `small` or, if `in_body`, in `bytes` (WIRE.md 3.2).
 struct Payload {
   std::uint64_t small = 0;
   Bytes bytes{};
@@ -281,8 +282,8 @@ struct Taken {
   const char* why = nullptr;  // what is wrong, for a fault
 };
 
-// Reads the frame at the beginning of `in`. `seq` is the expected number; `largest` is the most
-// bytes that the frame may have.
+// Reads the frame at the beginning of `in`. `seq` is the expected number; `largest` is the maximum
+// size of the frame in bytes.
 inline Taken take(Bytes in, std::uint32_t seq, std::uint32_t largest) noexcept {
   const auto fault = [](const char* why) noexcept { return Taken{Taken::fault, 0, {}, why}; };
   if (in.size() < 2) return {};

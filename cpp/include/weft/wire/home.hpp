@@ -147,10 +147,12 @@ class Back final : public Decided {
 
 class Home {
  public:
-  static constexpr std::size_t kOffers = 4096;  // the most that the peer may have open at a time
+  // the maximum number that the peer may have open at a time
+  static constexpr std::size_t kOffers = 4096;
   // the bytes that a guard counts for, beside its value
   static constexpr std::size_t kVisitor = 256;
-  static constexpr std::size_t kEnds = 65'536;  // the most that the peer may hold at a time
+  // the maximum number that the peer may hold at a time
+  static constexpr std::size_t kEnds = 65'536;
   // the lowest of the numbers that the peer chooses (WIRE.md 7.4)
   static constexpr std::uint32_t kAdopted = std::uint32_t{1} << 31;
 

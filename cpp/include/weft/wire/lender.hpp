@@ -25,7 +25,7 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   Lender(Home& h, Session& s, std::uint32_t end, std::shared_ptr<Port> p, std::uint32_t n);
 
   std::uint32_t lent() const noexcept { return lent_; }
-  // From now on the lender lends again whenever enough slots are free.
+  // Makes the lender lend again whenever enough slots are free.
   void go_on();
   // Handles a WANT: a write of the peer waits for a credit.
   void want();

@@ -182,8 +182,8 @@ class ProgramOver {
     if (command.empty())
       weft::detail::bad_use(
           "Program: the command is empty: give the path of a program, and its arguments");
-    // The descriptors must not be passed to a program that another thread starts meanwhile: that
-    // program would keep the session from ending.
+    // The descriptors must not be passed to a program that another thread starts meanwhile, since
+    // that program would keep the session from ending.
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
       weft::detail::bad_use(std::string("Program: no socket: ") + std::strerror(errno));

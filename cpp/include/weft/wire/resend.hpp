@@ -40,8 +40,9 @@ class Resender {
  public:
   static constexpr std::size_t kPacketHeader = 16;
 
-  // `window`: the most packets under way; `most`: the most bytes of the session in one packet;
-  // `patience`: the number of whiles without an acknowledgement after which the link is lost.
+  // `window` is the maximum number of packets under way, `most` the maximum number of the session's
+  // bytes in one packet, `patience` the number of whiles without an acknowledgement after which the
+  // link is lost.
   explicit Resender(std::uint32_t window = 4, std::size_t most = 1024, std::uint32_t patience = 50,
                     std::uint32_t first = 0) noexcept
       : window_(window),
@@ -148,12 +149,12 @@ class Resender {
   const std::uint32_t window_;
   const std::size_t most_;
   const std::uint32_t patience_;
-  // of the sender: the number of the oldest packet without acknowledgement; the next number
+  // for the sender: the number of the oldest packet without acknowledgement; the next number
   std::uint32_t base_, next_;
   std::deque<Buffer> kept_;
   std::size_t sent_ = 0;  // how many of kept_ were sent since the last while
   std::uint32_t whiles_ = 0;
-  // of the receiver: the next number that it takes; one more than the highest number that came
+  // for the receiver: the next number that it takes; one more than the highest number that came
   std::uint32_t due_, seen_;
   bool owes_ = false;  // an acknowledgement is owed
   bool holds_ = false;

@@ -20,7 +20,7 @@
 //
 // Invariants
 //  1 `found_`, `condemned_`, `stands_` and `stop_` are protected by `lock_`; no other lock is taken
-//    under it. Runs are condemned in the step that hears of the deadlock, before other programs
+//    under it. Runs are condemned in the step that learns of the deadlock, before other programs
 //    that were told can act; their processes are cancelled by the thread of this object, which
 //    holds no lock then.
 //  2 What a program says describes one moment. It is said in a step of its space, so no frame is

@@ -4,7 +4,7 @@
 //   auto space = wire::Space::make("main");
 //   wire::SerialLink board(space, wire::open_line("/dev/ttyACM0", 115200));
 //   board.give(leds.reader(), "leds");
-//   board.give(button.writer(), "button");      // before the board is there, or after
+//   board.give(button.writer(), "button");      // before or after the board is connected
 //
 // A link has one session. The session ends when the line does, when the board starts anew, or when
 // nothing was heard of the board for the time of the lease; then a new link can be made over the

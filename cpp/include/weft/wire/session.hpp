@@ -82,8 +82,8 @@ class Session {
     theirs_.incarnation = expected_ = incarnation;
     largest_ = std::min(mine_.largest, largest);
   }
-  // The number of frames so far, in 32 bits: those queued for the peer, and those received from it.
-  // Frames of rounds are not counted (WIRE.md 10).
+  // The number of frames so far, in 32 bits: of frames queued for the peer, and of frames received
+  // from it. Frames of rounds are not counted (WIRE.md 10).
   std::uint32_t sent() const noexcept { return next_out_ - rounds_out_; }
   std::uint32_t received() const noexcept { return next_in_ - rounds_in_; }
   // Returns whether both sides answer rounds.
@@ -139,7 +139,7 @@ class Session {
   void end(const std::string& why, bool tell);
   void copy_borrowed();
 
-  static constexpr std::size_t kNamed = 200;    // the most bytes of a space's name
+  static constexpr std::size_t kNamed = 200;    // the maximum size of a space's name in bytes
   static constexpr std::size_t kLent = 16'384;  // bytes; a shorter body is quickly copied
   struct Lent {
     std::size_t before;  // the place in out_ before which the bytes go

@@ -1,9 +1,9 @@
 // One home's part of a choice that spans, which has guards at other homes too (WIRE.md 5).
 //
 // The choice is decided at its *place*, the space of the process that makes it. So the home never
-// commits the choice unasked: it watches the channels for the choice, and says when a guard might
-// be ready. When the home is asked to try, it begins an ordinary operation there, and withdraws it
-// if that finds no partner.
+// commits the choice unasked. It watches the channels for the choice, and reports when a guard
+// might be ready. When the home is asked to try, it begins an ordinary operation there, and
+// withdraws it if that finds no partner.
 //
 //   begin(), and it is asked at once ──► as attempt()
 //      └──► watches ──attempt()──► met: over() │ no partner: not_ready(), watches again
@@ -43,7 +43,8 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
     virtual void not_ready() = 0;                  // the attempt found no partner
     // An output has committed whose value is still to be made: made() or close() must follow.
     virtual void commit(std::uint32_t guard) = 0;
-    // The choice is over: this guard has committed, or its channel has ended with status s.
+    // Called when the choice is over: this guard has committed, or its channel has ended with
+    // status s.
     virtual void over(std::uint32_t guard, Status s, Visitor::Seat& at) = 0;
 
    protected:

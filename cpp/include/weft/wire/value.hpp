@@ -34,14 +34,14 @@
 // If a value can be built from pieces as they come from another machine (WIRE.md 9.1), two more
 // functions save one copy there:
 //
-//     // o, made by Order(), is to get so many bytes, if all is well
+//     // o, made by Order(), is to get `bytes` bytes, if all is well
 //     static void will_come(Order& o, std::size_t bytes) { … }
 //     // o, which had `had` bytes, gets this piece
 //     static void more(Order& o, std::size_t had, Bytes piece) { … }
 //
 // A type whose values live in shared memory has two more functions (large.hpp).
 //
-// These functions run under the space's lock (rule 12.1): they may not throw, wait or use Weft.
+// These functions run under the space's lock (rule 12.1), so they may not throw, wait or use Weft.
 #pragma once
 #include <algorithm>
 #include <bit>
