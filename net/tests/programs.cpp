@@ -168,7 +168,7 @@ void numbers(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Reads integers. Reports values that are no integers, and goes on.
+// Reads integers. Reports values that are not integers, and goes on.
 void reads_integers(weft::net::Network& network, const Args& a) {
   auto in = network.at(a[0]).reader<weft::Typed<std::int8_t>>();
   try {

@@ -69,7 +69,7 @@ class Core : public Executor {
 
 namespace detail {
 
-// The executor of a CPU, shared by all processes that are pinned to that CPU.
+// Returns the executor of a CPU, which all processes share that are pinned to that CPU.
 std::shared_ptr<const Where> pinned_to(int cpu);
 // Returns the place of that executor in the run. The executor is made when it is first used.
 runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w);

@@ -124,8 +124,8 @@ class Network {
   ~Network() { close(); }
 
   const std::string& name() const noexcept { return name_; }
-  // The address at which others reach this program, "HOST:PORT"; empty if only the relay reaches
-  // it.
+  // Returns the address at which others reach this program, "HOST:PORT"; empty if only the relay
+  // reaches it.
   const std::string& address() const noexcept { return address_; }
 
   // Gives the channel a name, by which other programs get ends of it; this program is its home.

@@ -9,7 +9,7 @@
 //
 // Invariants
 //  1 `checking` is true only in a run of a check, on the thread of that run. So what other threads
-//    do meanwhile, including their own networks, is no part of the check.
+//    do meanwhile, including their own networks, is not part of the check.
 //  2 The engine is a module of its own, which sees no variable of the extension: it uses Services.
 //  3 While nothing is checked no operation of a coroutine process pays for it, except an io call,
 //    which tests `checking`. The functions that the interpreter calls (am_send) are exchanged, as
@@ -59,7 +59,7 @@ class Points {
   virtual void cancels() noexcept = 0;
   virtual void limits(ProcessObject*, bool open) noexcept = 0;
   virtual void reads_clock() noexcept = 0;
-  // Called when ordinary code has an operation, in a block of its own (rule 7.5), which is no
+  // Called when ordinary code has an operation, in a block of its own (rule 7.5), which is not a
   // point.
   virtual void in_ordinary_code() noexcept = 0;
 

@@ -117,8 +117,8 @@ PyObject* handler_of(int n) noexcept {
 // look-up might run a method of a key, so none is done.
 class Dictionaries {
  public:
-  // Returns a borrowed reference. Null: the name is not there, or `dict` has keys that are no plain
-  // strings.
+  // Returns a borrowed reference. Null: the name is not there, or `dict` has keys that are not
+  // plain strings.
   PyObject* get(PyObject* dict, PyObject* name) {
     PyObject* const found = dict && plain(dict) ? PyDict_GetItemWithError(dict, name) : nullptr;
     if (!found) PyErr_Clear();

@@ -1,7 +1,7 @@
 // The lines of the program at which channels and ends were made. Each line has a number that is
 // small enough for an end to hold.
 //
-// Invariant: a line that has a number keeps it, with the name of its file; 0 is no line. The GIL
+// Invariant: a line that has a number keeps it, with the name of its file; 0 is not a line. The GIL
 // protects everything here.
 #pragma once
 #define PY_SSIZE_T_CLEAN

@@ -1,6 +1,6 @@
-// Foreign threads, which are no processes, and their ends (rule 10.3). A run that stands still goes
-// on waiting while such a thread lives that may hold an end for which the run waits. When the last
-// of these threads has ended, the run must look again, and nothing else would tell it.
+// Foreign threads, which are not processes, and their ends (rule 10.3). A run that stands still
+// goes on waiting while such a thread lives that may hold an end for which the run waits. When the
+// last of these threads has ended, the run must look again, and nothing else would tell it.
 //
 //   a run finds it in Python: watch_stranger()          it uses Weft: note_stranger()
 //        │ it leaves Python (its state is cleared)            │

@@ -160,7 +160,8 @@ Caller::Caller(const char* verb) noexcept {
     return;
   }
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();
-  if (!runtime::ThreadProcess::current_or_null()) {  // ordinary code in a thread that is no process
+  // ordinary code in a thread that is not a process
+  if (!runtime::ThreadProcess::current_or_null()) {
     t.interrupted = &guest_interrupted;
     note_stranger();
   }

@@ -19,8 +19,8 @@ void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept;
 // Called before a step. Returns an exception to be thrown into the process, or null. `woken_in`:
 // the operation in which it waited.
 PyObject* guest_begin(ProcessObject* p, const runtime::OpKind* woken_in, bool yielded) noexcept;
-// Returns 1 if the process is parked on a future, 0 if `yielded` is no future, -1 if an exception
-// is set.
+// Returns 1 if the process is parked on a future, 0 if `yielded` is not a future, -1 if an
+// exception is set.
 int guest_await(ProcessObject* p, PyObject* yielded) noexcept;
 void leave_guest(ProcessObject* p) noexcept;  // called when the process has ended
 // Returns the CancelledError that is due now (a new reference), or null.

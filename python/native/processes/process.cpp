@@ -418,7 +418,7 @@ void end_late(ProcessObject* p) {
 
 }  // namespace
 
-// Called when the process has yielded an object that is no operation of Weft. A bare yield lets
+// Called when the process has yielded an object that is not an operation of Weft. A bare yield lets
 // others run; a future is waited for if a loop runs. Returns false, with an exception set, if the
 // object cannot be waited for here.
 [[gnu::noinline]] static bool is_parked_on(ProcessObject* p, PyObject* yielded) {

@@ -346,7 +346,7 @@ void on_deadlock(runtime::Run& run, const runtime::Report& r) {
   for (const LeftOpen& l : mine.left_open) Py_INCREF(reinterpret_cast<PyObject*>(l.channel));
 }
 
-// --- threads that are no processes (rule 10.3) ---------------------------------------------------
+// --- threads that are not processes (rule 10.3) --------------------------------------------------
 
 std::set<PyRun*> runs;  // protected by the GIL
 

@@ -32,7 +32,7 @@ struct Recorder {
 std::unique_ptr<Recorder> recorder;
 PyObject* on_failure = nullptr;  // the function that is called when an outermost run raises
 
-// Returns the name of a thread that is no process. Called before the lane is touched, because it
+// Returns the name of a thread that is not a process. Called before the lane is touched, because it
 // runs Python code.
 const std::string& name_of_thread() noexcept {
   static thread_local std::string name;

@@ -349,8 +349,8 @@ PyObject* f_set_cbor(PyObject*, PyObject* args) {
   Py_XSETREF(codec.loads, Py_NewRef(l));
   Py_RETURN_NONE;
 }
-// _cbor_fault(bytes, typed): says why the bytes are no value of a board's channel, or no value for
-// a program on another machine. Returns None if they are one.
+// _cbor_fault(bytes, typed): says why the bytes are not a value of a board's channel, or no value
+// for a program on another machine. Returns None if they are one.
 PyObject* f_cbor_fault(PyObject*, PyObject* args) {
   PyObject* bytes;
   int typed = 0;

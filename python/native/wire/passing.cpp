@@ -202,7 +202,7 @@ void Passing::pass_on(bool tcp_takes, bool link_takes) {
 
 // Handles `came` bytes from the connection; 0 or less means that it is closed.
 void Passing::hear(ssize_t came) {
-  if (came <= 0) {  // encrypted bytes that are left in TLS are no whole record
+  if (came <= 0) {  // encrypted bytes that are left in TLS are not a whole record
     heard_all_ = true;
     return;
   }

@@ -26,7 +26,7 @@ bool is_packed(PyObject* o) noexcept;
 // Returns an array that pickle accepts, in place of the view of an array of a native channel. Takes
 // ownership of `view`. Null with an exception. Any other object is returned as it is.
 PyObject* as_sent(PyObject* view) noexcept;
-// Returns the exception of a refusal (owned); null if `o` is no refusal.
+// Returns the exception of a refusal (owned); null if `o` is not a refusal.
 PyObject* why_refused(PyObject* o) noexcept;
 
 }  // namespace weft::py

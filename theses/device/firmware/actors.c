@@ -126,7 +126,7 @@ static uint32_t poll_button(weft_event *e, uint32_t release) {
     changed = release;
     if (!is) weft_post_as(&queue0, &pressed_event, release, WEFT_KEEP);
   } else if (is && !was && release - changed > DEBOUNCE / 8)
-    was = is; /* the button was released: that is no press, so there is no second of waiting */
+    was = is; /* the button was released: that is not a press, so there is no second of waiting */
   return BUTTON_POLL;
 }
 static weft_event button_event = WEFT_EVENT(poll_button, &button_actor);

@@ -111,7 +111,7 @@ static void check_button(uint64_t now, size_t actor, void *arg) {
     button_changed = now;
     if (!is) schedule_event(&queue, now, MAIN, button_pressed, 0);
   } else if (is && now - button_changed > DEBOUNCE / 8)
-    button_was = is; /* the button was released: that is no press, so there is no second of
+    button_was = is; /* the button was released: that is not a press, so there is no second of
                       * waiting */
 }
 

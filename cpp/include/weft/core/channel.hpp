@@ -537,7 +537,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     tell_if_ended(after);
     unlock(after);
   }
-  // The agent of a far channel.
+  // Returns the agent of a far channel.
   [[gnu::noinline, gnu::cold]] FarAgent* agent() noexcept {
     return static_cast<WithAgent<ChannelEngine>*>(this)->agent_;
   }

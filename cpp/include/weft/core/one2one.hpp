@@ -61,7 +61,7 @@ class OneToOneEngine : public ChannelBase<P> {
   OneToOneEngine& operator=(const OneToOneEngine&) = delete;
   ~OneToOneEngine() { clear(); }
 
-  // The number of slots that set_storage()'s `data` must have room for.
+  // Returns the number of slots for which set_storage()'s `data` must have room.
   static constexpr std::uint32_t slots_for(std::uint32_t capacity) noexcept {
     return std::bit_ceil(capacity);
   }

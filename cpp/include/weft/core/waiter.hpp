@@ -84,7 +84,7 @@ struct NodeFlags {
   // for a waker: ops->frame is kFrame; kept here because a scheduler tests this flag at each step
   static constexpr std::uint16_t framed = 512;
   // For a guard of a select (rule 5.6):
-  static constexpr std::uint16_t quiet = 1024;  // the retirement of its channel is no outcome
+  static constexpr std::uint16_t quiet = 1024;  // the retirement of its channel is not an outcome
   static constexpr std::uint16_t keeps = 2048;  // quiet, and counted by KeptChoice
   // quiet, and its channel has retired    (channel's lock)
   static constexpr std::uint16_t silent = 4096;

@@ -324,7 +324,7 @@ class Connection {
   }
 
   std::string fingerprint() const { return fingerprint_of(shown().get()); }
-  // The owner of the certificate that the peer has shown.
+  // Returns the owner of the certificate that the peer has shown.
   Member member() const { return Member::of(shown().get()); }
   // say() sends this side's first message, heard() returns the peer's. Both throw BadUse if the
   // peer has gone, or what it sent was not such a message.

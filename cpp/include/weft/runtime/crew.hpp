@@ -234,7 +234,7 @@ class Crew {
 
   // --- from any thread ---------------------------------------------------------------------------
 
-  // Called by a thread that is no worker of this crew.
+  // Called by a thread that is not a worker of this crew.
   void ready_from_elsewhere(core::Waker* p) noexcept {
     core::Waker* head = inbox_.load(std::memory_order_relaxed);
     do p->next = head;

@@ -93,7 +93,7 @@ class Run final : public Activity {
   // begins, or 0.
   std::uint32_t conclude() noexcept;
   // Called when nothing can run and nothing is known outside. Returns whether there is something
-  // nevertheless (threads that are no processes, rule 10.3).
+  // nevertheless (threads that are not processes, rule 10.3).
   bool (*anything_outside)(Run&) noexcept = nullptr;
 
   // --- standstill (rule 10.6) --------------------------------------------------------------------

@@ -88,8 +88,8 @@ struct Everywhere {
   std::vector<InProgram> programs;
   bool whole = false;  // whether all programs have answered
 
-  // Reads a list of programs. The list ends at the first bytes that are no program; `whole` is then
-  // false.
+  // Reads a list of programs. The list ends at the first bytes that are not a program; `whole` is
+  // then false.
   static Everywhere get(Bytes all, bool whole);
 
   // Returns whether all programs wait, no frame is under way, and every session leads to one of

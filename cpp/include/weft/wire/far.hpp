@@ -30,8 +30,9 @@ struct FarGuard {
   bool off = false;  // for a choice that spans several homes: the guard's precondition is false
   // an output whose value is made after the commit: its room is filled at that time
   bool later = false;
-  // If not `none`: the guard is no arrival at a barrier, but a message about its parties (WIRE.md
-  // 4.9), and is the only guard. Its room gets the number of parties that are then enrolled.
+  // If not `none`: the guard is not an arrival at a barrier, but a message about its parties
+  // (WIRE.md 4.9), and is the only guard. Its room gets the number of parties that are then
+  // enrolled.
   enum class Parties : std::uint8_t { none, ask, enrol, resign } parties = Parties::none;
 };
 

@@ -10,8 +10,8 @@
 // waited only for links for 50 ms asks whether that is so everywhere, and no frame is under way. If
 // so, nothing will ever wake these runs: each of them throws Deadlock, and the report has the knot
 // over all programs. Some programs keep all programs that can reach them from concluding anything:
-// one without Rounds, with a thread that is no process (a weft::Outside), that waits for a signal
-// (weft::signals), or with links of another space.
+// one without Rounds, with a thread that is not a process (a weft::Outside), that waits for a
+// signal (weft::signals), or with links of another space.
 //
 //   a run stands ──links_stand──► look(): a round ──some process can go on──► later, five times
 //                                   │ all stand still

@@ -47,8 +47,8 @@ inline speed_t speed_of(unsigned baud) noexcept {
 }
 }  // namespace detail
 
-// Sets a terminal to pass bytes unchanged: raw, 8 bits, no flow control. Does nothing if fd is no
-// terminal. `baud` is in bits per second; 0 leaves the speed unchanged. Throws BadUse for a speed
+// Sets a terminal to pass bytes unchanged: raw, 8 bits, no flow control. Does nothing if fd is not
+// a terminal. `baud` is in bits per second; 0 leaves the speed unchanged. Throws BadUse for a speed
 // that the terminal does not have.
 inline void make_line(int fd, unsigned baud) {
   termios t{};

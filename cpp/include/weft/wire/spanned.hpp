@@ -75,7 +75,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   // withdrawn, its value is lost.
   void close();
   // Takes the value that commit() asked for. made() without arguments: the value is in the guard's
-  // room. made(value) returns false if the payload is no value of the type; then nothing has
+  // room. made(value) returns false if the payload is not a value of the type; then nothing has
   // happened.
   bool making() const noexcept { return attempt_ && attempt_->stage == Visitor::Stage::making; }
   bool made(const Payload& value, Carrier& by);

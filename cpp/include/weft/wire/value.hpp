@@ -230,8 +230,8 @@ class Room {
   Room& operator=(const Room&) = delete;
   virtual ~Room() = default;
   virtual void* slot() noexcept = 0;
-  // load() and unload() are called in a step. The carrier handles ends in the value.
-  // returns false if the payload is no value of the type
+  // load() and unload() are called in a step. The carrier handles ends in the value. returns false
+  // if the payload is not a value of the type
   virtual bool load(const Payload&, Carrier&) = 0;
   // Returns the value of a full room as a payload, which refers to the room or to `keep`.
   virtual Payload unload(Buffer& keep, Carrier&) const = 0;
@@ -242,7 +242,7 @@ class Room {
   // load()ed whole.
   virtual bool will_come(std::size_t) { return false; }
   virtual void more(Bytes) {}
-  // returns false if all the pieces are no value of the type
+  // returns false if all the pieces are not a value of the type
   virtual bool last(Bytes) { return false; }
   void filled() noexcept { full_ = true; }
   // The room stays full when a party has moved the value out: the moved-from object must still be
