@@ -556,8 +556,8 @@ static mp_obj_t wr_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_k
   return end_make(TYPE(wr_type), n_args, n_kw, args);
 }
 
-// The attributes of both kinds of ends: their fields, and the methods of the class `methods`, which
-// methods() has set.
+// Look up an attribute of either kind of end: its fields, and the methods of the class `methods`,
+// which methods() has set.
 static void end_attr(mp_obj_t self, mp_obj_t methods, qstr attr, mp_obj_t* dest) {
   end_t* e = MP_OBJ_TO_PTR(self);
   if (attr == MP_QSTR_c) {

@@ -571,7 +571,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
     return {place_, v};
   }
   WriteOp<T, P> write(T&& v) const requires(!detail::kNumber<T>) { return {place_, std::move(v)}; }
-  // A number is passed by value: a reference would force it into memory.
+  // Takes a number by value, since a reference would force it into memory.
   WriteOp<T, P> write(T v) const requires detail::kNumber<T> { return {place_, v}; }
   template <class U>
   void write(U&&) const requires(!std::is_convertible_v<U&&, T>) {

@@ -105,7 +105,7 @@ struct Services {
   bool (*park)(ProcessObject* greenlet);
 };
 
-// The key by which the engine identifies the place of a channel or a barrier.
+// Returns the key by which the engine identifies the place of a channel or a barrier.
 inline const void* place_at(core::SyncObject& place) noexcept { return &place; }
 
 // Each exchanges the functions that the interpreter calls, and is in the file that has these

@@ -34,7 +34,7 @@ class Relation {
  public:
   constexpr Relation() {
     using enum Access;
-    // A read and a write commute: the n-th write meets the n-th read, whichever came first.
+    // A read and a write commute, since the n-th write meets the n-th read, whichever came first.
     put(read, {read, choice, quiet_choice, choose_read, all});
     put(write, {write, choice, quiet_choice, choose_write, all});
     put(choice, {choice, quiet_choice, choose_read, choose_write, close, all, join, look});

@@ -178,7 +178,7 @@ class Notifier : public Buffered<T, P, Self> {
   }
   // Returns whether more than n values are offered.
   bool offered(std::uint32_t n = 0) const noexcept { return offers(n + 1) > n; }
-  // An extended read that finds no slot waits for one (rule 1.5).
+  // Returns whether the reader is an extended read that must wait for a free slot (rule 1.5).
   bool lacks_slot(const Node& reader) const noexcept {
     return reader.is(NodeFlags::extended) && ring && ring->size == 0 && !ring->room();
   }

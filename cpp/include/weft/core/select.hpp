@@ -50,7 +50,7 @@ class Select : public Choosing<Select> {
   }
   std::uint32_t next_start() const noexcept { return start_; }
 #if WEFT_CHECKED
-  // A check decides which guard is taken (runtime/points.hpp).
+  // Returns whether a check decides which guard is taken (runtime/points.hpp).
   bool takes_any() const noexcept { return mode_ != Mode::priority && n_ > 1; }
   void begin_at(std::uint32_t i) noexcept {
     mode_ = Mode::fair;  // also for a random select: the check may take any guard that is ready

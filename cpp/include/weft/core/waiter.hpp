@@ -133,7 +133,7 @@ struct Node : Link {
 
   // A committed node may hold its partner: the writer that an extended read keeps waiting, or the
   // reader that waits for a computed value. The partner is kept in `place`, which is not needed any
-  // more: the owner knows its place.
+  // more, since the owner knows its place.
   Node* partner() const noexcept { return static_cast<Node*>(place); }
   void hold(Node* other) noexcept { place = other; }
 };

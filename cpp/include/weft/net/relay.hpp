@@ -447,8 +447,8 @@ class Ways {
         // before that, the other program may not be back yet, as this one was not
         if (Clock::now() > since_ + kBack) break;
       }
-      // The server answers at once if nobody listens there, but does not tell when a program begins
-      // to.
+      // If no program listens there the server answers at once, but it does not report when one
+      // begins to listen.
       std::this_thread::sleep_for(Milliseconds(50));
     }
     throw Unreachable(why + ": has it gone, or may this program not publish to " + kRelay +

@@ -110,7 +110,7 @@ inline std::string complaint() {
   return text ? text : "";
 }
 
-// A BIO for a socket. OpenSSL's own would raise SIGPIPE.
+// Returns the methods of a BIO for a socket. OpenSSL's own BIO would raise SIGPIPE.
 inline const BIO_METHOD* quiet_socket() {
   static const BIO_METHOD* const method = [] {
     BIO_METHOD* const m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "weft socket");

@@ -25,8 +25,8 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// The time in ns for which nothing must have run before a standstill is reported (rule 10.6); 0
-// means never.
+// Returns the time in ns for which nothing must have run before a standstill is reported (rule
+// 10.6); 0 means never.
 prim::atomic<std::int64_t>& patience() noexcept;
 
 // Is told when an executor stops or starts having something to do. A run implements it.

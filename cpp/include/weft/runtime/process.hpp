@@ -70,9 +70,9 @@ class WaitVisitor {
   // Reports a guard of the process's select whose channel has ended, so that nobody will come there
   // (rule 5.6).
   virtual void ended(const core::SyncObject&, std::uint32_t /*guard*/) {}
-  // The process waits for a time that never comes (rule 8.5).
+  // Called if the process waits for a time that never comes (rule 8.5).
   virtual void nowhere() {}
-  // The process waits for a time that will come.
+  // Called if the process waits for a time that will come.
   virtual void timed() {}
 
  protected:
@@ -93,7 +93,7 @@ class Identity {
  public:
   // the largest id
   static constexpr std::uint32_t kLast = (1u << 28) - 1;
-  // The nth id, counted from 0; after the last one the ids begin again.
+  // Returns the nth id, counted from 0; after the last one the ids begin again.
   static constexpr std::uint32_t nth(std::uint32_t n) noexcept { return n % kLast + 1; }
 
   operator std::uint32_t() const noexcept { return word_.load(std::memory_order_relaxed) & kLast; }
@@ -253,8 +253,8 @@ class ProcessBase : public core::Waiter {
     return static_cast<const ProcessOps*>(prim::load_from(ops, std::memory_order_relaxed))
         ->executor(*this);
   }
-  // The process's place in the order in which its group started its children. (A plain node has no
-  // use for the index of a guard.)
+  // Returns the process's place in the order in which its group started its children. (A plain node
+  // has no use for the index of a guard.)
   std::uint32_t order() const noexcept { return core::Node::index; }
   void set_order(std::uint32_t n) noexcept { core::Node::index = n; }
 

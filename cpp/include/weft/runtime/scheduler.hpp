@@ -222,7 +222,8 @@ class Scheduler final : public Executor {
 
   static constexpr std::uint8_t kStop = 1;
   static constexpr std::uint8_t kWatched = 2;
-  // The loop while there is an observer and something to do. Returns false if the loop is to stop.
+  // Runs the loop while there is an observer and something to do. Returns false if the loop is to
+  // stop.
   [[gnu::cold, gnu::noinline]] bool observed(Context& context) {
     if (chooser) return checked(context);
     while (!(halt_ & kStop)) {

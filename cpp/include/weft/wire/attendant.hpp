@@ -45,9 +45,10 @@ class Attended {
  public:
   // Receives what the peer has published. There may also be room to send again.
   virtual void take() noexcept = 0;
-  // The socket is readable or writable. Sets `watched` to false when nothing more can come.
+  // Called when the socket is readable or writable. Sets `watched` to false when nothing more can
+  // come.
   virtual void readable() noexcept = 0;
-  // The peer has gone: first receives what it has published, then ends the link.
+  // Called when the peer has gone: first receives what it has published, then ends the link.
   virtual void gone(const char* how) noexcept = 0;
   // Called on the watching thread, outside of steps: the link may enter now.
   virtual void adopted() noexcept = 0;

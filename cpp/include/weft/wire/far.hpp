@@ -59,8 +59,8 @@ class FarOp {
   // for a part of a choice: the choice only looks, and does not wait (WIRE.md 5.9)
   bool looks = false;
   Word word() const noexcept { return word_; }
-  // The number by which the home knows the operation. An extended read that has happened keeps it
-  // until the home has been told of its end.
+  // Returns the number by which the home knows the operation. An extended read that has happened
+  // keeps it until the home has been told of its end.
   std::uint64_t number() const noexcept { return op_; }
 
   FarOp() = default;

@@ -122,7 +122,7 @@ struct Frame {
   // known about how long the body stays.
   const Keeper* keeper = nullptr;
 
-  // The value of a DONE or PUT.
+  // Returns the value of a DONE or PUT.
   Payload payload() const noexcept {
     if (flags & Flag::body)
       return {0, body.first(static_cast<std::size_t>(val)), true, (flags & Flag::lease) != 0};

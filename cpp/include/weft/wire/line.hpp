@@ -169,7 +169,7 @@ class Line {
  private:
   static constexpr char kMagic[] = "WEFTLINE";
 
-  // The maximum size of n bytes in COBS, without the zero at the end.
+  // Returns the maximum size of n bytes in COBS, without the zero at the end.
   static constexpr std::size_t cobbed(std::size_t n) noexcept { return n + n / 254 + 2; }
 
   static std::uint32_t key(std::uint32_t from, std::uint32_t to) noexcept {

@@ -96,7 +96,7 @@ class Carrier {
   int passed() noexcept;
   // Records that this program has no memory for the value that has come; wrong() then says so.
   void no_room() noexcept { no_room_ = true; }
-  // The incarnations of this space and of the peer.
+  // Return the incarnations of this space and of the peer.
   std::uint64_t mine() const noexcept;
   std::uint64_t theirs() const noexcept;
 
@@ -144,7 +144,8 @@ class Carrier {
   void dropped(std::uint64_t token);
   void lost();  // the session with the peer is over; its operations are settled
   std::size_t under_way() const noexcept { return moving_.size(); }
-  // The token of the end that was put last; 0 if the end is under way to its home or from there.
+  // Returns the token of the end that was put last; 0 if the end is under way to its home or from
+  // there.
   std::uint64_t latest() const noexcept { return latest_; }
   bool is_under_way(std::uint64_t token) const noexcept {
     return std::any_of(moving_.begin(), moving_.end(),

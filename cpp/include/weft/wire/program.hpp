@@ -207,7 +207,7 @@ class ProgramOver {
   }
 
   L& link() noexcept { return *link_; }
-  // The id of the OS process; -1 once its status has been taken.
+  // Returns the id of the OS process; -1 once its status has been taken.
   pid_t pid() const noexcept { return program_->pid(); }
   void kill(int signal = SIGKILL) const noexcept { program_->kill(signal); }
   // Waits until the program has ended. Returns its status, as waitpid(2) gives it, also when called

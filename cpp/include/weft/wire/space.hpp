@@ -198,7 +198,7 @@ class Space : public std::enable_shared_from_this<Space> {
   std::weak_ptr<Introducer> introducer;
   bool introduce(Peer& a, Peer& b);
   const std::vector<Peer*>& peers() const noexcept { return peers_; }
-  // The oldest session with that space which is not over, or null.
+  // Returns the oldest session with that space which is not over, or null.
   Peer* session_with(std::uint64_t incarnation) const noexcept;
   // An end that a peer holds under the first of these keys that this space knows (WIRE.md 7.4).
   struct Lent {

@@ -41,7 +41,8 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
     virtual void ready() = 0;                      // an attempt is worthwhile
     virtual void silent(std::uint32_t guard) = 0;  // the guard's channel has retired (rule 5.6)
     virtual void not_ready() = 0;                  // the attempt found no partner
-    // An output has committed whose value is still to be made: made() or close() must follow.
+    // Called when an output has committed whose value is still to be made: made() or close() must
+    // follow.
     virtual void commit(std::uint32_t guard) = 0;
     // Called when the choice is over: this guard has committed, or its channel has ended with
     // status s.
@@ -80,7 +81,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   bool making() const noexcept { return attempt_ && attempt_->stage == Visitor::Stage::making; }
   bool made(const Payload& value, Carrier& by);
   void made();
-  // The room of a guard that takes part; used once the part is closed.
+  // Returns the room of a guard that takes part; used once the part is closed.
   std::unique_ptr<Room>& room(std::uint32_t guard) noexcept { return at_[guard].room; }
   // Called when the attempt has got its outcome while it was queued.
   void decided();

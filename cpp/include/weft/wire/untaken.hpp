@@ -38,8 +38,8 @@ class Untaken {
   }
   std::size_t bytes() const noexcept { return bytes_; }
 
-  // The limit in bytes for all peers together: a quarter of the machine's memory, but at least 1.25
-  // GiB, which is somewhat more than one of the longest values.
+  // Returns the limit in bytes for all peers together: a quarter of the machine's memory, but at
+  // least 1.25 GiB, which is somewhat more than one of the longest values.
   static std::size_t most() noexcept {
     constexpr std::size_t kLeast = std::size_t{5} << 28;
 #if defined(_SC_PHYS_PAGES)

@@ -245,8 +245,8 @@ class Room {
   // returns false if all the pieces are not a value of the type
   virtual bool last(Bytes) { return false; }
   void filled() noexcept { full_ = true; }
-  // The room stays full when a party has moved the value out: the moved-from object must still be
-  // destroyed.
+  // Returns whether the room is full. It stays full when a party has moved the value out, since the
+  // moved-from object must still be destroyed.
   bool full() const noexcept { return full_; }
 
  protected:
