@@ -151,8 +151,8 @@ static unsigned may_go(const weft_link_op *op) {
 }
 static void finish(weft_link *l, weft_link_op *op, weft_link_status status, unsigned won);
 
-/* Send whatever was waiting for room or for an end to be handed out. Operations go first, in
- * their order, then the messages about ends, so before an end is given up all its values are
+/* Send everything that was waiting for room or for an end to be handed out. Operations go first,
+ * in their order, then the messages about ends, so before an end is given up all its values are
  * written. */
 static void say(weft_link *l) {
   if (!l->greeted || l->why) return;

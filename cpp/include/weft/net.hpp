@@ -13,7 +13,7 @@
 //
 //   join() ──offer()──► a name ──withdraw(), or another program has it──► none
 //     ├──let_in(): a program that comes shows a ticket──► a session
-//     └──close(), the destructor: no names, nobody comes, sessions end
+//     └──close(), the destructor: no names, no new programs, sessions end
 //
 // Invariants
 //  1 `mutex_` protects the offers and their tickets, the sessions, the programs that are

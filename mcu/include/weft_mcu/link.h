@@ -78,7 +78,7 @@ typedef struct weft_link_op {
   uint8_t *into; /* where the value that is read is stored; it has `room` bytes */
   uint16_t room;
   /* Called in the context of the link's calls when the operation is over; it may offer the
-   * operation anew. If it is 0 nothing is called. */
+   * operation again. If it is 0 nothing is called. */
   void (*over)(struct weft_link_op *op);
   uint8_t status; /* a weft_link_status, set when the operation is over */
   uint8_t won;    /* the guard that was chosen, or whose channel has ended */

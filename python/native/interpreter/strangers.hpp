@@ -26,8 +26,8 @@ bool nobody_else() noexcept;
 // can be seen. With a null `run`: of those that are not processes, except the caller's.
 PyObject* foreign_idents(runtime::Run* run);
 #ifdef Py_GIL_DISABLED
-// Returns the identities of the threads that are not foreign to every run, and that the interpreter
-// counts.
+// Returns the identities of the threads that the interpreter counts and that are not foreign to all
+// runs.
 PyObject* known_of_all();
 // Returns whether `_thread` counts the thread. Also true for the main thread, which `_thread`
 // leaves out.

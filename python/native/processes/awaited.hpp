@@ -101,7 +101,7 @@ void leave_outcome(D* o) noexcept {
   if (std::exchange(me->yielded, 0)) me->owed = 1;
 }
 
-// Called when nobody awaits the operation any longer.
+// Called when the operation is no longer awaited.
 template <class D>
 void leave_it(D* o) noexcept {
   if (!is_parked(o->state)) return;

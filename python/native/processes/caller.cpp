@@ -1,7 +1,7 @@
 // The caller of an operation that blocks, and how it waits. Threads and greenlets differ only here.
 //
 //   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_in_block()
-//                 │    ordinary code that nobody could wake, or can any more: BadUse instead
+//                 │    ordinary code that no process could wake, or can any more: BadUse instead
 //                 │    (rule 11.2); ordinary code that waits long: told (10.6)
 //                 └──► a greenlet: parked (op says on what) ──woken──► run again
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives

@@ -403,8 +403,8 @@ const char* verb_of(GroupOpObject* o) noexcept {
   return o->parallel ? "Parallel" : "leaving a Group";
 }
 
-// Called when nobody awaits the operation any longer: the processes for which it waited are
-// cancelled, and the owner's group waits for them (rules 6.2, 7.6).
+// Called when the operation is no longer awaited: the processes for which it waited are cancelled,
+// and the owner's group waits for them (rules 6.2, 7.6).
 void give_up(GroupOpObject* o) noexcept {
   GroupObject* const g = o->group;
   if (o->done) return;

@@ -31,7 +31,7 @@ PyObject* guest_cancellation(ProcessBase& p) noexcept;
 GuestObject* guest_open() noexcept;  // null with an exception set
 runtime::Group* group_of(GuestObject* g) noexcept;
 LinkObject* link_of(GuestObject* g) noexcept;
-// Abandons guests for which nobody waits, because the code that should have waited was never
+// Abandons guests that are not waited for, because the code that should have waited was never
 // reached.
 void abandon_orphans(LinkObject* l) noexcept;
 void let_go_of_tasks(LinkObject* l, std::vector<PyObject*>& kept);

@@ -4,8 +4,8 @@
 //   end_process() ──quiet──► a Why in p->outcome ──somebody asks for the result: result_of()──► a NoResult in p->outcome
 //                 ──a failure that is its watchers'──► a Why in its Watch ──result_of()──► a NoResult there
 //
-// Processes commonly end without a result, and usually nobody asks why. So when one ends, only
-// references are taken. The texts are made when somebody asks for them.
+// Processes commonly end without a result, and usually the reason is not needed. So when one ends,
+// only references are taken. The texts are made when they are asked for.
 //
 // Invariant: a Why refers to strings and to the code of a function; never to an exception, a
 // traceback, a frame or an end.

@@ -1,8 +1,8 @@
 // How processes run and end: a coroutine is stepped by the scheduler; a function runs on its own
 // thread or in a greenlet (greenlet.cpp). process_type.cpp has the type that Python code sees.
 //
-//   made (holds its ends) ──start_process()──► running ──► ended: lets go of its ends, then its group is told (rule 7.7)
-//     └──collected: its ends are let go, RuntimeWarning
+//   made (holds its ends) ──start_process()──► running ──► ended: releases its ends, then its group is told (rule 7.7)
+//     └──collected: its ends are released, RuntimeWarning
 //
 // A coroutine *apart* has a thread and a scheduler of its own. Groups that it started and did not
 // leave run to their ends there:

@@ -112,7 +112,7 @@ inline ProcessObject* current_coroutine() noexcept { return coroutine_of(this_pr
 
 // Returns the object of any process that has one; null for the outermost run's own thread.
 ProcessObject* process_object(ProcessBase* p) noexcept;
-// Returns whether the process has ended, so that only a finaliser can run in it: then nobody would
+// Returns whether the process has ended, so that only a finaliser can run in it: then no code would
 // close what that opens.
 inline bool is_over(ProcessBase* p) noexcept {
   const ProcessObject* const o = process_object(p);

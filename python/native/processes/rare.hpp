@@ -35,7 +35,7 @@ struct SelectMemory {
 
 struct Rare {
   SelectMemory selects;
-  std::unique_ptr<Watch> watch;  // null if nobody has asked for the process's end
+  std::unique_ptr<Watch> watch;  // null if the process's end has not been asked for
   Outcome kept;                  // the outcome of an operation that gives way
 };
 

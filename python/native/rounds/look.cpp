@@ -5,7 +5,7 @@
 //   ──► _look_rows(): pieces, until one is empty ──► _look_channels() ──► _look_base() …
 //
 // No process counts or records anything for a look. A sample reads what the runtime has anyway, at
-// that moment, with the GIL. So it costs nothing while nobody looks.
+// that moment, with the GIL. So it costs nothing while no program looks.
 //
 // Invariants
 //  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces,

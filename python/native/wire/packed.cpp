@@ -8,8 +8,8 @@
 //
 // A table has the number of parts, then the length of each, in 8 bytes; the pickle, then its
 // buffers, each at a multiple of 64. A plain array has the head of plain.hpp in place of the
-// pickle. The receiver of the value gets the buffers in place, and may write to them: nobody else
-// has them.
+// pickle. The receiver of the value gets the buffers in place, and may write to them, since no
+// other code has them.
 //
 // A *place* is a slot that is made before its value: the program fills a buffer in it, and the
 // table is written in front of the buffer when the value is sent.

@@ -66,7 +66,7 @@ class Strategy {
   virtual void end(Run&) {}
   // Prepares the next schedule. Returns false if there is none.
   virtual bool advance() { return true; }
-  // Returns true if the last run does not count and the search begins anew.
+  // Returns true if the last run does not count and the search starts again.
   virtual bool restarts(const Run&) { return false; }
 };
 

@@ -230,7 +230,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- guards ------------------------------------------------------------------------------------
 
-  // Phase A of a select: the select is enrolled nowhere, so nobody can claim it.
+  // Phase A of a select: the select is enrolled nowhere, so no party can claim it.
   template <Side S>
   Attempt scan(Node& n) noexcept {
     lock_.lock();

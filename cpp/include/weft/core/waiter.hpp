@@ -303,7 +303,7 @@ class Wakes {
 
 enum class Claim : std::uint8_t { won, self_gone, other_gone, itself };
 
-// For a party that nobody can claim: a plain operation as it begins, or a select that is in no
+// For a party that no other can claim: a plain operation as it begins, or a select that is in no
 // queue.
 struct Free {
   bool self() const noexcept { return true; }

@@ -171,13 +171,13 @@ class Way {
           ::send(socket_, in_.data() + given_, in_.size() - given_, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-      // after an error nobody reads the socket, so the bytes are dropped
+      // after an error the socket is not read, so the bytes are dropped
       given_ = n < 0 ? in_.size() : given_ + static_cast<std::size_t>(n);
     }
     if (!waits_to_give()) in_.clear(), given_ = 0;
     line_.hold(waits_to_give());
   }
-  // Sends what is queued, as far as there is room for it, and whatever is due.
+  // Sends what is queued, as far as there is room for it, and all frames that are due.
   void go(bool patient) {
     if (const std::size_t took = line_.queue(out_))
       out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(took));

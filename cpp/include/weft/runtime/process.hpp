@@ -67,8 +67,8 @@ class WaitVisitor {
   virtual void barrier(const core::SyncObject&) = 0;
   // Visits the end of the process `last_writer`; 0: that process has not been started.
   virtual void end(const core::SyncObject&) = 0;
-  // Reports a guard of the process's select whose channel has ended, so that nobody will come there
-  // (rule 5.6).
+  // Reports a guard of the process's select whose channel has ended, so that no party will come
+  // there (rule 5.6).
   virtual void ended(const core::SyncObject&, std::uint32_t /*guard*/) {}
   // Called if the process waits for a time that never comes (rule 8.5).
   virtual void nowhere() {}

@@ -2,8 +2,8 @@
 // knot.
 //
 // An edge p → q means that p waits for something that q can give, by the recorded holders. A *knot*
-// is a smallest non-empty set of processes whose edges all stay inside. A process that waits for
-// nobody known is a knot by itself (knot.hpp finds knots). ("Knot" as in Holt, "Some deadlock
+// is a smallest non-empty set of processes whose edges all stay inside. A process that waits for no
+// known process is a knot by itself (knot.hpp finds knots). ("Knot" as in Holt, "Some deadlock
 // properties of computer systems", 1972, section 3: with OR-waits a cycle is not enough, a knot
 // is.)
 #pragma once

@@ -286,7 +286,7 @@ class Attendant {
     say(Bell::standby);
     for (int round = 0; round < 4 && anything(); ++round) take_all();
     // A peer that never stops sending must not keep this thread from its own work. The bells'
-    // thread receives the rest, later if nobody waits for it.
+    // thread receives the remaining frames, later if no operation waits for them.
     for (Attended* l : links_)
       if (l->busy() && (l->waits_for_room.load(std::memory_order_relaxed) || l->inlet.hurries() ||
                         !put_off(l->left)))
@@ -307,7 +307,7 @@ class Attendant {
     }
     take_all();
   }
-  // Rings the bells that were to be rung before parking, unless the peer has looked by now.
+  // Rings the bells that were to be rung before parking, unless the peer has looked meanwhile.
   void pay_owed() noexcept {
     Lazily::paid();
     for (Attended* l : links_)
@@ -481,8 +481,8 @@ class Attendant {
     return in_vain < kInVain;
   }
 
-  // --- wake-ups that are put off: the peer can run only once this thread sleeps, or nobody waits
-  // for what was published ---
+  // --- wake-ups that are put off: the peer can run only once this thread sleeps, or no operation
+  // waits for what was published ---
 
   bool put_off(std::atomic<bool>& what) noexcept {
     // The flag is set already. The next tick clears the flag before it looks, so that tick sees

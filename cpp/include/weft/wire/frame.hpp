@@ -132,8 +132,8 @@ struct Frame {
 
 namespace detail {
 
-// Reads a little-endian number, whatever the machine. Only for numbers: the bytes of another type,
-// such as a Buffer, may contain pointers.
+// Reads a little-endian number on any machine. Only for numbers: the bytes of another type, such as
+// a Buffer, may contain pointers.
 template <std::unsigned_integral U>
 U get(const std::byte* p) noexcept {
   U v = 0;
@@ -163,8 +163,8 @@ void put(Buffer& out, U v) {
 inline void put(Buffer& out, Bytes b) { out.insert(out.end(), b.begin(), b.end()); }
 inline void pad(Buffer& out) { out.resize(padded(out.size())); }
 
-// A buffer for values that come in pieces, reused from one value to the next: growing a megabyte
-// anew costs more than sending it. At most kMost bytes are kept.
+// A buffer for values that come in pieces, reused from one value to the next, since growing a
+// megabyte again costs more than sending it. At most kMost bytes are kept.
 class Spare {
  public:
   static constexpr std::size_t kMost = std::size_t{4} << 20;  // in bytes

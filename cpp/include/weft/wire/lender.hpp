@@ -31,8 +31,8 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   void want();
   // Handles a PUT. Returns null, or what is wrong with it.
   const char* put(Payload value, Carrier& by);
-  // Handles an OFFER at this end. Returns true if this is a rendezvous and the peer had not heard
-  // of a credit that is on its way; the lender is over then.
+  // Handles an OFFER at this end. Returns true if this is a rendezvous and the peer did not yet
+  // know of a credit that is under way; the lender is then over.
   bool crossed();
   // Returns whether the lender is over. At a rendezvous it then lends nothing any more.
   bool is_over() const noexcept { return over_; }

@@ -263,7 +263,7 @@ class Line {
   // the maximum number of the session's bytes in a packet; the maximum size of a packet in COBS
   const std::size_t most_, longest_;
   const std::uint32_t mine_;
-  std::uint32_t theirs_ = 0;  // the peer's token; 0: no peer was heard
+  std::uint32_t theirs_ = 0;  // the peer's token; 0 if no peer has been noticed
   // wait_: the time before packets are sent again, `again_` or a doubling of it
   std::uint32_t again_, lease_, wait_ = 0;
   std::optional<Resender> resender_;  // set once it is linked

@@ -5,8 +5,8 @@
 // its own at the home; the sender's share stays until the home has confirmed that. The receiver
 // identifies the sender's end to the home by the end's *key*, which no other program knows.
 //
-// A program that has adopted an end may send it on before the home has heard of the adoption. The
-// next program's ADOPT is on another session, and may arrive first. So the earlier keys go along
+// A program that has adopted an end may send it on before the home knows of the adoption. The next
+// program's ADOPT is on another session, and may arrive first. So the earlier keys go along
 // (`before`). A share is given up only when the home knows the next key, so the home knows one of
 // them.
 //

@@ -7,7 +7,7 @@
 //   board.give(button.writer(), "button");      // before or after the board is connected
 //
 // A link has one session. The session ends when the line does, when the board starts anew, or when
-// nothing was heard of the board for the time of the lease; then a new link can be made over the
+// nothing has come from the board for the time of the lease; then a new link can be made over the
 // line. One native thread reads, and does what is due at a certain time. A thread that has
 // something to send sends it itself.
 //

@@ -99,7 +99,7 @@ class Session {
   void bye(const std::string& why) { end(why, true); }
 
   // Queues a frame. A frame that is too long ends the session, since the peer could not accept it.
-  // `time`: nobody waits for this frame.
+  // `time` says that no operation waits for this frame.
   void send(const Frame& f, bool time = false);
   // Returns whether any frame that a party waits for was queued since the last call.
   bool hurries() noexcept { return std::exchange(hurries_, false); }

@@ -168,7 +168,7 @@ class Space : public std::enable_shared_from_this<Space> {
   // Called when one of these choices has ended.
   void reconsider();
 
-  // --- what peers on other machines have sent and nobody has taken (untaken.hpp), in a step ---
+  // --- untaken data of peers on other machines (untaken.hpp), in a step ---
 
   detail::Untaken::Count untaken{0};
   std::size_t most_untaken = detail::Untaken::most();

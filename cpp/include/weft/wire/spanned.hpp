@@ -13,7 +13,7 @@
 //                  └──withdraw(), or the other one is gone: not_ready()
 //
 // When two such choices could meet, one of them must stay queued until the other has come. The
-// lower one in a fixed order does so: hence they cannot wait for each other in a circle.
+// lower one in a fixed order does so: so they cannot wait for each other in a circle.
 //
 // Invariants (the space's lock)
 //  1 There is at most one attempt at a time. While there is none, every guard is watched, or the
