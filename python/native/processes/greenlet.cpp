@@ -182,7 +182,7 @@ int need_greenlets() {
   const Owned why(take_exception());
   PyErr_Format(PyExc_ImportError,
                "greenlet processes need the package greenlet (%S); install it: pip install "
-               "'weft[greenlets]'",
+               "'weft-csp[greenlets]'",
                why.get());
   return -1;
 }
