@@ -1,8 +1,10 @@
 // Measures what a second core brings.
 //
-//   rings N      N independent CommsTime rings, on one core or on two; a figure is the whole run ÷ its communications
+//   rings N      N independent CommsTime rings, on one core or on two; a figure is the whole run ÷
+//                its communications
 //   apart N      as above, in two runs of half of them, each on one core, in a thread of its own
-//   compute      two processes that only compute, on a multi-core executor, beside two threads that do not communicate
+//   compute      two processes that only compute, on a multi-core executor, beside two threads that
+//                do not communicate
 #include <cmath>
 #include <string_view>
 #include <thread>

@@ -664,8 +664,7 @@ class Channel {
   }
   // Returns the channel's name in quotes, or file:line of its making.
   std::string name() const { return runtime::name_of(*core_); }
-  // Return how many values have passed so far, and how many the buffer has dropped (rules 1.4, 3.3,
-  // 4.2).
+  // Return how many values have passed, and how many the buffer has dropped (rules 1.4, 3.3, 4.2).
   std::uint64_t transfers() const noexcept {
     WEFT_POINT(touches(*core_, runtime::Access::all));
     return core_->transfers();

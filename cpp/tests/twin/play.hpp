@@ -277,8 +277,7 @@ class Play {
 
   static Process play(Play* me, const Proc* proc, std::vector<R> readers, std::vector<W> writers,
                       std::vector<std::pair<char, int>> given) {
-    // the maximum number of ends of a process, since the slots point at them
-    constexpr std::size_t kMost = 64;
+    constexpr std::size_t kMost = 64;  // the maximum number of a process's ends
     readers.reserve(kMost);
     writers.reserve(kMost);
     std::vector<Slot> slots;

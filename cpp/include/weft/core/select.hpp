@@ -1,7 +1,7 @@
 // A select over guards, one-shot: phases A to D of the commit algorithm (waiter.hpp describes the
 // words).
 //
-//   A scan()    enrolled nowhere, so no party can claim the select: commit with the first ready guard
+//   A scan()    enrolled nowhere, so no party can claim it: commit with the first ready guard
 //   B enrol()   word := WAITING; at each guard look again, commit jointly, or join the queue
 //   C           the owner parks; a timer or a cancellation competes by finish_as()
 //   D leave()   leave every queue
