@@ -24,7 +24,7 @@ struct StartOf;
 struct Where {
   bool multi;  // whether it is a Cores rather than a Core
   unsigned threads;
-  // the CPU for each thread; empty: the threads are not pinned
+  // the CPU for each thread; empty if the threads are not pinned
   std::vector<int> cpus;
 };
 // Runs a network with this thread as worker 0 of `cores`, whose other workers have been started.

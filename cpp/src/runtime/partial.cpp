@@ -247,7 +247,7 @@ class Partial {
     });
   }
 
-  const Executor* const here_;  // the executor that looks; null: all executors
+  const Executor* const here_;  // the executor that looks; null means all executors
   const OpKind& waits_;
   std::vector<One> all_;
   // the paths of the reported processes; empty until they are needed

@@ -29,7 +29,7 @@ namespace weft::py {
 struct Spec {
   GuardKind kind;
   PyObject* target;
-  GuardObject* guard;  // null: the end or barrier was given without a Guard object
+  GuardObject* guard;  // null if the end or barrier was given without a Guard object
 };
 
 namespace {

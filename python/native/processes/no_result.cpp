@@ -29,9 +29,9 @@ struct WhyObject {
   // The code in which the exception that ended the process was raised; or the place itself, as a
   // str; or null if that is not known.
   PyObject* code;
-  // a str; null: the process failed, and result_of() has not made the text yet
+  // a str; null if the process failed, and result_of() has not made the text yet
   PyObject* reason;
-  std::uint32_t index;  // ProcessBase::index plus one; 0: the path has no index
+  std::uint32_t index;  // ProcessBase::index plus one; 0 if the path has no index
   // the number of the instruction in that code; if negative, the line, negated
   int instruction;
   Ending how;

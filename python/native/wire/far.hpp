@@ -239,7 +239,7 @@ class FarSide : public core::FarAgent {
   // Whether the value of an extended read goes to the next reader if this program dies (WIRE.md
   // 4.7).
   bool keeps = false;
-  std::shared_ptr<wire::FarEnd> end;  // null: the end was given back
+  std::shared_ptr<wire::FarEnd> end;  // null if the end was given back
 
   // Returns the number by which the home knows an extended read that has committed. Called once for
   // each such read; then its block is over.

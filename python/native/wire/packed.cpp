@@ -245,8 +245,8 @@ PyObject* apart(PyObject* list, PyObject* buffer) {
 }
 PyMethodDef apart_def{"apart", apart, METH_O, nullptr};
 
-// Returns the bytes of a pickle, or the head of an array (plain.hpp). `list` receives the buffers
-// that go beside it. Null with an exception.
+// Returns the bytes of a pickle, or the head of an array (plain.hpp); null with an exception on
+// failure. `list` receives the buffers that go beside it.
 PyObject* pickled(PyObject* value, PyObject* channel, Owned<>& list) {
   if (PyObject* const plain = plain_pickle(value)) return plain;
   if (PyErr_Occurred()) return nullptr;

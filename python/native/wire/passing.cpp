@@ -119,7 +119,7 @@ class Passing {
   std::size_t have_ = 0;  // how many bytes of an unfinished piece are in plain_
   Kept to_tcp_, to_link_;
   wire::detail::Lookout lookout_;
-  std::int64_t until_ = 0;  // when to stop receiving; 0: no time is set yet
+  std::int64_t until_ = 0;  // when to stop receiving; 0 if no time is set yet
   // whether TLS may have decrypted bytes, which wait while to_link_ is not empty
   bool inside_ = true;
   bool said_all_ = false;  // whether the caller was told that this side has finished

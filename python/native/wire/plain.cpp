@@ -132,7 +132,7 @@ PyObject* text_of(PyObject* dtype) {
   return text.release();
 }
 
-// Returns the type with that text. Null with an exception.
+// Returns the type with that text; null with an exception on failure.
 PyObject* type_of_text(const std::string& text) {
   if (PyObject* const type = found(types, text)) return type;
   const Owned numpy(PyImport_ImportModule("numpy"));

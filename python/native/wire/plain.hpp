@@ -22,7 +22,7 @@ PyObject* plain_value(PyObject* pickle) noexcept;
 // value.
 PyObject* array_head(PyObject* value, Py_ssize_t least);
 bool is_array_head(wire::Bytes head) noexcept;
-// Returns an array as the head describes it, over this buffer. Null with an exception.
+// Returns an array as the head describes it, over this buffer; null with an exception on failure.
 PyObject* array_of(wire::Bytes head, PyObject* buffer);
 
 }  // namespace weft::py

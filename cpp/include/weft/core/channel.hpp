@@ -154,8 +154,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       withdrawn(kSide<S>, me, was);
     return was;
   }
-  // Ends a withdrawal. `was`: whether `me` was in its waiting queue, which it has left. Called with
-  // the lock held, and releases it.
+  // Ends a withdrawal. `was` says whether `me` was in its waiting queue, which it has left. Called
+  // with the lock held, and releases it.
   template <class S>
   WEFT_ONE_HOSTED void withdrawn(S side, Node& me, bool was) noexcept {
     if (!plain_only<P> && (state_ & B::kFar)) {

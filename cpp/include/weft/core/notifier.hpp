@@ -133,7 +133,8 @@ class Notifier : public Buffered<T, P, Self> {
     return this->template claimable<Side::in>(ring ? NodeFlags::extended : 0) &&
            !(ring && ring->lending());
   }
-  // `now`: whether a party of that side might find a partner. For lenders other conditions count.
+  // `now` says whether a party of that side might find a partner. For lenders other conditions
+  // apply.
   void tell_watches(Queue& q, bool now, AfterUnlock& after) noexcept {
     for (Link* l = q.front(); l;) {
       Node* y = node(l);

@@ -37,7 +37,7 @@ struct AfterUnlock : Wakes {
 template <class T, class P>
 class Rendezvous : public ChannelBase<P> {
  public:
-  Ring<T>* ring = nullptr;  // null: the channel has no buffer
+  Ring<T>* ring = nullptr;  // null if the channel has no buffer
 
  protected:
   using B = ChannelBase<P>;

@@ -231,7 +231,7 @@ class Ring {
 
 // A process or place that a lane knows.
 struct Known {
-  std::uint64_t key = 0;     // 0: the slot is free
+  std::uint64_t key = 0;     // 0 if the slot is free
   std::uint64_t block = 0;   // the number of the block in which it was last defined
   std::uint32_t local = 0;   // its number in that block
   std::uint32_t op = kIdle;  // for a process: the Op in which it waits

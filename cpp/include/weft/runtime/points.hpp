@@ -50,8 +50,8 @@ class Points {
   virtual void ended(const Group* group, Ending how) noexcept = 0;
 
   // Called when an operation is about to begin. Returns true if another process goes first; the
-  // operation then begins when its process is run again. `yields`: the ready processes go first
-  // (rule 7.7).
+  // operation then begins when its process is run again. `yields` says that the ready processes go
+  // first (rule 7.7).
   virtual bool pauses(ProcessBase&, bool yields) noexcept = 0;
   virtual void begins(ProcessBase&) noexcept = 0;
   // Called when the operation that begins is at this place.

@@ -206,8 +206,8 @@ class ProcessBase : public core::Waiter {
   ProcessBase* sibling_next = nullptr;
   ProcessBase* sibling_prev = nullptr;
   const char* function = nullptr;  // the process's name in its path
-  const OpKind* op = nullptr;      // null: the process runs or is runnable
-  // the process's file, and the ends among its arguments (function_info.hpp); null: not known
+  const OpKind* op = nullptr;      // null if the process runs or is runnable
+  // the process's file, and the ends among its arguments (function_info.hpp); null if not known
   const struct FunctionInfo* about = nullptr;
   Standing line;
   // unique in this program, ascending; channels record their holders by it

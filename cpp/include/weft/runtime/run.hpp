@@ -88,9 +88,9 @@ class Run final : public Activity {
     outside_.fetch_add(1, std::memory_order_seq_cst);
   }
   void leave_outside(bool due = true) noexcept;
-  // Draws the conclusion for a host whose event loop is idle, and that has called enter_outside()
-  // for what the loop waits for: nothing there is due. Returns the number of the standstill that
-  // begins, or 0.
+  // Draws the conclusion for a host whose event loop is idle. The host has called enter_outside()
+  // for the things that the loop waits for, none of which is due. Returns the number of the
+  // standstill that begins, or 0.
   std::uint32_t conclude() noexcept;
   // Called when nothing can run and nothing is known outside. Returns whether there is something
   // nevertheless (threads that are not processes, rule 10.3).

@@ -9,7 +9,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class ThreadProcess : public ProcessBase, public Executor {
  public:
-  // null: the thread is not a process of any run (a foreign thread at a channel)
+  // null if the thread is not a process of any run (a foreign thread at a channel)
   Run* run = nullptr;
   Context context;
 

@@ -345,7 +345,7 @@ class Attendant {
   struct Here {
     const void* place = nullptr;
     runtime::SpinTime spin_time{};
-    std::int64_t began = 0;  // when the present wait began, in ns; 0: the thread did not spin
+    std::int64_t began = 0;  // when the present wait began, in ns; 0 if the thread did not spin
   };
   static Here& spin_time_here() noexcept {
     static thread_local std::array<Here, 16> all;
@@ -438,9 +438,10 @@ class Attendant {
     looks_.unlock();
     return came();
   }
-  // Parks the thread. Returns false if the thread is to sleep without looking: because another
-  // thread looks or is about to, or because this thread has received only what others wait for, and
-  // the next of them that waits is to look. `spins`: the thread has not called attend() before.
+  // Parks the thread. Returns false if the thread must sleep without looking, because another
+  // thread looks or is about to look, or because this thread has received only frames for others,
+  // and the next of those that wait must look. `spins` says that the thread has not called attend()
+  // before.
   bool park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until,
             bool spins) noexcept {
     if (wanted_.load() != 0 || !looks_.try_lock()) {

@@ -88,7 +88,7 @@ class FarOp {
       if (g.writes && !g.off) return true;
     return false;
   }
-  std::uint64_t op_ = 0;      // 0: the operation has no number yet, or needs none
+  std::uint64_t op_ = 0;      // 0 if the operation has no number yet, or needs none
   std::uint32_t making_ = 0;  // the guard whose value is being made
   bool in_line_ = false;      // waits for a credit
   // the end is being given back, so a lending that begins with the answer is over at once

@@ -73,7 +73,7 @@ class Visitor final : public Decided {
     bool silent = false;
   };
 
-  // null: its session has ended, or it is a part of a choice that spans several homes
+  // null if its session has ended, or it is a part of a choice that spans several homes
   Home* home = nullptr;
   const std::uint64_t op;
   const std::shared_ptr<Spanned> span;
@@ -222,7 +222,7 @@ class Home {
 
  private:
   struct Given {
-    std::shared_ptr<Port> port;  // null: the end had died before the peer adopted it
+    std::shared_ptr<Port> port;  // null if the end had died before the peer adopted it
     std::uint64_t key;
     std::shared_ptr<Lender> lender;  // for a writer end, while its peer has credits
     // For a rendezvous. late: how many credits in a row crossed an OFFER; later: how many writes

@@ -315,7 +315,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   void (*news)(Peer&) noexcept = nullptr;
   void* listener = nullptr;  // for use by `news`
   bool outside = true;       // whether it may wake a run (LinkBase::be_outside)
-  // null: nothing more is known; written before other threads know the link
+  // null if nothing more is known; written before other threads know the link
   std::shared_ptr<Fate> fate;
   // called when the session is over, after all operations that were under way have been told
   void (*ended)(Peer&) noexcept = nullptr;

@@ -59,13 +59,13 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
     auto operator<=>(const Rank&) const = default;
   };
 
-  // `looks`: the choice asks each home once, and does not wait (WIRE.md 5.9).
+  // `looks` says that the choice asks each home once, and does not wait (WIRE.md 5.9).
   Spanned(Space& s, Seat& p, Rank r, std::vector<Visitor::Seat> at, bool looks);
   ~Spanned();
 
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(at_.size()); }
   bool trying() const noexcept { return attempt_.has_value(); }
-  // `tries`: begins with an attempt at all guards.
+  // Begins the part. `tries` says whether it begins with an attempt at all guards.
   void begin(bool tries);
   // Tries guards first to first + n - 1, in this order. Those whose channels are known to have
   // retired take no part.
