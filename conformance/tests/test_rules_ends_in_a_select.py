@@ -27,7 +27,7 @@ def table():
 
 
 def retire_for(t, *guards):
-    """The other side of each guard's channel retires."""
+    """Makes the other side of each guard's channel retire."""
     for g in guards:
         t.close((t.w if g.kind == "in" else t.r)[g.on], "retired")
 

@@ -329,7 +329,7 @@ def test_who_waits_for_a_board_that_is_killed_is_woken() -> None:
 
         @process
         def kills() -> None:
-            go(None)  # so that it is there
+            go(None)  # this makes sure that the board is ready
             board.kill()
 
         run(reads(), kills())

@@ -147,7 +147,7 @@ class ChannelMachine(RuleBasedStateMachine):
                     parties.remove(party)
 
     def ready(self, g: Guard) -> bool:
-        """Is a partner or room there? Never together with an end: see over()."""
+        """Returns whether there is a partner, or room. Never together with an end: see over()."""
         line = self.lines[g.channel]
         if self.ended_for(g):
             return False

@@ -141,7 +141,7 @@ class Lock:
 
 
 class Network:
-    """Returns a network made from a seed, its slow stage, and a way to run it."""
+    """A network made from a seed, its slow stage, and a way to run it."""
 
     def __init__(self, seed: int, backend: str) -> None:
         self.rng = random.Random(seed)
@@ -282,7 +282,7 @@ def seen_from_outside() -> Any:
 
 
 def is_right(network: Network, found: Any) -> bool:
-    """Is the slow stage the one that is named? Of several slow workers, one is enough."""
+    """Returns whether the slow stage is named. Of several slow workers, one is enough."""
     return any(folded(name.split("..")[0]).startswith(network.slow) for name in found.names)
 
 

@@ -302,8 +302,8 @@ class Round(Spaces):
 
 
 def _all_received(before: int, now: int) -> bool:
-    """Compares two 32-bit counters: has all that was sent by the earlier round now been
-    received?
+    """Compares two 32-bit counters. Returns whether everything that had been sent by the earlier
+    round has now been received.
     """
     return (now - before) % (1 << 32) < 1 << 31
 

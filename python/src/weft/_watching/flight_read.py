@@ -116,7 +116,9 @@ class Path_:
 
 
 def is_binary(path: str | os.PathLike[str]) -> bool:
-    """Is it no text, so that it may be a file of the flight recorder? An empty one may be, too."""
+    """Returns whether a file is not a text, so that it may be one of the flight recorder. An empty
+    file counts, too.
+    """
     try:
         with Path(path).open("rb") as file:
             return file.read(1) in (b"", MAGIC[:1])
