@@ -170,7 +170,7 @@ def test_arrays_of_numpy_go_through_cpp(server, keys, network, cpp):  # wire 17.
         for array in (
             ones,
             ones.reshape(2, 3, 4),
-            ones.reshape(4, 6).T,  # not in the order of memory
+            ones.reshape(4, 6).T,  # the elements of this array are not in the order of memory
             ones.astype(big).reshape(3, 8),
             ones[:0].reshape(0, 5),
             ones[3:4].reshape(()),

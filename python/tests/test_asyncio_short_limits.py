@@ -145,7 +145,7 @@ def test_readers_and_writers_in_haste(
 
 
 def test_a_select_with_a_short_timer(play: Runner) -> None:
-    """Rules 5.7, 6.6: the same with a guard in place of a limit."""
+    """Rules 5.7, 6.6: a guard of a select takes the place of the limit."""
 
     async def main() -> list[Any]:
         c = Channel()

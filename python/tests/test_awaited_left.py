@@ -292,7 +292,7 @@ def test_a_yield_that_is_left():  # rule 11.1: what was pushed is one wake-up
         Spawn(partner())
         assert await r.read() == 1
         op = yield_()
-        op.send(None)  # and it ends
+        op.send(None)  # this lets the operation end
 
     run(main())
 
@@ -330,7 +330,7 @@ def test_an_alternative_that_was_left_after_its_output_was_taken_offers_it_again
     async def takes(r):
         taken = []
         for _ in range(4):
-            await yield_()  # so that it is offered by then
+            await yield_()  # this gives the operation the time to be offered
             taken.append(await r.read())
         return taken
 

@@ -98,7 +98,8 @@ def test_an_operation_in_place_of_a_process(how, which):  # rule 11.1
     made = []
 
     @process
-    async def makes():  # in a coroutine process: elsewhere the call would perform it at once
+    # This must be a coroutine process: elsewhere the call would perform the operation at once.
+    async def makes():
         c = Channel("c")
         r, w = c.reader(), c.writer()
         made.append(
@@ -314,7 +315,7 @@ def test_readers_that_were_kept_in_an_object(b):  # rules 2.2, 10.2
     c = b.weft.Channel("c")
 
     class Keeps:
-        ends = (c.reader(), {"more": c.reader()})  # both are kept
+        ends = (c.reader(), {"more": c.reader()})  # both ends are kept
 
     with pytest.raises(Deadlock) as caught:
         b.run(b.process(writes_one)(-c))
@@ -330,7 +331,7 @@ def test_a_writer_that_a_process_kept_for_itself():  # rules 2.3, 10.2
     @process
     async def keeps():
         c = Channel("c")
-        kept = c.writer()  # in a variable of a process
+        kept = c.writer()  # the end is kept in a variable of a process
         await Parallel(reads(c.reader()))
         return kept
 

@@ -59,7 +59,7 @@ def test_the_watchdog_names_a_hog_by_path_file_and_line() -> None:
 
 
 def test_one_report_for_each_incident() -> None:
-    """Rule 14.1, with a clock of the test's own."""
+    """Rule 14.1: the test has a clock of its own."""
     hogs: list[Any] = []
     dog = watchdog(1000.0, hogs.append)
     late = 10**13

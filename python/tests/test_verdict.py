@@ -303,7 +303,7 @@ def test_the_slow_stage_is_named(seed: int, backend: str) -> None:
 
 @pytest.mark.parametrize("backend", ["coroutines", "threads"])
 def test_a_trace_and_a_measurement_say_the_same(backend: str, tmp_path: Path) -> None:
-    """Rule 14.12: these observers know it from events."""
+    """Rule 14.12: a trace and a measurement know the shares of time from events."""
     file = tmp_path / "t.jsonl"
     network = Network(3, backend)
     with coroutines.tracing(file), measuring() as m:

@@ -50,7 +50,8 @@ class _Calls(_Executor):
 
 
 _states: weakref.WeakSet[_pool.State] = weakref.WeakSet()
-os.register_at_fork(after_in_child=_states.clear)  # in a child, the threads are the parent's
+# In the child of a fork there are no feeders, since their threads stay in the parent.
+os.register_at_fork(after_in_child=_states.clear)
 
 
 def _at_exit() -> None:

@@ -75,7 +75,7 @@ class Setting(NamedTuple):
     memory_limit: int | None = None  #: bytes of address space
     nice: int = 0
     threads: int | None = None  #: the number of threads of BLAS and OpenMP
-    start: str = "spawn"  #: one of WAYS
+    start: str = "spawn"  #: how the OS process starts: one of WAYS
     #: Whether the host runs many calls, each on a thread. If not, it runs one call, on its main
     #: thread.
     warm: bool = False
@@ -260,7 +260,9 @@ def refuse_imports() -> None:
         if _shared.at_run is not None:
             raise why
     module = _shared.imported_for_call.get()
-    if module is not None:  # each OS process would import the module again, without end
+    # Otherwise each OS process would import the module again, and so start OS processes without
+    # end.
+    if module is not None:
         raise BadUse(
             f"an OS process imports the module {module!r} for a function of it, and that starts OS processes when it is imported: "
             'put what starts them below `if __name__ == "__main__":`'

@@ -605,7 +605,8 @@ async def _greeted(
             raise BadUse(f"{where} says nothing: is it a Weft program of this network?") from None
         except Refused as error:
             raise BadUse(f"{where}: {error}") from None
-        except (OSError, EOFError) as error:  # with TLS 1.3 a certificate is refused only now
+        except (OSError, EOFError) as error:
+            # With TLS 1.3 the other side refuses a certificate only at this point.
             kind = BadUse if isinstance(error, ssl.SSLError) else Closed
             raise kind(why(error, where)) from None
         if "refused" in answer:

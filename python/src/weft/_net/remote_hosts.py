@@ -320,7 +320,7 @@ class FarHosts(_Far):
                             )
                             self._running[host.home] -= 1
                     return host.name, session
-                except _net_named.NotYet:  # it may have gone since the list was made
+                except _net_named.NotYet:  # the host may have gone since the list was made
                     self._over(host.name, host.home, died=False)
                     if time.monotonic() > until:
                         raise
