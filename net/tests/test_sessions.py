@@ -490,7 +490,9 @@ def test_the_port_is_taken(keys):
 def test_a_program_that_comes_to_its_own_door(keys):  # wire 17.2
     with (
         net.listen(keys=keys) as door,
-        pytest.raises(BadUse, match="refuses: it is this program itself, and a session joins two"),
+        pytest.raises(
+            BadUse, match="refuses: this is the program itself, and a session joins two programs"
+        ),
     ):
         net.connect(door.address, keys=keys)
 

@@ -421,7 +421,7 @@ def test_a_server_for_other_machines(where, keys, tmp_path):
     (tmp_path / "server").write_text("tls://127.0.0.1:4222")
     assert "--join tls://127.0.0.1:4222 " in weft_up(where, *dry, "localhost").stdout
     output = weft_up(where, *dry, "gpu1")
-    assert output.returncode == 2 and "is reached on this machine alone" in output.stderr
+    assert output.returncode == 2 and "can be reached from this machine only" in output.stderr
 
 
 @pytest.mark.parametrize(

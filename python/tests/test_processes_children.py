@@ -250,7 +250,7 @@ def test_a_program_ends_without_a_warning(tmp_path: Path) -> None:
 def test_breakpoint_without_a_terminal_says_so(tmp_path: Path) -> None:
     done = program(tmp_path, STOPS, start_new_session=True)
     assert done.returncode == 1
-    assert "BadUse: breakpoint() in an OS process asks at the terminal" in done.stderr
+    assert "BadUse: breakpoint() in an OS process needs a terminal" in done.stderr
 
 
 def test_breakpoint_obeys_its_variable(tmp_path: Path) -> None:

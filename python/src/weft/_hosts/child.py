@@ -385,7 +385,7 @@ def _breakpoint(*args: Any, **keywords: Any) -> Any:
         typed, output = terminal.open(encoding="utf-8"), terminal.open("w", encoding="utf-8")
     except OSError:
         raise BadUse(
-            "breakpoint() in an OS process asks at the terminal, and this program has none"
+            "breakpoint() in an OS process needs a terminal, and this program has none"
         ) from None
     pdb.Pdb(stdin=typed, stdout=output).set_trace(sys._getframe(1))
     return None

@@ -168,7 +168,7 @@ class Executor(_Executor):
         """Adds these calls, in their order. Raises what submit() raises."""
         if os.getpid() != self._maker:
             raise BadUse(
-                "this Executor was made before a fork, and this is the child: its processes stay the parent's. "
+                "this Executor was made before a fork, and this is the child: its processes belong to the parent. "
                 "Make an Executor in the child"
             )
         self._state.put(calls)

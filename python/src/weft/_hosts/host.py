@@ -137,7 +137,9 @@ def _killed_for_memory() -> int:
 
 
 def _no_end(end: Any) -> str:
-    raise BadUse(f"{end!r} goes to a host as an argument of a process, not of its initializer")
+    raise BadUse(
+        f"{end!r} can be passed to a host as an argument of a process, not of the initializer"
+    )
 
 
 def _name() -> str:
@@ -427,7 +429,7 @@ class Host:
         """
         if os.getpid() != self._maker:
             raise BadUse(
-                f"the OS process {self.pid} was started before a fork, and this is the child: it stays the parent's. "
+                f"the OS process {self.pid} was started before a fork, and this is the child: it belongs to the parent. "
                 "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
             )
         called = getattr(function, "_weft_called", None)  # the name that the report of a death has

@@ -483,7 +483,7 @@ def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> OnConnection:
         writer.transport.has_come()
         ends = writer.get_extra_info("peername"), writer.get_extra_info("sockname")
         if ends in _asking:
-            raise Refused("it is this program itself, and a session joins two")
+            raise Refused("this is the program itself, and a session joins two programs")
         welcome = await answer(request)
         try:
             trusted = welcome.trust and request.get("trust") is True
