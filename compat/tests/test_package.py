@@ -46,7 +46,7 @@ def test_without_it_the_import_says_how_to_get_it(module: str, alone: Path) -> N
     name, _, why = output_of(code, alone).partition(" | ")
     assert name == "weft.compat"
     assert why == (
-        "the names of PyCSP and aPyCSP are a package of their own: pip install weft[compat]\n"
+        "the names of PyCSP and aPyCSP are a package of their own: pip install weft-csp[compat]\n"
     )
 
 
@@ -76,9 +76,9 @@ def test_in_another_folder_of_the_path_it_is_found_too(alone: Path) -> None:
 def test_it_is_for_one_version_of_weft() -> None:
     version = weft.__version__
     assert metadata.version("weft-compat") == version
-    assert metadata.requires("weft-compat") == [f"weft=={version}"]
+    assert metadata.requires("weft-compat") == [f"weft-csp=={version}"]
     wanted = [
-        w for w in metadata.requires("weft") or () if 'extra == "compat"' in w.replace("'", '"')
+        w for w in metadata.requires("weft-csp") or () if 'extra == "compat"' in w.replace("'", '"')
     ]
     assert len(wanted) == 1 and wanted[0].startswith("weft-compat;")
 

@@ -38,7 +38,7 @@ ROOT = HERE.parent.parent
 sys.path.append(str(ROOT))  # this makes the package conformance importable
 SERVER = ROOT / ".build/net/bin/nats-server"
 os.environ["WEFT_NATS_SERVER"] = str(SERVER)
-# Programs start in half the time without aiohttp, as for users who have only weft[net].
+# Programs start in half the time without aiohttp, as for users who have only weft-csp[net].
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(HERE / "without"), os.environ.get("PYTHONPATH")])
 )

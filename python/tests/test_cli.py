@@ -532,7 +532,7 @@ def test_the_command_without_its_extra(program, names: tuple[str, ...], message:
         )
         install = f"pip install {' '.join(names)}"
         assert one_line(done) == (
-            f"weft: the command line needs {message}: {install} (weft[cli] has them)\n"
+            f"weft: the command line needs {message}: {install} (weft-csp[cli] has them)\n"
         )
 
 

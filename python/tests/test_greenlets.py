@@ -360,7 +360,7 @@ def test_without_the_package_greenlet():
                 print(e)
         """
     )
-    assert done.stdout.count("install it: pip install 'weft[greenlets]'") == 2, done
+    assert done.stdout.count("install it: pip install 'weft-csp[greenlets]'") == 2, done
 
 
 def test_the_interpreter_ends_while_greenlets_are_parked():

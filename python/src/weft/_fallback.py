@@ -25,7 +25,7 @@ HOW = (
     "weft.processes, weft.greenlets, weft check, native components, what observes a network and "
     "weft.compat need the "
     "extension module: install a C++20 compiler and the headers of Python, then "
-    "pip install --force-reinstall --no-binary weft weft"
+    "pip install --force-reinstall --no-binary weft-csp weft-csp"
 )
 NAMES = (
     "Alternative",

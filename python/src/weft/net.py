@@ -8,7 +8,7 @@ The ends are ordinary ones, in every backend. Programs find each other at a NATS
 up` starts one for a developer) and then talk directly, by TLS 1.3 with certificates on both sides.
 Values are None, bool, int, float, str, bytes, arrays of numpy, dataclasses that the reader
 `accepts`, lists and dicts. If both programs say `trust=True`, values are pickled instead: then each
-can make the other run anything. `pip install 'weft[net]'`.
+can make the other run anything. `pip install 'weft-csp[net]'`.
 """
 
 from __future__ import annotations

@@ -282,7 +282,7 @@ def lf_command(args: tuple[str, ...]) -> int:
 
         from weft_lf.cli import main as lf_main
     except ImportError as error:
-        raise BadUse(f"weft lf needs '{error.name}': pip install 'weft[lf]'") from None
+        raise BadUse(f"weft lf needs '{error.name}': pip install 'weft-csp[lf]'") from None
     try:
         return lf_main(args)
     except SystemExit as bad:  # argparse has printed what is wrong

@@ -192,7 +192,7 @@ def _need_greenlets() -> None:
         native.need_greenlets()
     except ImportError:
         raise BadUse(
-            "--on greenlets needs the package 'greenlet': pip install 'weft[greenlets]', or take another backend"
+            "--on greenlets needs the package 'greenlet': pip install 'weft-csp[greenlets]', or take another backend"
         ) from None
 
 

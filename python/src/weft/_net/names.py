@@ -49,7 +49,7 @@ try:
     from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, KeyValueConfig
     from nats.js.kv import KeyValue
 except ImportError as error:
-    raise ImportError("names need nats-py: pip install 'weft[net]'") from error
+    raise ImportError("names need nats-py: pip install 'weft-csp[net]'") from error
 
 __all__ = ["Meeting"]
 

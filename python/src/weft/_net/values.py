@@ -31,7 +31,7 @@ try:
     import msgspec
 except ImportError as error:
     raise ImportError(
-        f"weft.net needs '{error.name or error}': pip install 'weft[net]'", name=error.name
+        f"weft.net needs '{error.name or error}': pip install 'weft-csp[net]'", name=error.name
     ) from error
 
 __all__ = ["accepts", "module_of"]

@@ -146,7 +146,7 @@ def _host_at(target: str, *options: str) -> Any:
         from weft.compat.pycsp import _ssh_host
     except ImportError as error:
         raise InfoException(
-            f"processes on other machines need {error.name}: pip install 'weft[net]'"
+            f"processes on other machines need {error.name}: pip install 'weft-csp[net]'"
         ) from None
     return _ssh_host.SshHost(target, *options)
 
