@@ -1,5 +1,6 @@
-"""Tests that what the C compiler says of bodies is told at the lines of the program, once, by build
-and by check."""
+"""Tests that build and check report what the C compiler says of bodies once, at the lines of the
+program.
+"""
 
 from __future__ import annotations
 

@@ -496,7 +496,7 @@ def test_keys_of_another_authority(server, keys, strange_keys, network, cpp, pro
     with pytest.raises(BadUse, match="shows a certificate that our authority has not signed"):
         network.reader("c")
     network._meeting._client_tls = _net_names._net_keys.context(Path(keys), server=False)
-    network.reader("c").retire()  # the others go on
+    network.reader("c").retire()  # the other channels go on
     home.go()
 
 

@@ -433,7 +433,7 @@ def test_names_of_hosts_without_a_network(server, keys):
 
 
 def test_a_pass_of_another_agent(gpu1, caller):  # wire 17.9
-    """Such a pass is refused with `again`; then the caller takes a ticket."""
+    """The pass of another agent is refused with `again`; then the caller takes a ticket."""
     host = caller.host("gpu1")
     assert th.run(parts.add.on(host)(1, 2)) == 3
     meeting = caller._meeting

@@ -215,7 +215,7 @@ def test_a_second_value_goes_to_who_comes(play: Runner) -> None:
 
         first = asyncio.create_task(read("first"))
         await asyncio.sleep(0)
-        await w.write(0)  # the first is told
+        await w.write(0)  # the first reader gets this value
         behind = asyncio.create_task(read("behind"))
         await w.write(1)
         with pytest.raises(StopIteration):

@@ -221,7 +221,8 @@ def test_a_held_writer_is_left(
 
 
 @pytest.mark.parametrize("kind", ["write", "select", "alternative"])
-def test_one_that_a_thread_came_to_hold_is_left(kind):  # the same; it was in line first
+# This operation was first in the waiting queue.
+def test_one_that_a_thread_came_to_hold_is_left(kind):
     p = Place()
     holds, left = threading.Event(), threading.Event()
 

@@ -250,7 +250,7 @@ def test_a_coroutine_that_is_closed_waits_no_longer():
 
 @pytest.fixture
 def small_pool(monkeypatch):
-    """A pool of three threads."""
+    """Limits the pool to three threads."""
     empty_pool()
     permits = SimpleQueue()
     for _ in range(3):

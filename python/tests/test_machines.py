@@ -1,5 +1,5 @@
-"""Two channels, their ends and choices over them as a state machine: random steps, each compared
-with a small oracle.
+"""Two channelseconds, after which a machine counts as hanging, their ends and choices over them as
+a state machine: random steps, each compared with a small oracle.
 
 Each operation is a thread process of its own. After every step the machine waits (on a condition,
 not for a time) until as many operations have ended as the oracle says, and then compares the

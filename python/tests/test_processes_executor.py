@@ -416,7 +416,8 @@ def test_what_a_callback_raises_reaches_no_other_call(
     called.add_done_callback(fails)
     assert called.result() == 9
     assert list(pool.map(targets.power, range(50))) == [i * i for i in range(50)]
-    assert reported == ([] if issubclass(error, Exception) else [error])  # the others are logged
+    # Exceptions of other kinds are logged.
+    assert reported == ([] if issubclass(error, Exception) else [error])
 
 
 def test_a_future_that_the_program_tells_itself_harms_nobody(pool: Executor) -> None:

@@ -361,7 +361,7 @@ def test_two_rounds_alike_are_a_deadlock(look: Any) -> None:  # wire 10.3
 
 
 def test_one_that_has_moved_between_the_rounds_is_none(look: Any) -> None:  # wire 10.3
-    """The host is asked again, and the deadlock is told once nothing moves."""
+    """The host is asked again, and the deadlock is reported once nothing moves."""
     assert look(STILL, MOVED, STILL, STILL) == (4, 1, False)
 
 

@@ -44,7 +44,7 @@ class Peer:
         self.seq = 0
         self.opened = False
         self.heard = heard
-        self.why = ""  # why the session ended, as it was told
+        self.why = ""  # the reason for the end of the session, as the peer was told
         self.errors: list[BaseException] = []
         name = struct.pack("<II", 0, 0) + b"played"
         self.send(HELLO, where=0x54464557, txn=1 | 1 << 16, op=ME, val=5 | 65528 << 32, body=name)
@@ -310,7 +310,7 @@ def test_two_who_ask_at_once_are_both_answered(peer: Any) -> None:  # wire 10.6
 
 
 def test_who_begins_another_round_is_answered_for_that_alone(peer: Any) -> None:  # wire 10.6, 10.8
-    """For each program that asks, its latest round counts."""
+    """Of the rounds of one asking program only the latest counts."""
     heard: list[int] = []
 
     def listens(peer: Peer, f: Frame) -> None:

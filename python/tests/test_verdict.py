@@ -1,4 +1,5 @@
-"""The verdict (rule 14.12) on shares made by hand, and on generated networks with one slow stage.
+"""The verdict (rule 14.12) on seconds of a slow and of a fast stephares made by hand, and on
+generated networks with one slow stage.
 
 The soak runs all 200 networks; each names its seed. A slow stage takes some 12 ms a value, the
 others take a fifth of a millisecond. So a machine that is busy with other things does not change

@@ -393,8 +393,8 @@ def is_checking() -> bool:
 
 
 def events() -> list[str]:
-    """Returns what each step of the last run followed and touched, for whoever looks for a fault in
-    the engine.
+    """Returns what each step of the last run followed and touched, to help to find a fault in the
+    engine.
     """
     return _engine.events()
 

@@ -100,7 +100,7 @@ class Member:
         self.pid = 0
         self.away: dict[str, Any] = {}  # call → the process here that waits for it
         self.output: Any = None  # reads what the host reports: see _hosts/child_output.py
-        self.follows: set[Any] = set()  # the observations that the host was told of
+        self.follows: set[Any] = set()  # the observations of which the host knows
         self.closing = False  # whether its Hosts have let go of it
         # If this program has started the host: `kill` kills it, `reap` takes its status once it has
         # ended.

@@ -8,9 +8,9 @@ The observers (_watching/observers.py) report of one operation
        └─────────────────────┘
 
 At `begin` the operation's channels become known, so that what passes there is counted. At `park`
-the operation joins the waiting queues at its *places* (a channel and a side; a select has several).
-At `commit` or `raise` it leaves them, and the time since `park` counts for the one place where it
-came to its outcome.
+the operation joiwhen it began to wait, in ns the waiting queues at its *places* (a channel and a
+side; a select has several). At `commit` or `raise` it leaves them, and the time since `park` counts
+for the one place where it came to its outcome.
 
 Invariants
 - Channels of one name (made in one line of the program) share a row.
