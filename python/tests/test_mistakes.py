@@ -315,7 +315,7 @@ def test_readers_that_were_kept_in_an_object(b):  # rules 2.2, 10.2
     c = b.weft.Channel("c")
 
     class Keeps:
-        ends = (c.reader(), {"more": c.reader()})  # both ends are kept
+        ends = (c.reader(), {"more": c.reader()})  # both are kept
 
     with pytest.raises(Deadlock) as caught:
         b.run(b.process(writes_one)(-c))
@@ -331,7 +331,7 @@ def test_a_writer_that_a_process_kept_for_itself():  # rules 2.3, 10.2
     @process
     async def keeps():
         c = Channel("c")
-        kept = c.writer()  # the end is kept in a variable of a process
+        kept = c.writer()  # in a variable of a process
         await Parallel(reads(c.reader()))
         return kept
 
