@@ -371,7 +371,7 @@ class Ours(unittest.TestCase):
                 if t.bottom is None:
                     continue
                 ours, other = programs[t.top], programs[t.bottom]
-                # these send nothing
+                # these benches send nothing
                 bounds = {"one process, read once", "one process, filled, read once", "floor"}
                 if bounds & {t.top, t.bottom}:
                     continue

@@ -9,7 +9,9 @@ from weft_lf.build import Wanted, build, check_bodies
 
 
 def test_each_name_is_there(write: Write) -> None:
-    """As a macro, or as what has a type. One that is not is told with its line."""
+    """Each name is a macro, or something that has a type. A name that is neither is reported with
+    its line.
+    """
     there, _ = table()
     uses = [f"#ifndef {n}\n{{ __typeof__({n}) *p = 0; (void)p; }}\n#endif" for n in there]
     text = "\n".join(uses)

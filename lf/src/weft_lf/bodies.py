@@ -44,7 +44,9 @@ class Bodies:
     # --- the struct -------------------------------------------------------------------------------
 
     def aliases(self) -> list[str]:
-        """Typedefs of ports and actions under upstream's names: count_out_t and _count_out_t."""
+        """Returns typedefs of ports and actions under upstream's names: count_out_t and
+        _count_out_t.
+        """
         lines, cls = [], self.cls
         for name, port in cls.ports.items():
             kind = self.layout.type_of(port.type, cls)
@@ -176,7 +178,9 @@ class Bodies:
 
     @functools.cached_property
     def varying_deadlines(self) -> list[tuple[int, Placed]]:
-        """The reactions whose deadline differs between instances, or may change, with their numbers."""
+        """Returns the reactions whose deadline differs between instances, or may change, with their
+        numbers.
+        """
         found = []
         for at, placed in enumerate(self.cls.of(tree.Reaction)):
             values = {made.reactions[at].deadline for made in self.layout.of[self.cls]}
@@ -206,7 +210,7 @@ class Bodies:
             check = f"  WEFT_RX_DEADLINE(instance, {interval}, {name}_late);"
         if updates(decl) and decl.deadline_code is not None:
             check += f" int64_t *const weft_rx_deadline_here = &self->_lf_deadline_{at};"
-        elif updates(decl):  # only lf_check_deadline in this body asks about it
+        elif updates(decl):  # only lf_check_deadline in this body asks about the deadline
             check += " int64_t weft_rx_own = -1, *const weft_rx_deadline_here = &weft_rx_own;"
         if decl.code is None:
             return lines + self.bodyless(name, decl, names, check)

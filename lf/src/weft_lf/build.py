@@ -35,7 +35,7 @@ from weft_lf.ticks import check, tick_of
 
 TARGETS = ("host", "rp2040", "an521")
 UTILITIES = "/lib/c/reactor-c/util/"
-DEVICES = {  # the compiler that reads bodies, without the rest of a build
+DEVICES = {  # the compiler that reads the bodies, without the rest of a build
     "rp2040": "arm-none-eabi-gcc -mcpu=cortex-m0plus -mthumb",
     "an521": "arm-none-eabi-gcc -mcpu=cortex-m33 -mthumb -ffreestanding",
 }
@@ -72,7 +72,8 @@ class Built:
 
     source: Path
     program: Path | None
-    warnings: list[Problem] = field(default_factory=list)  # such as times that the target rounds
+    # For example about times that the target rounds.
+    warnings: list[Problem] = field(default_factory=list)
 
 
 def runtime() -> Path:
@@ -186,8 +187,10 @@ def build(model: Model, wanted: Wanted) -> Built:
 
 
 def _write_headers(model: Model, header: Path, places: list[Path]) -> None:
-    """Writes, as upstream, a header include/FILE/REACTOR.h for each reactor, where FILE.lf has the
-    reactor: in the program's folder, and in the project, where C files look for it by `../`."""
+    """Writes a header include/FILE/REACTOR.h for each reactor of FILE.lf, as upstream's compiler
+    does. The header goes to the program's folder, and to the project, where C files look for it by
+    `../`.
+    """
     for place in places:
         for cls in model.classes:
             names = {Path(cls.file.tree.path).stem, model.program.name}

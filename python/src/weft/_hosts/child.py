@@ -385,7 +385,7 @@ def _breakpoint(*args: Any, **keywords: Any) -> Any:
         typed, output = terminal.open(encoding="utf-8"), terminal.open("w", encoding="utf-8")
     except OSError:
         raise BadUse(
-            "breakpoint() in an OS process asks at the terminal, and this program has none"
+            "breakpoint() in an OS process needs a terminal, and this program has none"
         ) from None
     pdb.Pdb(stdin=typed, stdout=output).set_trace(sys._getframe(1))
     return None
@@ -446,13 +446,14 @@ def _refused(link: Any) -> bool:
 def _end_with_parent(link: Any) -> None:
     """Ends this OS process a little after its parent is gone. It runs on a thread of its own."""
     _helper_threads.ours()
-    _native._continue_with_parent()  # else an OS process that is stopped (SIGSTOP) would never end
+    # Without this call, an OS process that is stopped (SIGSTOP) would never end.
+    _native._continue_with_parent()
     link.wait()
     _refused(link)
     if not _parent_gone:  # without its parent, the OS processes that were started here end too
         for member in _rounds.members():
             if member.orphaned is not None:
-                with contextlib.suppress(Exception):  # that OS process has gone
+                with contextlib.suppress(Exception):  # that OS process has already ended
                     member.orphaned()
     time.sleep(AFTERLIFE)  # this thread waits: there may be no memory for another one
     os._exit(1)

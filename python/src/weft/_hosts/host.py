@@ -75,7 +75,7 @@ class Setting(NamedTuple):
     memory_limit: int | None = None  #: bytes of address space
     nice: int = 0
     threads: int | None = None  #: the number of threads of BLAS and OpenMP
-    start: str = "spawn"  #: one of WAYS
+    start: str = "spawn"  #: how the OS process starts: one of WAYS
     #: Whether the host runs many calls, each on a thread. If not, it runs one call, on its main
     #: thread.
     warm: bool = False
@@ -137,7 +137,9 @@ def _killed_for_memory() -> int:
 
 
 def _no_end(end: Any) -> str:
-    raise BadUse(f"{end!r} goes to a host as an argument of a process, not of its initializer")
+    raise BadUse(
+        f"{end!r} can be passed to a host as an argument of a process, not of the initializer"
+    )
 
 
 def _name() -> str:
@@ -260,7 +262,9 @@ def refuse_imports() -> None:
         if _shared.at_run is not None:
             raise why
     module = _shared.imported_for_call.get()
-    if module is not None:  # each OS process would import the module again, without end
+    # Otherwise each OS process would import the module again, and so start OS processes without
+    # end.
+    if module is not None:
         raise BadUse(
             f"an OS process imports the module {module!r} for a function of it, and that starts OS processes when it is imported: "
             'put what starts them below `if __name__ == "__main__":`'
@@ -425,7 +429,7 @@ class Host:
         """
         if os.getpid() != self._maker:
             raise BadUse(
-                f"the OS process {self.pid} was started before a fork, and this is the child: it stays the parent's. "
+                f"the OS process {self.pid} was started before a fork, and this is the child: it belongs to the parent. "
                 "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
             )
         called = getattr(function, "_weft_called", None)  # the name that the report of a death has

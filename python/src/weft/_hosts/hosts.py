@@ -306,7 +306,7 @@ class Hosts(Elsewhere):
         with self._lock:
             if place.starter == me:
                 raise BadUse(
-                    "a call on a host that is being started, by what it is started with (the initializer's arguments): "
+                    "a call on a host while that host is being started, made from the arguments of its initializer: "
                     "make the call before, or on other Hosts"
                 )
             self._lock.wait_for(lambda: place.starter is None or self._closed)
