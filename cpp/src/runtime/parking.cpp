@@ -140,11 +140,8 @@ bool Parking::give_way() noexcept {
   if (!giving_way_.worth_trying()) return false;
   const auto came = [this] { return signalled(); };
   if (!around_sleep.step_aside) return giving_way_.until(came);
-  if (giving_way_.forgoes()) return false;
-  const std::int64_t began = prim::now();
   void* const state = around_sleep.step_aside();
   const bool yes = giving_way_.until(came);
-  giving_way_.took(prim::now() - began);
   around_sleep.step_back(state);
   return yes;
 }
