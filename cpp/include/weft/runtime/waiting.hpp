@@ -48,10 +48,10 @@ class Worth {
 //      │└──all yields in vain──► one yield fewer the next time ──none left──► only now and then
 //      └──it took long──► the next sleeps do not yield first, twice as many each time
 //
-// A yield may give the CPU to another program that computes, for some ms. An attempt may come to
-// its end by that and take a thousand times as long as a sleep; so time tells as well. The clock
-// costs a few per cent of a hand-over: one attempt of kTimed is timed, and the first one after
-// sleeps that did not yield.
+// A yield may give the CPU to another program that computes, for some ms. What the thread waits for
+// has come meanwhile, and yet a sleep would have been a thousand times as quick. So the time of an
+// attempt counts as well. To time each would add to each hand-over: one attempt of kTimed is timed,
+// and the first one after sleeps that did not yield.
 class GivingWay {
  public:
   bool worth_trying() noexcept {
