@@ -112,6 +112,7 @@ AGREED = {
         ("clang++ 10,000,000", None, "bytes", "max", 250),
         ("g++", "go", "ns", "min", 0.1),
     ],
+    "cpp-waiting": [],
     "cpp-threads": [
         ("threads, one CPU", "futex, one CPU", "ns", "min", 1.5),
     ],
