@@ -200,6 +200,3 @@ main reactor {
 }
 """)
     run(path)
-    path.write_text(path.read_text().replace("deque.c", "audio_loop.c"))
-    with pytest.raises(LfError, match=r"audio_loop\.c' is not here"):
-        build(model(path), Wanted(compile=False))

@@ -7,16 +7,21 @@ from interface import public, table
 
 from weft_lf.build import Wanted, build, check_bodies
 
+UTILITIES = ("deque", "initialize_from_file", "sensor_simulator", "vector", "wave_file_reader")
+
 
 def test_each_name_is_there(write: Write) -> None:
     """As a macro, or as what has a type. One that is not is told with its line."""
     there, _ = table()
     uses = [f"#ifndef {n}\n{{ __typeof__({n}) *p = 0; (void)p; }}\n#endif" for n in there]
     text = "\n".join(uses)
+    headers = [f"{n}.h" for n in UTILITIES]
+    files = ", ".join(f'"/lib/c/reactor-c/util/{h}"' for h in headers)
+    included = "\n".join(f'#include "{h}"' for h in headers)
     path = write(f"""target C {{
-  files: ["/lib/c/reactor-c/util/deque.h"], compile-definitions: {{ LOG_LEVEL: 4 }} }}
+  files: [{files}], compile-definitions: {{ LOG_LEVEL: 4 }} }}
 preamble {{=
-#include "deque.h"
+{included}
 =}}
 main reactor {{ reaction(startup) {{=
 {text}

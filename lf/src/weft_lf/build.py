@@ -34,7 +34,7 @@ from weft_lf.target import BUILD_TYPES
 from weft_lf.ticks import check, tick_of
 
 TARGETS = ("host", "rp2040", "an521")
-UTILITIES = "/lib/c/reactor-c/util/"
+UTILITIES = "/lib/c/reactor-c/"  # where programs look for what comes with upstream's runtime
 DEVICES = {  # the compiler that reads bodies, without the rest of a build
     "rp2040": "arm-none-eabi-gcc -mcpu=cortex-m0plus -mthumb",
     "an521": "arm-none-eabi-gcc -mcpu=cortex-m33 -mthumb -ffreestanding",
@@ -104,10 +104,10 @@ def project(path: Path) -> tuple[Path, Path]:
 def find(name: str, span: Span, root: Path) -> Path:
     """The path of a file that the target block names. The name is relative to the `.lf` file that
     contains it, or else to the project. A utility that comes with upstream's runtime is ours."""
-    if name.startswith(UTILITIES) and "/" not in name[len(UTILITIES) :]:
+    if name.startswith(UTILITIES):
         own = Path(__file__).with_name("util")
-        if (own / name[len(UTILITIES) :]).is_file():
-            return own / name[len(UTILITIES) :]
+        if (own / Path(name).name).is_file():
+            return own / Path(name).name
         known = ", ".join(sorted(p.name for p in own.iterdir() if p.suffix != ".cmake"))
         raise fail(span, f"the utility '{name}' is not here", f"of upstream's there are: {known}")
     for base in (Path(span.file).parent, root, root / "src"):

@@ -3,8 +3,8 @@
  *
  * In the program's own file (where WEFT_RX_REACTIONS is defined) this header declares the whole
  * interface. In other C files of the program it declares what does not depend on the program's
- * sizes: types, times, printing, threads, request_stop. Such files schedule actions through
- * lf_schedule_action.
+ * sizes: types, times, printing, threads, request_stop, and lf_schedule and its kin for actions whose
+ * addresses a reaction has handed out.
  */
 #ifndef WEFT_MCU_LF_H
 #define WEFT_MCU_LF_H
@@ -301,4 +301,13 @@ static inline lf_multiport_iterator_t lf_multiport_iterator_at(void *channels, i
 /* For other files: `action` is the address of the action's struct, which a reaction has handed
  * out. */
 int lf_schedule_action(void *action, interval_t extra);
+int lf_schedule_action_int(void *action, interval_t extra, int value);
+int lf_schedule_action_copy(void *action, interval_t extra, const void *value, size_t length);
+int lf_schedule_action_value(void *action, interval_t extra, void *value, size_t length);
+#if !WEFT_LF_PROGRAM
+#define lf_schedule(a, extra) lf_schedule_action((a), (extra))
+#define lf_schedule_int(a, extra, v) lf_schedule_action_int((a), (extra), (v))
+#define lf_schedule_copy(a, extra, v, n) lf_schedule_action_copy((a), (extra), (v), (n))
+#define lf_schedule_value(a, extra, v, n) lf_schedule_action_value((a), (extra), (v), (n))
+#endif
 #endif

@@ -21,6 +21,15 @@ int weft_rx_schedule_int(weft_rx_action *a, int64_t extra, int value) {
   int64_t whole = value; /* little-endian: a shorter type takes the low bytes */
   return weft_rx_schedule_event(a, extra, (weft_rx_payload){.bits = (uint64_t)whole}, true);
 }
+int lf_schedule_action_int(void *action, interval_t extra, int value) {
+  return weft_rx_schedule_int((weft_rx_action *)action, weft_rx_ticks(extra), value);
+}
+int lf_schedule_action_copy(void *action, interval_t extra, const void *value, size_t length) {
+  return weft_rx_schedule_bytes((weft_rx_action *)action, weft_rx_ticks(extra), value, length);
+}
+int lf_schedule_action_value(void *action, interval_t extra, void *value, size_t length) {
+  return weft_rx_schedule_owned((weft_rx_action *)action, weft_rx_ticks(extra), value, length);
+}
 #ifdef WEFT_POSIX
 #include <time.h>
 int lf_thread_id(void) {
