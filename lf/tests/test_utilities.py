@@ -3,6 +3,8 @@ runtime: ours have the same names and meaning."""
 
 from __future__ import annotations
 
+import array
+import os
 import subprocess
 import wave
 from pathlib import Path
@@ -19,12 +21,14 @@ PROGRAM = """target C { keepalive: true, files: ["/lib/c/reactor-c/include/core/
   "/lib/c/reactor-c/core/utils/vector.c", "/lib/c/reactor-c/util/initialize_from_file.h",
   "/lib/c/reactor-c/util/initialize_from_file.c", "/lib/c/reactor-c/util/wave_file_reader.h",
   "/lib/c/reactor-c/util/wave_file_reader.c", "/lib/c/reactor-c/util/sensor_simulator.h",
-  "/lib/c/reactor-c/util/sensor_simulator.c"] }
+  "/lib/c/reactor-c/util/sensor_simulator.c", "/lib/c/reactor-c/util/audio_loop.h",
+  "/lib/c/reactor-c/util/audio_loop_linux.c"] }
 preamble {=
   #include "vector.c"
   #include "initialize_from_file.c"
   #include "wave_file_reader.c"
   #include "sensor_simulator.c"
+  #include "audio_loop_linux.c"
 =}
 main reactor {
   physical action key: char*
@@ -53,6 +57,10 @@ main reactor {
 
     lf_waveform_t *wave = read_wave_file(LF_SOURCE_DIRECTORY "/two.wav");
     LF_TEST(wave && wave->length == 3 && wave->num_channels == 1 && wave->waveform[1] == -2, "wave");
+    lf_start_audio_loop(lf_time_logical());
+    lf_play_audio_waveform(wave, 2, lf_time_logical());
+    lf_play_audio_waveform(NULL, 0.5f, lf_time_logical());
+    lf_stop_audio_loop();
     free(wave->waveform), free(wave);
     LF_TEST(!read_wave_file(rows), "no wave");
 
@@ -73,7 +81,7 @@ main reactor {
 """
 
 
-def test_vector_rows_waves_and_keys(write: Write, tmp_path: Path) -> None:
+def test_vector_rows_waves_sound_and_keys(write: Write, tmp_path: Path) -> None:
     """In one program, whose standard input has the keys."""
     path = write(PROGRAM)
     (tmp_path / "rows.csv").write_bytes(b'a,b\n1.5, -2\n 7\r\n"a b",\n')
@@ -84,7 +92,13 @@ def test_vector_rows_waves_and_keys(write: Write, tmp_path: Path) -> None:
         file.writeframes(b"\1\0\xfe\xff\3\0")
     built = build(model(path), Wanted(quick=True))
     assert built.program is not None and built.warnings == []
-    ran = subprocess.run([str(built.program)], input="ax", capture_output=True, text=True)
+    ran = subprocess.run(
+        [str(built.program)],
+        input="ax",
+        capture_output=True,
+        text=True,
+        env={**os.environ, "WEFT_LF_AUDIO": f"cat >{tmp_path}/heard"},
+    )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == "press x\n*.\n!\nkey a\nkey x\n"
     said = [line.rpartition("/")[2] for line in ran.stderr.splitlines()]
@@ -94,19 +108,27 @@ def test_vector_rows_waves_and_keys(write: Write, tmp_path: Path) -> None:
         "ERROR: nothing.csv cannot be read",
         "rows.csv: it is no wave file",
     ]
+    samples = array.array("h", (tmp_path / "heard").read_bytes())
+    assert len(samples) % 4410 == 0
+    assert [s for s in samples if s] == [16382 + 2, -4, 6]  # the tick and the note, twice as loud
 
 
 @pytest.mark.parametrize("path", sorted(UTILITIES.glob("*.c")), ids=lambda p: p.stem)
 def test_each_is_a_file_of_its_own_too(path: Path) -> None:
-    """It compiles without the program around it, and CMake code adds it to the program."""
+    """It compiles without the program around it."""
     command = ["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", str(path)]
     ran = subprocess.run([*command, *includes(UTILITIES)], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    assert f"/{path.name})" in path.with_suffix(".cmake").read_text()
+
+
+def test_cmake_code_adds_each() -> None:
+    for path in UTILITIES.glob("*.cmake"):
+        added = path.read_text().rpartition("/")[2].split(")")[0]
+        assert (UTILITIES / added).suffix == ".c" and (UTILITIES / added).exists()
 
 
 def test_what_is_not_here_is_told(write: Write) -> None:
-    path = write('target C { files: "/lib/c/reactor-c/util/audio_loop.c" }\nmain reactor { }\n')
-    with pytest.raises(LfError, match=r"audio_loop\.c' is not here") as caught:
+    path = write('target C { files: "/lib/c/reactor-c/util/nothing.c" }\nmain reactor { }\n')
+    with pytest.raises(LfError, match=r"nothing\.c' is not here") as caught:
         build(model(path), Wanted(compile=False))
     assert "vector.c" in str(caught.value.problems[0].hint)

@@ -220,7 +220,7 @@ def _compiled(
     cmake = _cmake(model, root, place)
     if target == "host":
         return _by_cmake(model, place, bin_folder, cmake, run)
-    image = Image(model, place, bin_folder, runtime(), root, flags(model), cmake, run)
+    image = Image(model, place, bin_folder, runtime(), root, flags(model, place), cmake, run)
     if target == "an521":
         return image.for_an521()
     return image.with_sdk() if sdk else image.bare(wanted.flash)
@@ -239,8 +239,8 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def flags(model: Model) -> list[str]:
-    """The compiler options that the program asks for."""
+def flags(model: Model, place: Path) -> list[str]:
+    """The compiler options that the program asks for; `place` is where its C and its files are."""
     config = model.program.config
     found = list(BUILD_TYPES[config.build_type or "relwithdebinfo"])
     found += [
@@ -249,6 +249,7 @@ def flags(model: Model) -> list[str]:
     root, _ = project(model.program.path)
     found.append(f'-DLF_SOURCE_DIRECTORY="{model.program.path.parent}"')
     found.append(f'-DLF_PACKAGE_DIRECTORY="{root}"')
+    found += [f'-D{n}="{place}"' for n in ("LF_SOURCE_GEN_DIRECTORY", "LF_TARGET_FILES_DIRECTORY")]
     found.append('-DLF_FILE_SEPARATOR="/"')
     return [*found, *config.c_flags]
 
@@ -301,10 +302,10 @@ def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
     others = [find(name, span, root) for name, span in config.files]
     folders = [f for one in others for f in (one.parent, one)]
     if target == "host":
-        command, given, rest = _cc(model), flags(model), includes(root)
+        command, given, rest = _cc(model), flags(model, root), includes(root)
     else:
         command = [*DEVICES[target].split(), *QUIET.split()]
-        given = [f for f in flags(model) if f.startswith("-D")] + config.c_flags
+        given = [f for f in flags(model, root) if f.startswith("-D")] + config.c_flags
         rest = [f"-I{mcu / 'include'}", f"-I{mcu / 'ports' / target}"]
     command += ["-std=gnu11", "-fsyntax-only", *given, *rest, *(f"-I{f}" for f in folders)]
     if shutil.which(command[0]) is None:
@@ -361,7 +362,7 @@ def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted, run: Ru
     command = [
         *_cc(model),
         "-std=gnu11",
-        *flags(model),
+        *flags(model, source.parent),
         *includes(source.parent),
         str(source),
     ]
@@ -402,7 +403,7 @@ def _by_cmake(model: Model, place: Path, bin_folder: Path, cmake: CMake, run: Ru
         f"set(LF_MAIN_TARGET {name})",
         "find_package(Threads REQUIRED)",
         f"add_executable(${{LF_MAIN_TARGET}} {name}.c {runtime() / 'ports' / 'posix' / 'port.c'})",
-        f"target_compile_options(${{LF_MAIN_TARGET}} PRIVATE {' '.join(quoted(f) for f in [*flags(model), *includes(place)])})",
+        f"target_compile_options(${{LF_MAIN_TARGET}} PRIVATE {' '.join(quoted(f) for f in [*flags(model, place), *includes(place)])})",
         "target_link_libraries(${LF_MAIN_TARGET} PRIVATE Threads::Threads m)",
         f"set_target_properties(${{LF_MAIN_TARGET}} PROPERTIES RUNTIME_OUTPUT_DIRECTORY {bin_folder})",
     ]
