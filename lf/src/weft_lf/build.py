@@ -2,8 +2,8 @@
 
 Invariants
 - The build writes only to src-gen/ and bin/ of the project, or of the folder that is asked for; and
-  to include/ if a reaction without a body calls a C function. The project is the folder above the
-  nearest `src`, or else the folder of the file.
+  to include/ if the program has C files of its own. The project is the folder above the nearest
+  `src`, or else the folder of the file.
 - A program for this machine (target `host`) takes one call of the compiler, unless it has CMake
   code of its own (`cmake-include`).
 - Messages of the C compiler about bodies are problems at lines of the `.lf` file; those about

@@ -16,7 +16,9 @@
 #define WEFT_LF_PROGRAM 0
 #endif
 #if defined(WEFT_POSIX) || !defined(__STDC_HOSTED__) || __STDC_HOSTED__
+#include <assert.h> /* upstream's headers include this and limits.h, and bodies lean on it */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +133,7 @@ static inline tag_t lf_delay_strict(tag_t tag, interval_t interval) {
   tag_t later = lf_delay_tag(tag, interval);
   return interval ? lf_tag_latest_earlier(later) : tag;
 }
-#define LF_TIME_BUFFER_LENGTH 80
+#define LF_TIME_BUFFER_LENGTH 64
 
 /* ---- printing, ends, tests ------------------------------------------------------------------- */
 #define LOG_LEVEL_ERROR 0
