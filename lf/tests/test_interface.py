@@ -10,7 +10,14 @@ from interface import public, table
 
 from weft_lf.build import Wanted, build, check_bodies, includes
 
-UTILITIES = ("audio_loop", "deque", "initialize_from_file", "sensor_simulator", "vector", "wave_file_reader")
+UTILITIES = (
+    "audio_loop",
+    "deque",
+    "initialize_from_file",
+    "sensor_simulator",
+    "vector",
+    "wave_file_reader",
+)
 
 
 def test_each_name_is_there(write: Write) -> None:

@@ -1,6 +1,5 @@
 /* audio_loop.h: a thread hands over a buffer each 100 ms of physical time, and begins the next one
  * with what is left of the notes. */
-#include "audio_loop.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -8,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "audio_loop.h"
 
 typedef struct {
   const lf_waveform_t* waveform; /* 0: no note */
@@ -92,7 +92,8 @@ int lf_play_audio_waveform(lf_waveform_t* waveform, float emphasis, instant_t st
     pthread_cond_wait(&audio.moved, &audio.lock);
   bool late = start_time < audio.begins;
   int at = late ? 0 : (int)((start_time - audio.begins) * SAMPLE_RATE / BILLION);
-  if (!waveform) add_to_sound(at, (double)emphasis * MAX_AMPLITUDE);
+  if (!waveform)
+    add_to_sound(at, (double)emphasis * MAX_AMPLITUDE);
   else if (waveform->length && emphasis != 0) {
     audio_note* note = &audio.notes[audio.next++ % NUM_NOTES];
     *note = (audio_note){waveform, 0, emphasis};

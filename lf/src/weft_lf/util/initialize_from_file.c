@@ -1,12 +1,12 @@
 /* initialize_from_file.h: the row is read whole, however long it is. */
 #include "initialize_from_file.h"
-#include "weft_mcu/lf.h"
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "weft_mcu/lf.h"
 
 typedef enum { LF_FIELD_DOUBLE, LF_FIELD_INT, LF_FIELD_STRING } lf_field_kind;
 typedef struct lf_field_text {
@@ -48,8 +48,7 @@ static char* lf_trimmed(char* text) {
 }
 static char* lf_kept(const char* text) {
   size_t size = strlen(text);
-  if (size >= 2 && (*text == '"' || *text == '\'') && text[size - 1] == *text)
-    text++, size -= 2;
+  if (size >= 2 && (*text == '"' || *text == '\'') && text[size - 1] == *text) text++, size -= 2;
   lf_field_text* kept = malloc(sizeof *kept + size + 1);
   if (!kept) lf_print_error_and_exit("no memory for a text of a file");
   memcpy(kept->text, text, size);
@@ -65,8 +64,10 @@ static bool lf_store(lf_field_kind kind, void* to, char* field) {
   double real = kind == LF_FIELD_DOUBLE ? strtod(field, &end) : 0;
   long whole = kind == LF_FIELD_INT ? strtol(field, &end, 10) : 0;
   if (end == field || *end) return false;
-  if (kind == LF_FIELD_DOUBLE) *(double*)to = real;
-  else *(int*)to = (int)whole;
+  if (kind == LF_FIELD_DOUBLE)
+    *(double*)to = real;
+  else
+    *(int*)to = (int)whole;
   return true;
 }
 static int lf_initialize(const char* name, char delimiter, size_t number, lf_field_kind kind,

@@ -1,6 +1,5 @@
 /* sensor_simulator.h: a thread reads the keys from the standard input, a terminal or not. */
 #include "sensor_simulator.h"
-#include "weft_mcu/lf.h"
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -9,12 +8,13 @@
 #include <stdlib.h>
 #include <termios.h>
 #include <unistd.h>
+#include "weft_mcu/lf.h"
 
 enum { SENSOR_TICKS = 40, SENSOR_WAIT = 50 /* ms until the thread sees that it is to end */ };
 static struct {
   pthread_mutex_t lock; /* of what is printed, and of `actions` */
   bool started, reading, raw;
-  bool ending; /* atomic: the reader is to end */
+  bool ending;      /* atomic: the reader is to end */
   int width, ticks; /* of a line of ticks */
   FILE* log;
   pthread_t reader;

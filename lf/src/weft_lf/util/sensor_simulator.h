@@ -13,8 +13,8 @@ int start_sensor_simulator(const char* message_lines[], int number_of_lines, int
 void end_sensor_simulator(void);
 /* Print a tick, on the line of the ticks before it. */
 void show_tick(const char* character);
-/* Schedule `action`, a physical one, whenever `key` is pressed, with the key as its value. `key` is a
- * character from ' ' on or '\n', or '\0' for every key. Keys are read from the first call on. Returns
- * 0, or: 1, the key has an action; 2, it is no such key; 3, `action` is NULL. */
+/* Schedule `action`, a physical one, whenever `key` is pressed, with the key as its value. `key` is
+ * a character from ' ' on or '\n', or '\0' for every key. Keys are read from the first call on.
+ * Returns 0, or: 1, the key has an action; 2, it is no such key; 3, `action` is NULL. */
 int register_sensor_key(char key, void* action);
 #endif

@@ -48,7 +48,8 @@ void** vector_at(vector_t* v, size_t idx) {
 }
 void vector_vote(vector_t* v) {
   size_t room = (size_t)(v->end - v->start);
-  if (vector_size(v) * 4 >= room) v->votes = 0;
+  if (vector_size(v) * 4 >= room)
+    v->votes = 0;
   else if (++v->votes >= v->votes_required) {
     vector_resize(v, room / 2);
     v->votes = 0;

@@ -10,7 +10,8 @@ typedef struct lf_waveform_t {
   int16_t* waveform;
 } lf_waveform_t;
 
-/* What a file has: linear PCM of 16 bits and 44,100 samples a second. It returns NULL, and says why,
- * if there is no such file or it has something else. Who calls it frees `waveform`, then the struct. */
+/* What a file has: linear PCM of 16 bits and 44,100 samples a second. It returns NULL, and says
+ * why, if there is no such file or it has something else. Who calls it frees `waveform`, then the
+ * struct. */
 lf_waveform_t* read_wave_file(const char* path);
 #endif
