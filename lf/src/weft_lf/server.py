@@ -4,7 +4,8 @@ Invariants
 - Errors are looked for when no message waits. So while someone types, only the last text counts.
 - What can be told at once (syntax, names, types, loops) is told at once; what the C compiler says
   of the bodies follows.
-- A request that cannot be served gets null or an empty list; only an unknown method gets an error.
+- A request that cannot be served gets null or an empty list. Only an unknown method gets an
+  error.
 - Positions are those of the protocol, from 0 and in units of UTF-16; inside, places count from 1 and
   in characters (places.py).
 """
