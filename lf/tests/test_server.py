@@ -33,11 +33,11 @@ main reactor {
 
 
 class Client:
-    """A client in the same process. `said` has what the server sent."""
+    """A client in the same process. `sent` has what the server sent."""
 
     def __init__(self, path: Path, text: str) -> None:
-        self.said: list[dict[str, Any]] = []
-        self.server = Server(self.said.append)
+        self.sent: list[dict[str, Any]] = []
+        self.server = Server(self.sent.append)
         self.path, self.text, self.count = path, text, 0
         self.tell("textDocument/didOpen", {"textDocument": {"uri": path.as_uri(), "text": text}})
 
@@ -50,21 +50,21 @@ class Client:
         self.tell("textDocument/didChange", given)
 
     def ask(self, method: str, at: str = "", **more: Any) -> Any:
-        """The answer to a request about the end of the first `at` in the text."""
+        """Returns the answer to a request about the end of the first `at` in the text."""
         before = self.text[: self.text.index(at) + len(at)]
         column = len(before.rpartition("\n")[2].encode("utf-16-le")) // 2
         position = {"line": before.count("\n"), "character": column}
         self.count += 1
         given = {"textDocument": {"uri": self.path.as_uri()}, "position": position, **more}
         self.server.take({"id": self.count, "method": method, "params": given})
-        assert self.said[-1]["id"] == self.count
-        return self.said[-1]["result"]
+        assert self.sent[-1]["id"] == self.count
+        return self.sent[-1]["result"]
 
     def shown(self, path: Path | None = None) -> list[dict[str, Any]]:
-        """The problems that are shown in a file now."""
+        """Returns the problems that are shown in a file now."""
         uri = (path or self.path).as_uri()
-        told = [m["params"] for m in self.said if m.get("method", "").endswith("Diagnostics")]
-        own = [p["diagnostics"] for p in told if p["uri"] == uri]
+        messages = [m["params"] for m in self.sent if m.get("method", "").endswith("Diagnostics")]
+        own = [p["diagnostics"] for p in messages if p["uri"] == uri]
         return own[-1] if own else []
 
     def work(self) -> None:
@@ -101,7 +101,7 @@ def test_only_the_last_text_counts(client: Client) -> None:
     """What waits is taken before problems are looked for."""
     client.type("main reactor {")
     client.server.work(lambda: True)
-    assert client.said == []
+    assert client.sent == []
     client.type(TEXT)
     client.work()
     assert client.shown() == []
@@ -177,13 +177,13 @@ def test_hover_symbols_and_the_drawing(client: Client) -> None:
     client.type("target C\nmain reactor { a = new B() }\n")
     given = {"command": "weft.lf.graph", "arguments": [client.path.as_uri()]}
     client.server.take({"id": "a", "method": "workspace/executeCommand", "params": given})
-    assert client.said[-1] == {"jsonrpc": "2.0", "id": "a", "result": None}
-    assert client.said[-2]["params"]["message"] == "there is no reactor 'B'"
+    assert client.sent[-1] == {"jsonrpc": "2.0", "id": "a", "result": None}
+    assert client.sent[-2]["params"]["message"] == "there is no reactor 'B'"
 
 
 def test_what_it_does_not_know(client: Client) -> None:
     client.server.take({"id": 7, "method": "textDocument/moniker", "params": {}})
-    assert client.said[-1]["error"]["code"] == -32601
+    assert client.sent[-1]["error"]["code"] == -32601
     client.tell("$/cancelRequest", {"id": 7})
     client.tell("textDocument/didClose", {"textDocument": {"uri": client.path.as_uri()}})
     assert client.ask("textDocument/hover", "target") is None
@@ -207,8 +207,8 @@ def test_the_command(write: Write) -> None:
         assert answer is not None and answer["result"]["capabilities"]["hoverProvider"]
         send(server.stdin, {"method": "initialized", "params": {}})
         send(server.stdin, {"method": "textDocument/didOpen", "params": {"textDocument": document}})
-        told = read(server.stdout)
-        assert told is not None and len(told["params"]["diagnostics"]) == 1
+        problems = read(server.stdout)
+        assert problems is not None and len(problems["params"]["diagnostics"]) == 1
         send(server.stdin, {"id": 2, "method": "shutdown"})
         assert read(server.stdout) == {"jsonrpc": "2.0", "id": 2, "result": None}
         send(server.stdin, {"method": "exit"})

@@ -102,8 +102,8 @@ def test_vector_rows_waves_sound_and_keys(write: Write, tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == "press x\n*.\n!\nkey a\nkey x\n"
-    said = [line.rpartition("/")[2] for line in ran.stderr.splitlines()]
-    assert said == [
+    lines = [line.rpartition("/")[2] for line in ran.stderr.splitlines()]
+    assert lines == [
         'rows.csv, row 0: "a" is no number',
         "rows.csv has no row 9",
         "ERROR: nothing.csv cannot be read",

@@ -150,8 +150,9 @@ class _Loader:
 
 
 def _in_package(path: Path, wanted: tree.Import) -> Path:
-    """The file that `<package/File.lf>` means: it is under `build/lfc_include/package/` or
-    `target/lfc_include/package/` in a folder above `path`, in `src/lib` or `src`."""
+    """Returns the file that `<package/File.lf>` means: it is under `build/lfc_include/package/` or
+    `target/lfc_include/package/` in a folder above `path`, in `src/lib` or `src`.
+    """
     package, _, file = wanted.uri.partition("/")
     for folder in path.parents:
         for build in ("build", "target"):
@@ -169,7 +170,7 @@ def _in_package(path: Path, wanted: tree.Import) -> Path:
 def parts(
     path: Path, opened: Mapping[Path, str] | None = None
 ) -> tuple[Loaded | None, list[Problem]]:
-    """A file with what it imports, be it a program or not, and the problems in it; None if it
+    """Returns a file with what it imports, be it a program or not, and the problems in it; None if it
     cannot be parsed.
 
     Raises:

@@ -78,7 +78,7 @@ class Place:
 
 
 def place(text: str, file: str, line: int, column: int) -> Place:
-    """The place at a line and column; a name that ends there counts."""
+    """Returns the place at a line and column; a name that ends there counts."""
     lines = text.split("\n")
     row = lines[line - 1] if 0 < line <= len(lines) else ""
     begin = end = min(column - 1, len(row))
@@ -102,7 +102,7 @@ def _type(kind: tree.Type | None, init: tree.Expr | None = None) -> str:
 
 
 def named(member: tree.Member | tree.Param) -> Named | None:
-    """The member as an editor shows it; None for what has no name."""
+    """Returns the member as an editor shows it; None for what has no name."""
     match member:
         case tree.Param():
             return Named(
@@ -139,7 +139,7 @@ def named(member: tree.Member | tree.Param) -> Named | None:
 
 
 def members(reactor: tree.Reactor) -> Iterator[tree.Member | tree.Param]:
-    """The parameters and members of a reactor, with those in its modes."""
+    """Yields the parameters and members of a reactor, with those in its modes."""
     yield from reactor.params
     for member in reactor.members:
         yield member
@@ -150,7 +150,7 @@ def members(reactor: tree.Reactor) -> Iterator[tree.Member | tree.Param]:
 def inherited(
     loaded: Loaded, reactor: tree.Reactor, seen: tuple[str, ...] = ()
 ) -> Iterator[tree.Member | tree.Param]:
-    """The members of a reactor and of those that it extends."""
+    """Yields the members of a reactor and of those that it extends."""
     yield from members(reactor)
     for name, _ in reactor.supers:
         if name in loaded.scope and name not in seen:
@@ -159,7 +159,7 @@ def inherited(
 
 
 def around(loaded: Loaded, line: int) -> tree.Reactor | None:
-    """The reactor whose declaration begins last before the line."""
+    """Returns the reactor whose declaration begins last before the line."""
     own = [r for r in loaded.tree.reactors if r.span.line <= line]
     return max(own, key=lambda r: r.span.line) if own else None
 
@@ -170,7 +170,7 @@ def _names(loaded: Loaded, reactor: tree.Reactor) -> dict[str, Named]:
 
 
 def _inside(loaded: Loaded, reactor: tree.Reactor, instance: str) -> dict[str, Named]:
-    """The names of the reactor of which `instance` is one."""
+    """Returns the names of the reactor of which `instance` is one."""
     for member in inherited(loaded, reactor):
         if isinstance(member, tree.Instance) and member.name == instance:
             return _names(*loaded.scope[member.cls]) if member.cls in loaded.scope else {}
@@ -179,7 +179,7 @@ def _inside(loaded: Loaded, reactor: tree.Reactor, instance: str) -> dict[str, N
 
 @functools.cache
 def interface() -> tuple[str, ...]:
-    """The functions and macros of the C interface."""
+    """Returns the functions and macros of the C interface."""
     try:
         text = (runtime() / "include" / "weft_mcu" / "lf.h").read_text(encoding="utf-8")
     except (LfError, OSError):
@@ -191,7 +191,7 @@ def interface() -> tuple[str, ...]:
 
 
 def completions(loaded: Loaded, at: Place) -> list[Named]:
-    """What may be written at a place."""
+    """Returns what may be written at a place."""
     reactor = around(loaded, at.span.line)
     names = _names(loaded, reactor) if reactor else {}
     if at.in_code and at.container == "self":
@@ -213,7 +213,7 @@ def completions(loaded: Loaded, at: Place) -> list[Named]:
 
 
 def meaning(loaded: Loaded, at: Place) -> Named | None:
-    """What the name at a place means."""
+    """Returns what the name at a place means."""
     reactor = around(loaded, at.span.line)
     if reactor and at.container and at.container != "self":
         return _inside(loaded, reactor, at.container).get(at.word)
@@ -227,7 +227,7 @@ def meaning(loaded: Loaded, at: Place) -> Named | None:
 
 
 def reaction_at(loaded: Loaded, model: Model, at: Place) -> str:
-    """What is known of the reaction at whose keyword the place is: its levels."""
+    """Returns what is known of the reaction at whose keyword the place is: its levels."""
     if at.word != "reaction":
         return ""
     here = [
@@ -243,7 +243,7 @@ def reaction_at(loaded: Loaded, model: Model, at: Place) -> str:
 
 
 def symbols(loaded: Loaded) -> list[tuple[Named, list[Named]]]:
-    """The reactors of a file, each with its members."""
+    """Returns the reactors of a file, each with its members."""
     found = []
     for reactor in loaded.tree.reactors:
         text = "main reactor" if reactor.main else "reactor"
@@ -253,7 +253,7 @@ def symbols(loaded: Loaded) -> list[tuple[Named, list[Named]]]:
 
 
 def imported(loaded: Loaded, at: Place) -> Span | None:
-    """The file whose name in an import is at the place."""
+    """Returns the place of the file whose name in an import is at the place."""
     for one in loaded.tree.imports:
         if one.span.line == at.span.line and not one.package:
             path = Path(loaded.tree.path).parent / one.uri

@@ -69,7 +69,7 @@ class Server:
     def __init__(self, send: Callable[[Message], None]) -> None:
         self.send = send
         self.open: dict[Path, Document] = {}
-        self.told: dict[Path, set[str]] = {}  # document → the files of which problems are shown
+        self.shown_in: dict[Path, set[str]] = {}  # document → the files of which problems are shown
         self.ended = False
         self.asked_to_end = False
 
@@ -175,11 +175,11 @@ class Server:
     def publish(self, path: Path, problems: list[Problem]) -> None:
         """Shows the problems, each in its file, and takes back those that were shown before."""
         by_file: dict[str, list[Problem]] = {str(path): []}
-        for file in self.told.get(path, ()):
+        for file in self.shown_in.get(path, ()):
             by_file[file] = []
         for problem in problems:
             by_file.setdefault(problem.span.file or str(path), []).append(problem)
-        self.told[path] = {file for file, found in by_file.items() if found}
+        self.shown_in[path] = {file for file, found in by_file.items() if found}
         for file, found in by_file.items():
             shown = [self.diagnostic(p) for p in found]
             given = {"uri": Path(file).as_uri(), "diagnostics": shown}
@@ -224,7 +224,7 @@ class Server:
         return {"uri": Path(span.file).as_uri(), "range": self.range(span)}
 
     def asked(self, given: Message) -> tuple[Document, Loaded, places.Place] | None:
-        """The document, what it has, and the place that a request is about."""
+        """Returns the document, what it has, and the place that a request is about."""
         document = self.open.get(path_of(given["textDocument"]["uri"]))
         if document is None:
             return None
@@ -307,7 +307,7 @@ class Server:
 
 
 def read(stream: BinaryIO) -> Message | None:
-    """The next message; None at the end of the stream."""
+    """Returns the next message; None at the end of the stream."""
     length = 0
     while line := stream.readline():
         head = line.decode("ascii", "replace").strip()
@@ -327,8 +327,9 @@ def write(stream: BinaryIO, message: Message) -> None:
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> int:
-    """Serves one client until it asks for the end. Returns the exit status: 1 if it ends without
-    having asked for that."""
+    """Returns the exit status, once the one client has asked for the end: 1 if it ends without
+    having asked for that.
+    """
     waiting: queue.Queue[Message | None] = queue.Queue()
 
     def reads() -> None:
