@@ -89,6 +89,9 @@ reactor Sender {
 main reactor { s = new Sender() }
 """)
     own = """#include "include/Main/Sender.h"
+#include "../include/api/reaction_macros.h"
+#include "../include/api/reaction_macros_undef.h"
+#include "api/schedule.h"
 int counted(sender_self_t *self, sender_out_t *out) { return self->count + out->value.x; }
 const int numbers[] = {3};
 """
