@@ -237,7 +237,7 @@ void lf_critical_section_exit_(void);
 #define LF_CRITICAL_SECTION_ENTER(...) lf_critical_section_enter_()
 #define LF_CRITICAL_SECTION_EXIT(...) lf_critical_section_exit_()
 /* Events of the user's own in a trace. There is no trace of them, as upstream without tracing. */
-#define register_user_trace_event(self, text) ((void)(self), (void)(text), 0)
+#define register_user_trace_event(self, text) ((void)(self), (void)(text), 1)
 #define tracepoint_user_event(self, text) ((void)(self), (void)(text))
 #define tracepoint_user_value(self, text, value) ((void)(self), (void)(text), (void)(value))
 
