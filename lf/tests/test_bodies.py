@@ -141,10 +141,10 @@ main reactor {
     LF_TEST(lf_comma_separated_time(text, 1234567) == 9, "length");
     SAME(text, "1,234,567");
     lf_readable_time(text, DAYS(2) + HOURS(1) + MSEC(1500));
-    SAME(text, "2 days, 1 hour, 1 second, 500 ms");
-    LF_TEST(lf_readable_time(text, 0) == strlen("0 ns"), "none");
+    SAME(text, "2 d, 1 h, 1 s, 500 ms");
+    LF_TEST(lf_readable_time(text, 0) == 1 && lf_readable_time(text, FOREVER) < 64, "length");
     lf_readable_time(text, WEEKS(1));
-    SAME(text, "1 week");
+    SAME(text, "7 d");
     tag_t a = {5, 1}, b = {6, 0};
     LF_TEST(lf_tag_max(a, b).time == 6 && lf_tag_min(a, b).time == 5, "max");
     LF_TEST(lf_tag_latest_earlier(b).time == 5 && lf_tag_latest_earlier(a).microstep == 0, "earlier");
@@ -203,6 +203,3 @@ main reactor {
 }
 """)
     run(path)
-    path.write_text(path.read_text().replace("deque.c", "audio_loop.c"))
-    with pytest.raises(LfError, match=r"audio_loop\.c' is not here"):
-        build(model(path), Wanted(compile=False))

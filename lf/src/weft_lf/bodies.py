@@ -13,6 +13,7 @@ Invariants
 from __future__ import annotations
 
 import functools
+import re
 
 from weft_lf import tree
 from weft_lf.layout import Layout, Uses, base_of
@@ -67,9 +68,22 @@ class Bodies:
         if decl.type is None:
             return "weft_rx_void_action"
         kind = self.layout.type_of(decl.type, self.cls)
-        return (
-            f"WEFT_RX_TOKEN_ACTION({kind.text})" if kind.token else f"WEFT_RX_ACTION({kind.text})"
-        )
+        made = "TOKEN_ACTION" if kind.token else "HELD_ACTION" if self.held(decl) else "ACTION"
+        return f"WEFT_RX_{made}({kind.text})"
+
+    def held(self, decl: tree.Action) -> bool:
+        """Returns whether bodies ask for a token of an action of plain values."""
+        if decl.type is None or self.layout.type_of(decl.type, self.cls).token:
+            return False
+        name = re.escape(decl.name)
+        asks = rf"\b{name}\s*->\s*token\b|\blf_(schedule|new)_token\s*\(\s*{name}\s*,"
+        return re.search(asks, self.uses.text) is not None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the class has an action whose plain values bodies ask for as tokens."""
+        actions = (placed.decl for placed in self.cls.of(tree.Action))
+        return any(self.held(a) for a in actions if isinstance(a, tree.Action))
 
     def named(self) -> bool:
         return any(
@@ -359,6 +373,10 @@ class Names:
                     ):
                         kind = f"{bodies.action_name(action, placed.mode)}_t"
                         self.add(name, f"  {kind} *{name} = &self->_lf_{placed.mode}_{name};")
+                        if bodies.held(action):
+                            made = f"{name}->token = weft_rx_value_token(&{name}->action)"
+                            let_go = "__attribute__((cleanup(weft_rx_let_go), unused))"
+                            self.add(name, f"  weft_rx_token *_lf_{name}_held {let_go} = {made};")
                         break
         self.layout = layout
 
