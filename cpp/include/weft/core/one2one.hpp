@@ -83,6 +83,8 @@ class OneToOneEngine : public ChannelBase<P> {
     return head_.load(std::memory_order_relaxed) - dropped();
   }
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
+  std::uint64_t depth() const noexcept { return size(); }
+  std::uint64_t capacity() const noexcept { return capacity_; }
 
   // --- plain operations --------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 // On which CPUs a thread may run. Linux only; elsewhere a request for a CPU is refused with a
 // message.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,10 @@ class Pinned {
 // The CPUs that the calling thread may use, ascending.
 std::vector<int> cpus();
 #endif
+// The clock of the CPU time that the calling thread has used; 0: there is none.
+std::int32_t clock_of_this_thread() noexcept;
+// The time of such a clock in ns, from any thread; -1: there is none, or its thread has ended.
+std::int64_t cpu_time(std::int32_t clock) noexcept;
 // Why this program may not use `cpu`; empty if it may.
 std::string cpu_refused(int cpu);
 

@@ -23,6 +23,9 @@ class Ends {
   // Called for an open end, which lies at `at`; the numbers are those of its channel's open ends.
   virtual void end(const core::SyncObject&, bool writer, const void* at, std::uint32_t readers,
                    std::uint32_t writers) = 0;
+  // Who wants the figures of the channel too gets them here, after end().
+  virtual bool wants_figures() const noexcept { return false; }
+  virtual void figures(const struct Passed&) {}
 
  protected:
   ~Ends() = default;

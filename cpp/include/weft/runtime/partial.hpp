@@ -48,6 +48,9 @@ struct Found {
 // Which processes are stuck. Called by a process that runs on `here`, or on its thread. `waits` is
 // the operation of a process that waits for a group; its place is the group.
 Found look_for_stuck(Run& run, Executor& here, const OpKind& waits);
+// The same, called while no process of `here` can begin to run: on its thread, or while it sleeps and
+// the run's door is closed.
+Found look_for_stuck_held(Run& run, Executor& here, const OpKind& waits);
 // All processes at a standstill, while all executors sleep. None if some process can go on.
 Found look_at_rest(Run& run, const OpKind& waits);
 

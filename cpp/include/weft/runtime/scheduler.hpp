@@ -42,6 +42,15 @@ class Scheduler final : public Executor {
   }
   void nudge() noexcept override { parking_.signal(Parking::nudged); }
   bool here() const noexcept override { return this_scheduler == this; }
+  bool sleeps() const noexcept override { return parking_.has_sleeper(); }
+  const ProcessBase* runs_now() const noexcept override {
+    return prim::load_from(context_.running, std::memory_order_relaxed);
+  }
+  void hurry() noexcept override {
+    nudge();
+    // If the scheduler's own thread stores at this moment, it looks after some steps all the same.
+    prim::store_to(context_.attention, true, std::memory_order_relaxed);
+  }
   // The ops for processes whose home is this scheduler. May be called from any thread.
   const ProcessOps& ops_here(const ProcessOps& base) override {
     const std::lock_guard g(homed_lock_);
@@ -191,7 +200,8 @@ class Scheduler final : public Executor {
         next = nullptr;
       }
       if (!next) next = queue_.front();
-      if (context.attention || --left == 0) [[unlikely]] {
+      if (prim::load_from(context.attention, std::memory_order_relaxed) || --left == 0)
+          [[unlikely]] {
         left = kLook;
         if (next) queue_.rest_at(next);
         if (context.attention) context.attended();
@@ -242,7 +252,7 @@ class Scheduler final : public Executor {
       // A process without a frame to be resumed tells the observer itself that it goes on.
       step(w, context);
       o->suspended(context.running, &context);
-      if (++handed_on_ % kLook == 0) look_around();
+      if (++handed_on_ % kLook == 0 || parking_.signalled()) look_around();
     }
     return false;
   }
