@@ -33,8 +33,8 @@ namespace weft::inline WEFT_ABI::detail {
 
 namespace {
 
-constexpr int kVersion = 1;      // of the protocol
-constexpr int kSamples = 20;     // how many samples an interval has
+constexpr int kVersion = 1;          // of the protocol
+constexpr int kSamples = 20;         // how many samples an interval has
 constexpr double kLongestLook = 60;  // s
 constexpr std::size_t kMost = 2'000;
 constexpr int kPatience = 3'600;  // s for which a visitor may ask nothing
@@ -45,9 +45,11 @@ constexpr int kPatience = 3'600;  // s for which a visitor may ask nothing
 std::size_t character(std::string_view s) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
   const unsigned char c = byte(0);
-  const std::size_t n = c < 0x80 ? 1 : c >= 0xC2 && c < 0xE0 ? 2 : c >= 0xE0 && c < 0xF0 ? 3
-                        : c >= 0xF0 && c < 0xF5                                          ? 4
-                                                                                         : 0;
+  const std::size_t n = c < 0x80                ? 1
+                        : c >= 0xC2 && c < 0xE0 ? 2
+                        : c >= 0xE0 && c < 0xF0 ? 3
+                        : c >= 0xF0 && c < 0xF5 ? 4
+                                                : 0;
   if (n == 0 || n > s.size()) return 0;
   for (std::size_t i = 1; i < n; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;
@@ -444,7 +446,8 @@ std::string flight(const Request& request) {
   const int failed = write ? write(path->c_str()) : -1;
   if (failed < 0)
     return error(
-        "nothing is recorded: the program has no weft::flight, which keeps the last events while it "
+        "nothing is recorded: the program has no weft::flight, which keeps the last events while "
+        "it "
         "lives");
   if (failed > 0)
     return error("cannot write " + *path + ": " + std::generic_category().message(failed));

@@ -53,8 +53,7 @@ Process chooses(weft::Reader<int, P> r) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("rule 14.10: where processes at rest are, and what has passed", P, POLICIES) {
-  weft::Channel<int, P> a{weft::named("a")}, b{weft::named("b")},
-      c{weft::buffer(4).called("c")};
+  weft::Channel<int, P> a{weft::named("a")}, b{weft::named("b")}, c{weft::buffer(4).called("c")};
   Looked seen;
   bool in_time = false;
   weft::Channel<int> go{weft::named("go")};
@@ -64,7 +63,7 @@ TEST_CASE_TEMPLATE("rule 14.10: where processes at rest are, and what has passed
         for (int i = 0; i < 3; ++i) co_await w.write(i);
         co_await until.read();
       }(c.writer(), go.reader())
-                                                             .named("fills"),
+                                                                 .named("fills"),
       [](weft::Channel<int, P> one, weft::Channel<int, P> two, Looked& to, bool& when,
          weft::Writer<int> goes) -> Process {
         for (int i = 0; i < 5; ++i) co_await weft::yield();
@@ -79,7 +78,7 @@ TEST_CASE_TEMPLATE("rule 14.10: where processes at rest are, and what has passed
         two.poison();
         co_await goes.write(0);
       }(a, b, seen, in_time, go.writer())
-                                                             .named("main_one"));
+                                        .named("main_one"));
   CHECK(seen.rows.size() == 4);
   const Look::Row& w = seen.rows["main/writes"];
   CHECK(w.now == Look::writes);
@@ -229,7 +228,7 @@ TEST_CASE("rule 14.9: any bytes are answered or refused") {
     std::string s = whole;
     for (unsigned n = random() % 4; n > 0; --n)
       s[random() % s.size()] = static_cast<char>(random() % 3 ? "{}[]\",:\\u0"[random() % 10]
-                                                               : static_cast<int>(random()));
+                                                              : static_cast<int>(random()));
     if (random() % 8 == 0) s.resize(random() % s.size());
     const std::string a = asked(s);
     CHECK(has(a, "{\"weft\":1,"));

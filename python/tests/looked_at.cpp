@@ -88,8 +88,9 @@ Process relay(weft::Reader<int> r, weft::Writer<int> w) {
 int knot() {
   weft::Channel<int> c{weft::named("c")}, d{weft::named("d")}, e{weft::named("e")};
   const weft::Outside outside(weft::Outside::due);
-  weft::run(relay(c.reader(), d.writer()).named("left"), relay(d.reader(), c.writer()).named("right"),
-            sleeps(), says(e.writer()), waits(e.reader()));
+  weft::run(relay(c.reader(), d.writer()).named("left"),
+            relay(d.reader(), c.writer()).named("right"), sleeps(), says(e.writer()),
+            waits(e.reader()));
   return 0;
 }
 

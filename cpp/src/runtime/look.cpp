@@ -39,28 +39,24 @@ Look::Now by_verb(const char* verb) noexcept {
     const char* verb;
     Look::Now now;
   };
-  static constexpr Verb verbs[] = {{"read", Look::reads},     {"write", Look::writes},
-                                   {"select", Look::either},  {"extended read", Look::reads},
-                                   {"sleep", Look::timed},    {"wait for", Look::waits},
-                                   {"sync", Look::barrier},   {"blocking call", Look::io},
-                                   {"yield", Look::due}};
+  static constexpr Verb verbs[] = {
+      {"read", Look::reads},          {"write", Look::writes},     {"select", Look::either},
+      {"extended read", Look::reads}, {"sleep", Look::timed},      {"wait for", Look::waits},
+      {"sync", Look::barrier},        {"blocking call", Look::io}, {"yield", Look::due}};
   for (const auto& [v, now] : verbs)
     if (std::strcmp(v, verb) == 0) return now;
   return Look::waits;
 }
-// A read or write of one channel: its place is that channel, and its status says whether it waits.
+// A read or write of one channel, which is its place until it goes on.
 bool is_plain(const OpKind& op, Look::Now now) noexcept {
   return (now == Look::reads || now == Look::writes) && op.passed;
 }
-bool is_pending(const ProcessBase& p) noexcept {
-  return prim::load_from(p.status, std::memory_order_relaxed) == Status::pending;
-}
 const core::SyncObject* place_of(const ProcessBase& p) noexcept {
-  return static_cast<const core::SyncObject*>(
-      prim::load_from(p.place, std::memory_order_relaxed));
+  return static_cast<const core::SyncObject*>(prim::load_from(p.place, std::memory_order_relaxed));
 }
 
-// Returns what the process does. Reads from any thread, under the lock of the process's group.
+// Returns what the process does; a process that was woken waits until it goes on. Reads from any
+// thread, under the lock of the process's group.
 Look::Now state_of(ProcessBase& p) noexcept {
   const OpKind* const op = p.operation();
   if (!op) {
@@ -68,8 +64,7 @@ Look::Now state_of(ProcessBase& p) noexcept {
     const Executor* const e = p.executor();
     return e->runs_now() == &p || dynamic_cast<const ThreadProcess*>(e) ? Look::runs : Look::due;
   }
-  const Look::Now now = by_verb(op->verb);
-  return (is_plain(*op, now) || now == Look::barrier) && !is_pending(p) ? Look::due : now;
+  return by_verb(op->verb);
 }
 
 // The places of a process that is at rest.
@@ -77,9 +72,7 @@ struct Places final : WaitVisitor {
   std::vector<Look::Place>& at;
   bool others = false;
   explicit Places(std::vector<Look::Place>& to) : at(to) {}
-  void channel(const core::SyncObject& c, bool writing) override {
-    at.emplace_back(&c, writing);
-  }
+  void channel(const core::SyncObject& c, bool writing) override { at.emplace_back(&c, writing); }
   void barrier(const core::SyncObject&) override { others = true; }
   void end(const core::SyncObject&) override { others = true; }
 };
@@ -103,6 +96,7 @@ class Look::Gather {
   struct Facts {
     std::vector<Place> holds, waits;
     Now chooses = either;  // what its select waits for
+    bool woken = false;    // its operation is over, and it has not gone on
   };
   using Ids = std::unordered_set<std::uint32_t>;
   // `wanted`: the processes of which facts are wanted; null: only the numbers of channels are, of
@@ -158,33 +152,39 @@ class Look::Gather {
     k.writer = c.last_writer;
     return k;
   }
+  // Where a select waits.
+  void choice(ProcessBase& p, const OpKind& op, Facts& f) {
+    Places places(f.waits);
+    op.visit(p, places);
+    bool in = false, out = false;
+    for (const Place& at : f.waits) {
+      channel(*at.first);
+      (at.second ? out : in) = true;
+    }
+    f.chooses = in && out       ? either
+                : in            ? reads
+                : out           ? writes
+                : places.others ? Look::waits
+                                : timed;
+  }
   // Called while the process is at rest.
   void visit(ProcessBase& p) {
     Facts none, *const f = wanted_ ? &facts[p.id] : &none;
     if (const OpKind* const op = p.op; op && op->visit) {
       const Now now = by_verb(op->verb);
-      const bool one = is_plain(*op, now);
-      if (one ? is_pending(p) : now == either && op->undecided) {
+      if (is_plain(*op, now)) {
+        Passed at;
+        at.glances = true;
+        at.who = &p;
+        op->passed(p, at);
+        channel(*at.place).numbers = at;
+        f->woken = !at.waits;
+        if (at.waits) f->waits.emplace_back(at.place, at.writing);
+      } else if (now == either && op->undecided) {
         Anywhere open;
-        if (!one) op->undecided(p, open);
-        if (one || open.any) {
-          Places places(f->waits);
-          op->visit(p, places);
-          for (const Place& one_of : f->waits) channel(*one_of.first);
-          bool in = false, out = false;
-          for (const Place& at : f->waits) (at.second ? out : in) = true;
-          f->chooses = in && out         ? either
-                       : in              ? reads
-                       : out             ? writes
-                       : places.others   ? Look::waits
-                                         : timed;
-        }
-        if (one) {
-          Passed at;
-          at.glances = true;
-          op->passed(p, at);
-          channel(*at.place).numbers = at;
-        }
+        op->undecided(p, open);
+        f->woken = !open.any;
+        if (open.any) choice(p, *op, *f);
       }
     }
     if (p.about) {
@@ -394,7 +394,8 @@ void Look::sample() {
 void Look::take_over(Gather& g) {
   for (auto& [place, k] : g.channels) {
     Flow& f = flows_[place];
-    if (k.numbers.place && k.numbers.transfers < f.transfers) f = Flow();  // another channel is there
+    if (k.numbers.place && k.numbers.transfers < f.transfers)
+      f = Flow();  // another channel is there
     f.seen = round_;
     f.name = std::move(k.name);
     f.reader = k.reader;
@@ -452,11 +453,13 @@ Look::Found Look::end(std::size_t most) {
   Gather g(&chosen);
   g.take(kPatience);
   take_over(g);
+  for (auto& [id, s] : seen_) s.woken = false;
   for (auto& [id, facts] : g.facts) {
     Seen& s = seen_[id];
     s.holds = std::move(facts.holds);
     s.waits = std::move(facts.waits);
     s.chooses = facts.chooses;
+    s.woken = facts.woken;
   }
   // Who has used an end has it, although it was not among its arguments.
   std::unordered_map<std::uint32_t, std::vector<Place>> used;
@@ -513,9 +516,9 @@ Look::Found Look::end(std::size_t most) {
           for (const auto& [place, writing] : at_places)
             if (const auto f = flows_.find(place); f != flows_.end() && !f->second.name.empty()) {
               put(names, {names.empty() ? " " : ", ", f->second.name});
-              if (now != due) r.waits.emplace_back(place, writing);
+              if (!s.woken) r.waits.emplace_back(place, writing);
             }
-          r.now = now == either ? s.chooses : now;
+          r.now = s.woken && op ? due : now == either ? s.chooses : now;
           r.ns = at - s.since;
           r.before = s.before;
           r.does = doing(op, names, where(p));

@@ -5,7 +5,7 @@
 //
 // No process counts or notes anything for a look. A sample reads, from another thread, what the
 // runtime has anyway: the operation of a process, its status, its place, as numbers that are not
-// followed. Where processes wait and which ends they hold is read while they are at rest:
+// followed. So who was woken counts as waiting until it goes on. Where processes wait and which ends they hold is read while they are at rest:
 //
 //   executor sleeps ──the run's door is closed: it cannot go on──► the looking thread reads
 //   executor is busy ──hurry()──► Run::serve_cancellations() on its own thread reads
@@ -95,6 +95,7 @@ class Look {
     const char* kind = nullptr;
     Now now = runs, chooses = either;  // chooses: what its select waits for
     bool before = true;
+    bool woken = false;  // at the last reading: its operation was over
     std::vector<Place> holds, waits;
     bool has_weight() const noexcept { return found[runs] + found[timed] + found[io] > 0; }
   };

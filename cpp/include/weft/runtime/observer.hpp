@@ -38,8 +38,10 @@ struct Passed {
   std::uint64_t transfers = 0;
   std::uint64_t dropped = 0;
   // For a look from outside (look.hpp), which takes no lock of a channel: the numbers are of about
-  // now. These two are known only then.
+  // now. The rest is known only then; `waits`: does `who` wait there?
   bool glances = false;
+  const core::Node* who = nullptr;
+  bool waits = false;
   std::uint64_t depth = 0, capacity = 0;
 
   template <class Engine>
@@ -51,6 +53,7 @@ struct Passed {
       dropped = c.dropped();
       depth = c.depth();
       capacity = c.capacity();
+      waits = who && c.is_waiting(*who);
       return;
     }
     c.with_lock([&](auto&, auto&) {
