@@ -58,7 +58,7 @@ TEST_CASE_TEMPLATE("rule 14.10: where processes at rest are, and what has passed
   bool in_time = false;
   weft::Channel<int> go{weft::named("go")};
   weft::run(
-      writes<P>(a.writer()), chooses<P>(b.reader()),
+      writes<P>(a.writer()).named("writes"), chooses<P>(b.reader()).named("chooses"),
       [](weft::Writer<int, P> w, weft::Reader<int> until) -> Process {
         for (int i = 0; i < 3; ++i) co_await w.write(i);
         co_await until.read();
@@ -106,7 +106,7 @@ TEST_CASE("rule 14.10: a thread that waits, and one that runs") {
             weft::thread([&, w = a.writer()] {
               do {
                 seen.once();
-              } while (seen.rows["main/waits"].now != Look::reads);
+              } while (!has(seen.rows["main/waits"].does, "read 'a' at "));
               w(1);
             }).named("looks"));
   CHECK(seen.rows["main/looks"].now == Look::runs);
