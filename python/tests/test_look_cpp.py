@@ -200,9 +200,7 @@ def test_who_may_look(home: Path, program: Path) -> None:
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_it_can_be_turned_off(
-    home: Path, program: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_can_be_turned_off(home: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_INSPECT", "0")
     with running(program, "ring") as p:
         assert "was started with WEFT_INSPECT=0" in refused(p.pid)
@@ -216,9 +214,7 @@ def test_a_thread_that_sleeps_and_nothing_more(home: Path, program: Path) -> Non
     assert sorted({*names} - {"weft look"}) == ["looked_at", "weft door"]
 
 
-def test_stopped_and_ended(
-    home: Path, program: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_and_ended(home: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(program, "ring") as p:
         monkeypatch.setattr(_visit, "PATIENCE", 0.3)
         p.send_signal(signal.SIGSTOP)
