@@ -80,7 +80,7 @@ void Checker::wake(int n) noexcept {
 
 // --- deciding -----------------------------------------------------------------------------------
 
-// Records which processes are ready. A waker that is no process of the check goes first: it is
+// Records which processes are ready. A waker that is not a process of the check goes first, and is
 // returned.
 core::Waker* Checker::look(core::RunQueue& queue) noexcept {
   core::Waker* other = nullptr;

@@ -61,7 +61,7 @@ class Checker final : public Points, public runtime::Chooser {
   std::uint64_t lost = 0;                        // the number of values lost
   std::map<std::string, std::uint64_t> lost_in;  // the key is the name of the channel
   std::set<std::string> starved;                 // sentences about starvation
-  // Whether ordinary code has had an operation in a block of its own, which is no point.
+  // Whether ordinary code has had an operation in a block of its own, which is not a point.
   bool in_block = false;
   // The functions that are called before each operation of a process with a stack of its own
   // (faults).

@@ -9,7 +9,7 @@
 //
 // Invariants
 //  1 `checking` is true only in a run of a check, on the thread of that run. So what other threads
-//    do meanwhile, including their own networks, is no part of the check.
+//    do meanwhile, including their own networks, is not part of the check.
 //  2 The engine is a module of its own, which sees no variable of the extension: it uses Services.
 //  3 While nothing is checked no operation of a coroutine process pays for it, except an io call,
 //    which tests `checking`. The functions that the interpreter calls (am_send) are exchanged, as
@@ -35,9 +35,9 @@ class Points {
   virtual bool ends_later(ProcessObject*) noexcept = 0;
   virtual void ended(ProcessObject*, const void* group) noexcept = 0;
 
-  // Called when an operation is about to begin. Returns true if another process goes first: this
-  // one is then in the run queue, and the operation begins when it is run again. `yields`: the
-  // ready processes go first (rule 7.7).
+  // Called when an operation is about to begin. Returns true if another process goes first; this
+  // process is then in the run queue, and the operation begins when it is run again. `yields` says
+  // that the ready processes go first (rule 7.7).
   virtual bool pauses(ProcessObject*, const void* operation, bool yields) noexcept = 0;
   // Called when the operation begins at a place; null: at none that others see.
   virtual void arrives(ProcessObject*, const void* place, Access) noexcept = 0;
@@ -47,7 +47,7 @@ class Points {
   // Called when the operation has begun. Returns true if it is over and another goes first: then
   // its outcome must be kept.
   virtual bool begun(ProcessObject*, Begun) noexcept = 0;
-  // Called when a process with a stack of its own is in the run queue: it waits here until it goes
+  // Called when a process with a stack of its own is in the run queue; it waits here until it goes
   // on.
   virtual void stops(ProcessObject*) noexcept = 0;
 
@@ -59,7 +59,7 @@ class Points {
   virtual void cancels() noexcept = 0;
   virtual void limits(ProcessObject*, bool open) noexcept = 0;
   virtual void reads_clock() noexcept = 0;
-  // Called when ordinary code has an operation, in a block of its own (rule 7.5), which is no
+  // Called when ordinary code has an operation, in a block of its own (rule 7.5), which is not a
   // point.
   virtual void in_ordinary_code() noexcept = 0;
 
@@ -105,7 +105,7 @@ struct Services {
   bool (*park)(ProcessObject* greenlet);
 };
 
-// The key by which the engine identifies the place of a channel or a barrier.
+// Returns the key by which the engine identifies the place of a channel or a barrier.
 inline const void* place_at(core::SyncObject& place) noexcept { return &place; }
 
 // Each exchanges the functions that the interpreter calls, and is in the file that has these

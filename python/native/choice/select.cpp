@@ -111,7 +111,7 @@ PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
 
 SelectMemory* memory_of(ProcessObject* p) {
   if (!p) {
-    static thread_local SelectMemory plain;  // used for a thread that is no process
+    static thread_local SelectMemory plain;  // used for a thread that is not a process
     return &plain;
   }
   if (!p->rare) p->rare = new Rare;
