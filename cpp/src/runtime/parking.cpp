@@ -132,7 +132,7 @@ std::int64_t Parking::nap(std::int64_t until) noexcept {
 bool Parking::leave_idle() noexcept {
   std::uint32_t s = word_.load(std::memory_order_relaxed);
   while (sleeps(s))
-    if (word_.compare_exchange_weak(s, 0, std::memory_order_acq_rel)) return true;
+    if (word_.compare_exchange_weak(s, 0, std::memory_order_seq_cst)) return true;
   return false;
 }
 
