@@ -131,6 +131,16 @@ PyObject* extended_new(PyObject* end, bool keeps) {
   return reinterpret_cast<PyObject*>(x);
 }
 
+// iter(reader) and aiter(reader). Not gated: in a supervised process the loop is Python code.
+PyObject* reader_iter(PyObject* o) {
+  const ChannelObject* const c = reinterpret_cast<EndObject*>(o)->channel;
+  const int loops = is_far(c) ? side_of(c).loops : 0;
+  if (loops == 0) [[likely]]
+    return Py_NewRef(o);
+  const Owned module(PyImport_ImportModule("weft._hosts.loops"));
+  return module ? PyObject_CallMethod(module.get(), "over", "Oi", o, loops) : nullptr;
+}
+
 int init_extended(PyObject*) {
   ExtendedType.tp_name = "weft.Extended";
   ExtendedType.tp_basicsize = sizeof(ExtendedObject);

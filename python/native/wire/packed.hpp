@@ -12,6 +12,8 @@ PyObject* packed_from(const wire::Payload& p, wire::Carrier& by) noexcept;
 PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept;
 // Returns a packed value in the form for a frame; `keep` holds the memory to which it refers.
 wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by);
+// Whether ends go with the packed value, which then keeps them open.
+bool has_ends(PyObject* packed) noexcept;
 // Returns the keeper of the bytes of such a payload, if the payload outlives its frame.
 wire::Keeper packed_keeper(PyObject* packed);
 

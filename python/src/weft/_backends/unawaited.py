@@ -1,0 +1,47 @@
+"""A network in an asyncio task fails, and nobody awaits the task (rule 13.8): that is told at once.
+asyncio would tell it once the task is collected, which may be never.
+
+Invariant: a failure is told only when it has left its task, since code of the task may handle it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import Any
+
+from weft.errors import ChannelEnd
+
+__all__ = ["network_failed"]
+
+_CONTAINERS = (set, list, dict)  # `task.add_done_callback(tasks.discard)` keeps a task, no more
+
+
+def _awaited(task: Any) -> bool:
+    """Returns whether anybody is told when the task is done. In doubt somebody is."""
+    try:
+        callbacks = [callback for callback, _ in task._callbacks or ()]
+    except (AttributeError, TypeError, ValueError):
+        return True
+    return any(not isinstance(getattr(c, "__self__", None), _CONTAINERS) for c in callbacks)
+
+
+def network_failed(error: Exception) -> None:
+    """The current task gets this failure of the network that it has waited for."""
+    task = asyncio.current_task()
+    if isinstance(error, ChannelEnd) or not isinstance(task, asyncio.Task) or _awaited(task):
+        return
+    task.add_done_callback(functools.partial(_done, error))
+
+
+def _done(error: Exception, task: Any) -> None:
+    if task.cancelled() or task.exception() is not error:
+        return
+    task.get_loop().call_exception_handler(
+        {
+            "message": f"a network has failed, and nobody awaits its task {task.get_name()!r}: await the "
+            "task, or handle what the network raises within it",
+            "exception": error,
+            "task": task,
+        }
+    )
