@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +18,6 @@ import pytest
 import weft.threads as th
 from weft import observe
 from weft._hosts.hosts import Elsewhere
-from weft.errors import ExceptionGroup
 from weft.processes import (
     BadUse,
     Channel,
@@ -30,6 +30,9 @@ from weft.processes import (
     run,
 )
 from weft.threads import after, now, select
+
+if sys.version_info < (3, 11):
+    from exceptiongroup import ExceptionGroup
 
 
 class Place(Elsewhere):

@@ -7,7 +7,7 @@ Invariant: a failure is told only when it has left its task, since code of the t
 from __future__ import annotations
 
 import asyncio
-import functools
+import weakref
 from typing import Any
 
 from weft.errors import ChannelEnd
@@ -23,7 +23,10 @@ def _awaited(task: Any) -> bool:
         callbacks = [callback for callback, _ in task._callbacks or ()]
     except (AttributeError, TypeError, ValueError):
         return True
-    return any(not isinstance(getattr(c, "__self__", None), _CONTAINERS) for c in callbacks)
+    return any(
+        c is not _done and not isinstance(getattr(c, "__self__", None), _CONTAINERS)
+        for c in callbacks
+    )
 
 
 def network_failed(error: Exception) -> None:
@@ -31,11 +34,18 @@ def network_failed(error: Exception) -> None:
     task = asyncio.current_task()
     if isinstance(error, ChannelEnd) or not isinstance(task, asyncio.Task) or _awaited(task):
         return
-    task.add_done_callback(functools.partial(_done, error))
+    if task not in _last:
+        task.add_done_callback(_done)
+    _last[task] = id(error)
 
 
-def _done(error: Exception, task: Any) -> None:
-    if task.cancelled() or task.exception() is not error:
+# The last failure that each task has got, by its id(): the failure itself would keep frames.
+_last: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+
+def _done(task: Any) -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is None or id(error) != _last[task]:
         return
     task.get_loop().call_exception_handler(
         {

@@ -317,7 +317,7 @@ def _serve(
     """
     orders, result = link.take(ours[0]), link.take(ours[1])
     terms = ours[2] if len(ours) > 2 else None
-    loops = 0 if terms is None else terms.loops
+    loops = 0 if terms is None else terms.loops | (_loops.LIMITED if prepared["memory_limit"] else 0)
     if terms is not None and not prepared["warm"]:
         _loops.follow(terms)
     try:

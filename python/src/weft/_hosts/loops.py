@@ -21,6 +21,7 @@ from weft.errors import Cancelled, Retired
 __all__ = ["Recycled", "began", "die_of_memory", "follow", "over"]
 
 REDELIVERS = 2  # of the number that Terms.loops gives
+LIMITED = 4  # besides: a MemoryError ends this OS process
 
 OF_MEMORY = 12  # the exit status of a process that has met its memory_limit: ENOMEM
 

@@ -210,7 +210,7 @@ class Supervisor:
         member = _lives.Member(path, position, self._node)
         self._node.enter(member)
         try:
-            value = self._lives(member, function, args, keywords)
+            value = self._live_on(member, function, args, keywords)
         except BaseException as error:
             if member.state != "given up":
                 self._tell(member, "ended", error=error)
@@ -220,7 +220,7 @@ class Supervisor:
         self._tell(member, "ended")
         return value
 
-    def _lives(
+    def _live_on(
         self, member: _lives.Member, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Any:
         while True:
