@@ -49,7 +49,7 @@ void Checker::starts(ProcessBase& p) noexcept {
 
 // --- deciding -----------------------------------------------------------------------------------
 
-// Notes which processes are ready. A waker that is no process goes first: it is returned.
+// Notes which processes are ready. A waker that is not a process goes first, and is returned.
 core::Waker* Checker::look(core::RunQueue& queue) noexcept {
   core::Waker* other = nullptr;
   wakers_.clear();
@@ -76,8 +76,8 @@ core::Waker* Checker::look(core::RunQueue& queue) noexcept {
   return other;
 }
 
-// Takes the one that goes next out of the queue, and returns it. `goes_on`: a process that has just
-// been put into the queue, and that the usual order goes on with; kNone: there is none.
+// Takes the one that goes next out of the queue, and returns it. `goes_on` is a process that has
+// just been put into the queue and with which the usual order goes on, or kNone.
 core::Waker* Checker::decide(core::RunQueue& queue, int goes_on) noexcept {
   for (;;) {
     if (program_->deadlocked()) run.stop(Stopped::deadlock);
@@ -133,7 +133,7 @@ core::Waker* Checker::next(Scheduler& s, core::RunQueue& queue) noexcept {
   return decide(queue, kNone);
 }
 
-// Puts the process that runs into the queue. Does another go before it goes on?
+// Puts the process that runs into the queue. Returns whether another one goes before it goes on.
 bool Checker::another_goes(ProcessBase& p, bool goes_on) noexcept {
   core::RunQueue& queue = *core::current_run_queue;
   run.record.ready(p.checked);
@@ -146,9 +146,9 @@ bool Checker::another_goes(ProcessBase& p, bool goes_on) noexcept {
 
 // --- points -------------------------------------------------------------------------------------
 
-// Does this process yield again and again while no other goes? In the reduced search only then are
-// the ready processes made to go first: a yield that does so depends on everybody, and no step
-// would commute with it. In the other searches every yield does so.
+// Returns whether this process yields again and again while no other process goes. In the reduced
+// search the ready processes are made to go first only then: a yield that does so depends on all
+// processes, and no step would commute with it. In the other searches every yield does so.
 bool Checker::is_spinning(int n) noexcept {
   if (!run.record.kept) return true;
   Checked& c = of(n);
@@ -237,7 +237,8 @@ bool Checker::begun(ProcessBase& p, Begun how) noexcept {
   }
   if (how != Begun::parked) c.told = -1;
   if (run.stopped()) return false;
-  if (run.record.kept) look(*core::current_run_queue);  // notes whom the operation has woken
+  // notes which processes the operation has woken
+  if (run.record.kept) look(*core::current_run_queue);
   if (c.selects) c.place = c.select.begun(c.taken, how, c.how);
   run.record.passes(n, c.place, how, c.how);
   if (how == Begun::parked) return false;
@@ -257,7 +258,7 @@ void Checker::ended(const Group* group, Ending how) noexcept {
     story.push_back({run.record.running, how == Ending::failed ? "fails" : "ends", "", {}, 0, -1});
 }
 
-// --- what a step does besides -------------------------------------------------------------------
+// --- other effects of a step ---------------------------------------------------------------------
 
 void Checker::made(const core::SyncObject& place, std::uint32_t capacity, bool loses) noexcept {
   run.record.place(&place, here(), static_cast<int>(capacity), loses);

@@ -27,7 +27,7 @@ WAITS = ('total = sum(order["prices"])', 'await here(order); total = sum(order["
 
 
 def block(first: str, change: tuple[str, str] = ("", "")) -> str:
-    """The page's program that begins with this line."""
+    """Returns the page's program that begins with this line."""
     section = PAGE.read_text().partition("## In a web server")[2]
     for text in re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE):
         if text.startswith(first):
@@ -40,7 +40,7 @@ DESK, AIOHTTP, FASTAPI = "# desk.py\n", "from aiohttp import web\n", "# server.p
 
 
 def recipe(monkeypatch: pytest.MonkeyPatch, change: tuple[str, str] = ("", "")) -> dict[str, Any]:
-    """The names of the page's program for aiohttp; "desk" is its module of that name."""
+    """Returns the names of the page's program for aiohttp; "desk" is its module."""
     desk = types.ModuleType("desk")
     monkeypatch.setitem(sys.modules, "desk", desk)
     exec(compile(block(DESK, change), str(PAGE), "exec"), desk.__dict__)
@@ -179,8 +179,8 @@ def test_what_is_no_json_is_no_failure_of_the_network(
 
 
 async def crowd(port: int, bad: int) -> None:
-    """500 clients at once, of which so many send bad orders, and every tenth is slow: it sends its
-    order byte by byte, and others are served meanwhile."""
+    """500 clients, 100 at once, which is below the usual backlog. So many of them send bad orders,
+    and every tenth is slow: it sends its order byte by byte, and others are served meanwhile."""
 
     async def slowly(order: Any) -> Any:
         for byte in json.dumps(order).encode():
@@ -199,7 +199,9 @@ async def crowd(port: int, bad: int) -> None:
         else:
             assert (status, said) == (200, {"total": n + 1})
 
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
+    patient = aiohttp.ClientTimeout(total=None)
+    line = aiohttp.TCPConnector(limit=100)
+    async with aiohttp.ClientSession(connector=line, timeout=patient) as client:
         await asyncio.gather(*(one(client, n) for n in range(500)))
 
 
@@ -235,8 +237,9 @@ AIOHTTP_RUNS = """
 
 
 @contextlib.contextmanager
-def program(folder: Path, *command: str) -> Iterator[tuple[Any, int]]:
-    """The program and its port, which it says by itself."""
+def program(folder: Path, command: list[str], ready: tuple[str, int]) -> Iterator[Any]:
+    """Runs a program that says its port. Gives the program, the port, and what it has said until it
+    had said `ready[0]` so often."""
     running = subprocess.Popen(
         [sys.executable, *command],
         cwd=folder,
@@ -246,13 +249,14 @@ def program(folder: Path, *command: str) -> Iterator[tuple[Any, int]]:
     )
     try:
         assert running.stdout is not None
-        said = []
-        for line in running.stdout:
-            said.append(line)
-            if port := re.search(r"http://127\.0\.0\.1:(\d+)", line):
-                yield running, int(port.group(1))
-                return
-        raise AssertionError("".join(said))
+        said = ""
+        while said.count(ready[0]) < ready[1]:
+            line = running.stdout.readline()
+            assert line, said
+            said += line
+        port = re.search(r"http://127\.0\.0\.1:(\d+)", said)
+        assert port is not None, said
+        yield running, int(port.group(1)), said
     finally:
         running.kill()
         running.wait()
@@ -273,9 +277,9 @@ async def stopped_in_the_middle(running: Any, port: int, folder: Path) -> None:
         assert await asked == (200, {"total": 13})
 
 
-def serves_and_stops(folder: Path, *command: str) -> str:
+def serves_and_stops(folder: Path, command: list[str], ready: tuple[str, int]) -> str:
     (folder / "desk.py").write_text(block(DESK, WAITS) + HERE)
-    with program(folder, *command) as (running, port):
+    with program(folder, command, ready) as (running, port, before):
 
         async def main() -> None:
             await crowd(port, bad=3)
@@ -284,13 +288,13 @@ def serves_and_stops(folder: Path, *command: str) -> str:
         asyncio.run(main())
         said, _ = running.communicate()
         assert running.returncode in (0, -signal.SIGTERM), said
-    return str(said)
+    return str(before + said)
 
 
 def test_aiohttp_as_a_program(tmp_path: Path) -> None:
     text = block(AIOHTTP, ("    web.run_app(make_app())\n", AIOHTTP_RUNS))
     (tmp_path / "server.py").write_text(text)
-    said = serves_and_stops(tmp_path, "server.py")
+    said = serves_and_stops(tmp_path, ["server.py"], ("http://", 1))
     assert said.count("the clerk has failed, and is started again") == 3
     assert said.count("Traceback") == said.count("KeyError: 'prices'") == 3
 
@@ -300,7 +304,7 @@ def test_fastapi_under_uvicorn_with_workers(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn")
     (tmp_path / "server.py").write_text(block(FASTAPI))
     command = "-m uvicorn server:app --workers 2 --port 0 --no-access-log"
-    said = serves_and_stops(tmp_path, *command.split())
+    said = serves_and_stops(tmp_path, command.split(), ("Application startup complete", 2))
     assert said.count("the clerk has failed, and is started again") == 3
     assert said.count("Application startup complete") == 2
     assert said.count("Application shutdown complete") == 2

@@ -1,7 +1,7 @@
-// A Checker is what the points of a checked program call (runtime/points.hpp), and what the scheduler asks
-// who goes next (runtime/chooser.hpp). The engine of weft/check decides.
+// A Checker is what the points of a checked program call (runtime/points.hpp), and what the
+// scheduler asks which process goes next (runtime/chooser.hpp). The engine of weft/check decides.
 //
-//   scheduler ──next()──► decide(): who is ready? ──Run::go()──► out of the queue, its step begins
+//   scheduler ──next()──► decide(): which process? ──Run::go()──► out of the queue, its step begins
 //   operation ──pauses(), begun()──► decide() ──itself──► it goes on at once
 //                                       └──another──► it is suspended; next() gives the other
 //
@@ -23,7 +23,8 @@
 #if WEFT_CHECKED
 namespace weft::inline WEFT_ABI::runtime {
 
-// A select of the program. The places of its guards tell it from other selects of its process.
+// A select of the program. The places of its guards distinguish it from other selects of its
+// process.
 class BegunSelect final : public CheckedSelect {
  public:
   explicit BegunSelect(checking::Run& run) noexcept : CheckedSelect(run) {}
@@ -43,19 +44,20 @@ class BegunSelect final : public CheckedSelect {
 
 class Checker final : public Points, public Chooser {
  public:
-  // An operation in the story of a run.
+  // An operation in the story, the list of operations that a failure shows.
   struct Told {
     int process;
     std::string what, at;
     Begun how = Begun::done;
-    std::size_t until = 0;  // how long the story was when another let it go on; 0: none did
-    int guard = -1;         // that a select has taken
+    // the length of the story when another operation let this one go on; 0 if none did
+    std::size_t until = 0;
+    int guard = -1;  // the guard that a select has taken
   };
 
   checking::Run run;
-  std::uint64_t lost = 0;  // values
-  std::string refused;     // what cannot be checked
-  bool telling = false;    // is the story kept, and a deadlock reported by rule 10.2?
+  std::uint64_t lost = 0;  // the number of values that were lost
+  std::string refused;     // what the program does that cannot be checked
+  bool telling = false;    // whether the story is kept, and a deadlock reported by rule 10.2
   std::vector<Told> story;
 
   void begin(checking::Strategy&);
@@ -83,7 +85,7 @@ class Checker final : public Points, public Chooser {
   void refuses(const char* what) override;
 
  private:
-  // A process, and what its operation has told as it began.
+  // A process, and what its operation reported when it began.
   struct Checked {
     explicit Checked(checking::Run& run) noexcept : select(run) {}
     ProcessBase* base = nullptr;
@@ -91,9 +93,9 @@ class Checker final : public Points, public Chooser {
     Access how = Access::all;
     bool selects = false, ended = false;
     int taken = -1;
-    unsigned yields = 0;  // how often it has yielded since another process went
+    unsigned yields = 0;  // how often it has yielded since another process last ran
     unsigned yielded_at = 0;
-    int told = -1;  // its last operation in the story
+    int told = -1;  // the index in the story of its last operation
     BegunSelect select;
   };
 
@@ -108,7 +110,7 @@ class Checker final : public Points, public Chooser {
     return c.told < 0 ? nullptr : &story[static_cast<std::size_t>(c.told)];
   }
 
-  std::vector<std::unique_ptr<Checked>> processes_;  // by number
+  std::vector<std::unique_ptr<Checked>> processes_;  // by the process's number
   // The processes that are ready, and their numbers.
   std::vector<core::Waker*> wakers_;
   std::vector<int> ready_;

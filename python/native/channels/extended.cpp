@@ -83,7 +83,7 @@ void extended_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 PyObject* extended_await(PyObject* o) {
-  ext(o)->entered = true;  // the error below says it, so no warning follows
+  ext(o)->entered = true;  // the error below says so, and no warning must follow
   return bad_use("an extended read is a block: write `async with reader.extended() as value:`");
 }
 PyObject* extended_aenter(PyObject* o, PyObject*) {

@@ -1,4 +1,4 @@
-// How the points of Python's processes decide, and what they tell the engine (engine.hpp).
+// How the points of Python processes decide, and what they tell the engine (engine.hpp).
 #include "checking/engine.hpp"
 
 #include "processes/rare.hpp"
@@ -10,7 +10,7 @@ namespace weft::py {
 using weft::checking::kNone;
 using weft::checking::Stopped;
 
-// The name of a channel, or the line where it was made.
+// Returns the name of a channel, or the line where it was made.
 std::string Checker::name_at(const void* place) const {
   const auto& c = *static_cast<const core::SyncObject*>(place);
   if (!c.name) return "?";
@@ -39,7 +39,7 @@ void Checker::end() {
   on = false;
 }
 
-// --- who is who ---------------------------------------------------------------------------------
+// --- identifying processes ----------------------------------------------------------------------
 
 int Checker::number(const ProcessBase* p) const noexcept {
   if (!p) return kNone;
@@ -80,7 +80,7 @@ void Checker::wake(int n) noexcept {
 
 // --- deciding -----------------------------------------------------------------------------------
 
-// Notes which processes are ready. A waker that is no process of the check goes first: it is
+// Records which processes are ready. A waker that is no process of the check goes first: it is
 // returned.
 core::Waker* Checker::look(core::RunQueue& queue) noexcept {
   core::Waker* other = nullptr;
@@ -99,8 +99,8 @@ core::Waker* Checker::look(core::RunQueue& queue) noexcept {
   return other;
 }
 
-// Takes the one that goes next out of the queue, and returns it. `goes_on`: a process that has just
-// been put into the queue, and that the usual order goes on with; kNone: there is none.
+// Removes the process that goes next from the queue, and returns it. `goes_on` is a process that
+// has just been put into the queue and that goes on in the usual order; kNone if there is none.
 core::Waker* Checker::decide(core::RunQueue& queue, int goes_on) noexcept {
   for (;;) {
     core::Waker* const other = look(queue);
@@ -146,7 +146,7 @@ core::Waker* Checker::decide(core::RunQueue& queue, int goes_on) noexcept {
   }
 }
 
-// The ready processes but the chosen one are passed over at this step.
+// Records that the ready processes except the chosen one are passed over at this step.
 void Checker::note_who_waits(std::size_t chosen) noexcept {
   of(ready_[chosen]).ready_since = 0;
   for (std::size_t i = 0; i < ready_.size(); ++i) {
@@ -165,7 +165,7 @@ core::Waker* Checker::next(runtime::Scheduler& s, core::RunQueue& queue) noexcep
   return decide(queue, kNone);
 }
 
-// Puts the process that runs into the queue. Does another go before it goes on?
+// Puts the process that runs into the queue. Returns whether another goes before it goes on.
 bool Checker::another_goes(ProcessObject* p, bool goes_on) noexcept {
   core::RunQueue& queue = services->queue();
   const int n = number(p);
@@ -179,9 +179,9 @@ bool Checker::another_goes(ProcessObject* p, bool goes_on) noexcept {
 
 // --- points -------------------------------------------------------------------------------------
 
-// Does this process yield again and again while no other goes? In the reduced search only then are
-// the ready processes made to go first: a yield that does so depends on everybody, and no step
-// would commute with it. In the other searches every yield does so.
+// Returns whether this process yields again and again while no other runs. In the reduced search
+// only then must the ready processes go first: a yield that makes them do so depends on all of
+// them, and no step would commute with it. In the other searches every yield does so.
 bool Checker::is_spinning(int n) noexcept {
   if (!run.record.kept) return true;
   Checked& c = of(n);
@@ -190,8 +190,8 @@ bool Checker::is_spinning(int n) noexcept {
   return c.yields >= 5;
 }
 
-// Calls what this process was marked with. The call is a part of the step that ends here, and it
-// may have operations of its own.
+// Calls the function with which this process was marked. The call is a part of the step that ends
+// here, and it may have operations of its own.
 void Checker::call_marked(const ProcessBase* p) noexcept {
   const auto found = marked.find(p);
   if (found == marked.end()) return;
@@ -246,7 +246,7 @@ bool Checker::begun(ProcessObject* p, Begun how) noexcept {
   if (n == kNone) return false;
   Arrival a = std::exchange(of(n).arrival, {});
   if (!a.any || run.stopped()) return false;
-  if (run.record.kept) look(services->queue());  // notes whom the operation has woken
+  if (run.record.kept) look(services->queue());  // records which processes the operation has woken
   if (a.choice) a.place = of(n).choice.begun(how, a.how);
   run.record.passes(n, a.place, how, a.how);
   if (how == Begun::parked) return false;
@@ -270,7 +270,7 @@ void Checker::ended(ProcessObject* p, const void* group) noexcept {
   if (p->watch()) touches(place_at(p->watch()->latch), Access::all);
 }
 
-// --- what a step does besides -------------------------------------------------------------------
+// --- what else a step does ----------------------------------------------------------------------
 
 void Checker::made(const void* place, std::uint32_t capacity, bool loses) noexcept {
   run.record.place(place, here(), static_cast<int>(capacity), loses);

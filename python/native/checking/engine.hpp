@@ -1,5 +1,5 @@
-// A Checker is what the points of Python's processes call (points.hpp), and what their scheduler
-// asks who goes next (weft/runtime/chooser.hpp). The engine of weft/check decides.
+// A Checker receives the points of Python processes (points.hpp), and tells their scheduler which
+// process goes next (weft/runtime/chooser.hpp). The engine of weft/check decides.
 //
 //   scheduler ──next()──► decide(): who is ready? ──Run::go()──► out of the queue, its step begins
 //   operation ──pauses(), begun()──► decide() ──itself──► it goes on at once
@@ -7,7 +7,7 @@
 //
 // Invariants
 //  1 A process that is in the run queue is `ready` in the record, from when it is first seen there.
-//  2 `decided_` has been taken out of the queue already. The scheduler asks for it next, before
+//  2 `decided_` has been removed from the queue already. The scheduler asks for it next, before
 //    anything else is decided.
 //  3 After the run has stopped all processes are cancelled, and go in the order of the queue.
 #pragma once
@@ -28,11 +28,11 @@ namespace weft::py {
 
 class Checker;
 
-// A choice of Python's processes, of which one may starve a guard (choices.cpp).
+// A choice of Python processes, which may starve a guard (choices.cpp).
 class CheckedChoice final : public CheckedSelect {
  public:
   explicit CheckedChoice(Checker& engine) noexcept;
-  // Returns the ready guard that the choice is to take, or -1.
+  // Returns the ready guard that the choice must take, or -1.
   int begins(Choice&, std::uint32_t from, std::uint64_t key);
   const void* begun(Begun, Access& how);
   int committed() const noexcept override;
@@ -47,10 +47,10 @@ class CheckedChoice final : public CheckedSelect {
 
   Checker& engine_;
   Choice* choice_ = nullptr;
-  // Of a select with priorities, in a fair order: the step at which each guard was first passed over
-  // although it was ready; 0: it was not ready, or was taken, the last time.
+  // For a select with priorities, in a fair order: the step at which each guard was first passed
+  // over although it was ready; 0: it was not ready, or was taken, the last time.
   std::unordered_map<std::uint64_t, std::vector<unsigned>> waits_since_;
-  std::vector<unsigned>* since_ = nullptr;  // that of the select that has begun
+  std::vector<unsigned>* since_ = nullptr;  // the entry for the select that has begun
 };
 
 class Checker final : public Points, public runtime::Chooser {
@@ -58,12 +58,13 @@ class Checker final : public Points, public runtime::Chooser {
   weft::checking::Run run;
   const Services* services = nullptr;
   bool on = false;
-  std::uint64_t lost = 0;                        // values
-  std::map<std::string, std::uint64_t> lost_in;  // by the name of the channel
-  std::set<std::string> starved;                 // sentences
-  // Ordinary code has had an operation in a block of its own: it is no point.
+  std::uint64_t lost = 0;                        // the number of values lost
+  std::map<std::string, std::uint64_t> lost_in;  // the key is the name of the channel
+  std::set<std::string> starved;                 // sentences about starvation
+  // Whether ordinary code has had an operation in a block of its own, which is no point.
   bool in_block = false;
-  // What is called before each operation of a process with a stack of its own (faults).
+  // The functions that are called before each operation of a process with a stack of its own
+  // (faults).
   std::unordered_map<const ProcessBase*, Owned<PyObject>> marked;
 
   void begin(weft::checking::Strategy&);
@@ -88,17 +89,17 @@ class Checker final : public Points, public runtime::Chooser {
   void reads_clock() noexcept override;
   void in_ordinary_code() noexcept override { in_block = true; }
 
-  std::string name_at(const void* place) const;  // of a channel
+  std::string name_at(const void* place) const;  // the name of a channel
 
   // Starvation (rule 17.6) is looked for only in orders that are fair: the usual one, and random
-  // ones. How many steps of others it takes to be sure of it.
+  // ones. starving() returns how many steps of others prove it.
   bool fair = false;
   unsigned starving() const noexcept {
     return 1000 + run.settings.limit_each * static_cast<unsigned>(run.record.count);
   }
 
  private:
-  // What the operation that begins has told.
+  // What the operation that begins has reported.
   struct Arrival {
     const void* place = nullptr;
     Access how = Access::all;
@@ -118,7 +119,7 @@ class Checker final : public Points, public runtime::Chooser {
     const void* paused = nullptr;  // the operation before which it lets others go
     unsigned yields = 0;           // how often it has yielded since another process went
     unsigned yielded_at = 0;
-    unsigned ready_since = 0;  // the step at which another first went before it; 0: none has
+    unsigned ready_since = 0;  // the step at which another first went before it; 0 if none has
     Arrival arrival;
     CheckedChoice choice;
   };
@@ -136,7 +137,7 @@ class Checker final : public Points, public runtime::Chooser {
   void wake(int n) noexcept;
   void note_who_waits(std::size_t chosen) noexcept;
 
-  std::vector<std::unique_ptr<Checked>> processes_;  // by number
+  std::vector<std::unique_ptr<Checked>> processes_;  // the index is the number
   std::unordered_map<const ProcessBase*, int> numbers_;
   mutable const ProcessBase* last_ = nullptr;  // the process whose number was asked for last
   mutable int last_number_ = 0;

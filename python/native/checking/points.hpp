@@ -1,18 +1,19 @@
-// What operations tell a check (weft._checking), and what a check may ask of the extension.
+// What operations report to a check (weft._checking), and what a check may ask of the extension.
 //
 // A run that is checked is cut into steps. A step ends where another process could go first: before
 // an operation begins, where a process parks, after an operation that is over at once, and before a
-// process ends. At each such point the Points decide who goes on.
+// process ends. At each such point the Points decide which process goes on.
 //
 //   operation:  pauses() ──► arrives() │ selects() ──► begun() ──► pauses() of the next
 //   process:    starts() ──► … ──► ends_later() ──► ended()
 //
 // Invariants
-//  1 `checking` is false but in a run of a check, and on every thread but that of the run. So what
-//    other threads do meanwhile, networks of their own included, is no part of the check.
+//  1 `checking` is true only in a run of a check, on the thread of that run. So what other threads
+//    do meanwhile, including their own networks, is no part of the check.
 //  2 The engine is a module of its own, which sees no variable of the extension: it uses Services.
-//  3 While nothing is checked no operation of a coroutine process pays for it, but an io call, which
-//    tests `checking`. What the interpreter calls (am_send) is exchanged, as it is for observers.
+//  3 While nothing is checked no operation of a coroutine process pays for it, except an io call,
+//    which tests `checking`. The functions that the interpreter calls (am_send) are exchanged, as
+//    for observers.
 #pragma once
 #include <atomic>
 
@@ -29,26 +30,28 @@ using weft::checking::Begun;
 class Points {
  public:
   virtual void starts(ProcessObject*) noexcept = 0;
-  // A process is about to end. True: another goes first; the process is in the run queue, and ends
-  // when it is run again.
+  // Called when a process is about to end. Returns true if another goes first: the process is then
+  // in the run queue, and ends when it is run again.
   virtual bool ends_later(ProcessObject*) noexcept = 0;
   virtual void ended(ProcessObject*, const void* group) noexcept = 0;
 
-  // An operation is about to begin. True: another process goes first; this one is in the run queue,
-  // and the operation begins when it is run again. `yields`: the ready processes go first (rule
-  // 7.7).
+  // Called when an operation is about to begin. Returns true if another process goes first: this
+  // one is then in the run queue, and the operation begins when it is run again. `yields`: the
+  // ready processes go first (rule 7.7).
   virtual bool pauses(ProcessObject*, const void* operation, bool yields) noexcept = 0;
-  // The operation begins at a place; null: at none that others see.
+  // Called when the operation begins at a place; null: at none that others see.
   virtual void arrives(ProcessObject*, const void* place, Access) noexcept = 0;
-  // A select begins, and asks its guards from `from` on. Returns the guard that it is to take, or
-  // -1.
+  // Called when a select begins, and tries its guards from `from` on. Returns the guard that it
+  // must take, or -1.
   virtual int selects(ProcessObject*, Choice&, std::uint32_t from, std::uint64_t key) noexcept = 0;
-  // The operation has begun. True: it is over, and another goes first: its outcome is to be kept.
+  // Called when the operation has begun. Returns true if it is over and another goes first: then
+  // its outcome must be kept.
   virtual bool begun(ProcessObject*, Begun) noexcept = 0;
-  // A process with a stack of its own is in the run queue: it waits here until it goes on.
+  // Called when a process with a stack of its own is in the run queue: it waits here until it goes
+  // on.
   virtual void stops(ProcessObject*) noexcept = 0;
 
-  // What else a step does.
+  // These report what else happens in a step.
   virtual void made(const void* place, std::uint32_t capacity, bool loses) noexcept = 0;
   virtual void gone(const void* place, std::uint64_t dropped) noexcept = 0;
   virtual void touches(const void* place, Access) noexcept = 0;
@@ -56,21 +59,23 @@ class Points {
   virtual void cancels() noexcept = 0;
   virtual void limits(ProcessObject*, bool open) noexcept = 0;
   virtual void reads_clock() noexcept = 0;
-  // Ordinary code has an operation, in a block of its own (rule 7.5). It is no point.
+  // Called when ordinary code has an operation, in a block of its own (rule 7.5), which is no
+  // point.
   virtual void in_ordinary_code() noexcept = 0;
 
  protected:
   ~Points() = default;
 };
 
-// The points of the check that is under way; false if there is none, or it is another thread's.
+// The points of the check that is under way; false if there is none, or it belongs to another
+// thread.
 class Checking {
  public:
   explicit operator bool() const noexcept {
     return points_.load(std::memory_order_relaxed) && thread_ == PyThread_get_thread_ident();
   }
   Points* operator->() const noexcept { return points_.load(std::memory_order_relaxed); }
-  // Called on the thread of the check. Null: the check is over.
+  // Called on the thread of the check. Null means that the check is over.
   void set(Points* points) noexcept {
     thread_ = PyThread_get_thread_ident();
     points_.store(points, std::memory_order_relaxed);
@@ -87,7 +92,7 @@ struct Services {
   static constexpr unsigned kVersion = 2;
   static constexpr const char* kCapsule = "weft._native._checking";
   unsigned version;
-  void (*install)(Points*, runtime::Chooser*);  // null: nothing is checked any more
+  void (*install)(Points*, runtime::Chooser*);  // null means that nothing is checked any more
   ProcessBase* (*running)();
   core::RunQueue& (*queue)();
   void (*coroutine_run)(core::Waker*);
@@ -100,10 +105,10 @@ struct Services {
   bool (*park)(ProcessObject* greenlet);
 };
 
-// The key by which the engine knows the place of a channel or a barrier.
+// The key by which the engine identifies the place of a channel or a barrier.
 inline const void* place_at(core::SyncObject& place) noexcept { return &place; }
 
-// They exchange the functions that the interpreter calls, each in the file that has these
+// Each exchanges the functions that the interpreter calls, and is in the file that has these
 // functions.
 void check_operations(bool on) noexcept;
 void check_selects(bool on) noexcept;
@@ -120,7 +125,8 @@ class CheckedCall {
   CheckedCall(const CheckedCall&) = delete;
   CheckedCall& operator=(const CheckedCall&) = delete;
   explicit operator bool() const noexcept { return process_ != nullptr; }
-  // The operation is over with this result, or with the current exception. Returns the same.
+  // Called when the operation is over with this result, or with the current exception. Returns the
+  // same.
   PyObject* over(PyObject* owned) noexcept;
 
  private:

@@ -37,7 +37,7 @@ __all__ = ["Health", "Supervisor"]
 def _unpacked(value: Any) -> Any:
     try:
         return _native._unpacked(value)
-    except Exception as error:  # the death and the other values must still be reported
+    except Exception as error:  # the death and the remaining values must still be reported
         return error
 
 
