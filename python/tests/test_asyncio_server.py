@@ -193,11 +193,11 @@ async def crowd(port: int, bad: int) -> None:
         what: Any = {"json": order}
         if n % 10 == 0:
             what = {"data": slowly(order), "headers": {"Content-Type": "application/json"}}
-        status, said = await post(client, port, **what)
+        status, output = await post(client, port, **what)
         if wrong:
-            assert status == 500 and "this order has failed" in said
+            assert status == 500 and "this order has failed" in output
         else:
-            assert (status, said) == (200, {"total": n + 1})
+            assert (status, output) == (200, {"total": n + 1})
 
     patient = aiohttp.ClientTimeout(total=None)
     line = aiohttp.TCPConnector(limit=100)
@@ -238,8 +238,8 @@ AIOHTTP_RUNS = """
 
 @contextlib.contextmanager
 def program(folder: Path, command: list[str], ready: tuple[str, int]) -> Iterator[Any]:
-    """Runs a program that says its port. Gives the program, the port, and what it has said until it
-    had said `ready[0]` so often."""
+    """Runs a program that prints its port. Gives the program, the port, and what it has printed
+    until `ready[0]` had come so often."""
     running = subprocess.Popen(
         [sys.executable, *command],
         cwd=folder,
@@ -249,14 +249,14 @@ def program(folder: Path, command: list[str], ready: tuple[str, int]) -> Iterato
     )
     try:
         assert running.stdout is not None
-        said = ""
-        while said.count(ready[0]) < ready[1]:
+        output = ""
+        while output.count(ready[0]) < ready[1]:
             line = running.stdout.readline()
-            assert line, said
-            said += line
-        port = re.search(r"http://127\.0\.0\.1:(\d+)", said)
-        assert port is not None, said
-        yield running, int(port.group(1)), said
+            assert line, output
+            output += line
+        port = re.search(r"http://127\.0\.0\.1:(\d+)", output)
+        assert port is not None, output
+        yield running, int(port.group(1)), output
     finally:
         running.kill()
         running.wait()
@@ -286,17 +286,17 @@ def serves_and_stops(folder: Path, command: list[str], ready: tuple[str, int]) -
             await stopped_in_the_middle(running, port, folder)
 
         asyncio.run(main())
-        said, _ = running.communicate()
-        assert running.returncode in (0, -signal.SIGTERM), said
-    return str(before + said)
+        output, _ = running.communicate()
+        assert running.returncode in (0, -signal.SIGTERM), output
+    return str(before + output)
 
 
 def test_aiohttp_as_a_program(tmp_path: Path) -> None:
     text = block(AIOHTTP, ("    web.run_app(make_app())\n", AIOHTTP_RUNS))
     (tmp_path / "server.py").write_text(text)
-    said = serves_and_stops(tmp_path, ["server.py"], ("http://", 1))
-    assert said.count("the clerk has failed, and is started again") == 3
-    assert said.count("Traceback") == said.count("KeyError: 'prices'") == 3
+    output = serves_and_stops(tmp_path, ["server.py"], ("http://", 1))
+    assert output.count("the clerk has failed, and is started again") == 3
+    assert output.count("Traceback") == output.count("KeyError: 'prices'") == 3
 
 
 def test_fastapi_under_uvicorn_with_workers(tmp_path: Path) -> None:
@@ -304,7 +304,7 @@ def test_fastapi_under_uvicorn_with_workers(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn")
     (tmp_path / "server.py").write_text(block(FASTAPI))
     command = "-m uvicorn server:app --workers 2 --port 0 --no-access-log"
-    said = serves_and_stops(tmp_path, command.split(), ("Application startup complete", 2))
-    assert said.count("the clerk has failed, and is started again") == 3
-    assert said.count("Application startup complete") == 2
-    assert said.count("Application shutdown complete") == 2
+    output = serves_and_stops(tmp_path, command.split(), ("Application startup complete", 2))
+    assert output.count("the clerk has failed, and is started again") == 3
+    assert output.count("Application startup complete") == 2
+    assert output.count("Application shutdown complete") == 2

@@ -412,12 +412,12 @@ def test_one_for_all_of_os_processes() -> None:
 
     @th.process
     def tells(out: Any, inp: Any) -> list[str]:
-        said = [inp.read(), inp.read()]
+        names = [inp.read(), inp.read()]
         out.write("die")
-        said += [inp.read(), inp.read()]
+        names += [inp.read(), inp.read()]
         out.write("end")
         out.write("end")
-        return sorted(said)
+        return sorted(names)
 
     with heard() as events:
         result = Parallel(

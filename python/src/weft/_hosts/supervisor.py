@@ -162,7 +162,7 @@ class Supervisor:
         self._way = "spawn" if hosts is None else hosts._way
         self._report, self.name = report, str(name)
         above = None if under is None else under._node
-        self._node = _lives.Node(restarts, within, backoff, healthy, strategy, above)
+        self._node: _lives.Node = _lives.Node(restarts, within, backoff, healthy, strategy, above)
         # Only then is a last attempt known from its beginning.
         simple = within is None and strategy == "one for one" and self._terms.loops & 1 == 0
         self._known = simple and above is None
