@@ -31,6 +31,7 @@ class Elsewhere:
     it.
     """
 
+    _stops = False  # whether it can end one call without ending others
     _way = ""  # how the OS processes of this place start: one of _host.WAYS, or "network"
 
     def call(

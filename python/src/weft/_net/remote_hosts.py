@@ -144,8 +144,10 @@ class _Far(Elsewhere, abc.ABC):
             del args, keywords
             try:
                 for name in list(given):
-                    more = () if attempt is None else (attempt.last, attempt.in_hand)
-                    link.give(given.pop(name), name, *more)
+                    if attempt is None:
+                        link.give(given.pop(name), name)
+                    else:
+                        attempt.give(link, given.pop(name), name)
                 link.give(orders.reader(), "orders")
                 link.give(result.writer(), "result")
             except BadUse:
