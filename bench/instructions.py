@@ -45,7 +45,7 @@ class Case:
 
     name: str
     program: str  # a program of bench/cpp, or a backend and a program of bench/py
-    arguments: str  # with {} for the size
+    arguments: str  # the arguments of the program, with {} in place of the size
     sizes: tuple[int, int]
     operations: Callable[[int], int]
     module: str = ""  # WEFT_BENCH_MODULE; with it, the program runs by itself, not by on.py

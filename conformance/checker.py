@@ -101,8 +101,8 @@ def audit(history: list[Record]) -> Verdict:
 
 
 def matches(model: Record, seen: Record) -> bool:
-    """Is the record `seen` what the model would record? Details that the runtime did not record are
-    not compared.
+    """Returns whether the record `seen` is what the model would record. Details that the runtime
+    did not record are not compared.
     """
     if model.get("p") != seen.get("p") or model["e"] != seen["e"]:
         return False
@@ -137,7 +137,7 @@ def check(
     budget: int = 50_000,
     clock: str = "virtual",
 ) -> Verdict:
-    """Is `history` a possible history of the network `net`?
+    """Returns the verdict on whether `history` is a possible history of the network `net`.
 
     Args:
         budget: how many states are searched at most.
@@ -182,7 +182,7 @@ def check(
                     loud.append(s)
             else:
                 silent.append(s)
-        ways = silent + loud  # the last one is tried first
+        ways = silent + loud  # the last way of this list is tried first
         for k, s in enumerate(ways, 1):
             # This state is not used again: its last way takes the state itself, not a copy.
             new = sim if k == len(ways) else sim.clone()
@@ -217,7 +217,7 @@ def check(
 
 
 def _promises(records: list[Record]) -> list[dict[int, list[Any]]]:
-    """For each position in the records: the outcome of each process's next `ret`."""
+    """Returns, for each position in the records, the outcome of each process's next `ret`."""
     table: list[dict[int, list[Any]]] = [{} for _ in records]
     current: dict[int, list[Any]] = {}
     for k in range(len(records) - 1, -1, -1):
@@ -228,7 +228,9 @@ def _promises(records: list[Record]) -> list[dict[int, list[Any]]]:
 
 
 def _keeps(sim: Sim, promised: dict[int, list[Any]]) -> bool:
-    """Does every operation that has committed have the outcome that its `ret` will record?"""
+    """Returns whether every operation that has committed has the outcome that its `ret` will
+    record.
+    """
     for p in sim.procs.values():
         op = sim.ops.get(p.pid)
         out = (

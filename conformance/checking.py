@@ -1,5 +1,5 @@
-"""Is the reduced search of `weft check` right? For random networks this compares the outcomes of
-its few schedules with those of all schedules, and with the model's.
+"""Checks the reduced search of `weft check`: for random networks, compares the outcomes of its few
+schedules with those of all schedules, and with the model's.
 
     python -m conformance.checking SEEDS [--features A,B] [--size N] [--time any] [--model]
                                          [--most N]
@@ -121,7 +121,7 @@ def modelled(net: dict[str, Any], limit: int = 300_000) -> set[Outcome]:
 
 
 def _ended_well(outcomes: set[Outcome]) -> set[Outcome]:
-    """Returns the outcomes; of a run that did not end well only how it ended."""
+    """Returns the outcomes. Of a run that did not end well it keeps only how the run ended."""
     return {x if ("run", ("ok",)) in x else dict(x)["run"] for x in outcomes}
 
 
@@ -133,13 +133,14 @@ class Compared:
     #: It has a yield. In the reduced search the others need not go first then (SEMANTICS 7.7), so that
     #: search may have outcomes that "all" has not.
     yields: bool = False
-    all: Searched | None = None  # None: it has too many schedules
+    all: Searched | None = None  # None if the network has too many schedules
     reduced: Searched | None = None
-    model: set[Outcome] | None = None  # None: not asked for, or too many states
+    # None if this was not asked for, or if there are too many states.
+    model: set[Outcome] | None = None
 
     @property
     def wrong(self) -> str:
-        """What is wrong; "" if nothing is."""
+        """What is wrong with the search; "" if nothing is."""
         if self.all is None or self.reduced is None:
             return ""
         if not self.reduced.complete:

@@ -27,8 +27,8 @@ class Choosing:
     gone: frozenset[int]  # processes that have ended and have let go of their ends (7.11)
 
     def ready(self, op: Op, i: int) -> bool:
-        """Could guard i commit now, by itself? Not for skips and expired timers (5.7), and not for
-        the end of the whole select (`ended_by`).
+        """Returns whether guard i could commit now, by itself. This is not for skips and expired
+        timers (5.7), nor for the end of the whole select (`ended_by`).
         """
         g = op.guards[i]
         if not g.pre:
@@ -48,8 +48,8 @@ class Choosing:
         return g.kind == "ended" and g.on in self.gone
 
     def retired(self, op: Op, i: int) -> bool:
-        """Has the channel of guard i retired for this operation? A guard that has fallen silent
-        stays silent for the operation (5.6).
+        """Returns whether the channel of guard i has retired for this operation. A guard that has
+        fallen silent stays silent for the operation (5.6).
         """
         g = op.guards[i]
         return i in op.silent or self.chans[g.on].ended(side_of(g)) == "Retired"
@@ -59,8 +59,8 @@ class Choosing:
         return i not in op.silent and not self.chans[g.on].ended(side_of(g))
 
     def ended_by(self, op: Op) -> tuple[int, ...]:
-        """5.6: the guards that decide whether the select is ready with `Retired`; empty if the
-        select is not over.
+        """Returns the guards that decide that the select is ready with `Retired` (5.6); empty if
+        the select is not over.
         """
         on: dict[str, list[int]] = {}
         for i, g in enumerate(op.guards):
@@ -79,9 +79,9 @@ class Choosing:
         return tuple(decide)
 
     def _offered(self, c: Chan, ext: bool) -> bool:
-        """Can a reader take the value of the first waiting writer? On a buffered channel a writer
-        may wait although the buffer is empty, if extended reads or values that are being made
-        occupy every slot. An extended read and a value from a function need a slot.
+        """Returns whether a reader can take the value of the first waiting writer. On a buffered
+        channel a writer may wait although the buffer is empty, if extended reads or values that are
+        being made occupy every slot. An extended read and a value from a function need a slot.
         """
         if not c.lines[WRITE] or c.capacity == 0:
             return bool(c.lines[WRITE])
@@ -89,7 +89,7 @@ class Choosing:
         return not self._made(self.ops[pid].guards[i]) and (not ext or c.room())
 
     def _wanted(self, c: Chan, g: Guard) -> bool:
-        """Can a value go directly to the first waiting reader (1.5)?"""
+        """Returns whether a value can go directly to the first waiting reader (1.5)."""
         if not c.lines[READ] or c.capacity == 0:
             return bool(c.lines[READ])
         return not self._made(g) and (not self.ops[c.lines[READ][0][0]].ext or c.room())
@@ -99,16 +99,16 @@ class Choosing:
         return g.made or g.raises
 
     def idle_guards(self, op: Op) -> Iterator[int]:
-        """The guards that are skips (including a timeout ≤ 0) or expired timers, that is, deadlines
-        that have passed (5.7).
+        """Yields the guards that are skips (including a timeout ≤ 0) or expired timers, that is,
+        deadlines that have passed (5.7).
         """
         for i, g in enumerate(op.guards):
             if g.pre and (g.kind == "skip" or (g.kind == "time" and g.value <= self.now)):
                 yield i
 
     def idle_in_turn(self, op: Op) -> list[int]:
-        """The same for a select with priorities: a skip counts at its own place, an expired timer
-        after all other guards.
+        """Returns the same guards for a select with priorities: a skip counts at its own place, an
+        expired timer after all other guards.
         """
         skips = [i for i, g in enumerate(op.guards) if g.pre and g.kind == "skip"]
         return skips[:1] or list(self.idle_guards(op))[:1]
@@ -119,7 +119,8 @@ class Choosing:
         """
         idle = list(self.idle_guards(op))
         hot = [i for i in range(len(op.guards)) if self.ready(op, i)]
-        last = self.ended_by(op)  # competes in the place of each of them (5.6)
+        # The end of the select competes in the place of each of these guards (5.6).
+        last = self.ended_by(op)
         if op.mode == "priority":
             idle = self.idle_in_turn(op)
             first = sorted(hot + [i for i in idle if op.guards[i].kind == "skip"])[:1]
@@ -127,8 +128,8 @@ class Choosing:
         return sorted({*hot, *last}) or idle
 
     def has_ended(self, op: Op) -> bool:
-        """Is a waiting select over? As long as it has not examined all guards that decide it, it
-        may still find another guard ready.
+        """Returns whether a waiting select is over. As long as it has not examined all guards that
+        decide it, it may still find another guard ready.
         """
         last = self.ended_by(op) if op.state == "waiting" else ()
         return bool(last) and set(last) <= set(op.seen)

@@ -38,8 +38,10 @@ ACCESSES = (
     "join",
     "look",
 )
-Touch = tuple[Any, str]  # a place: ("c", channel), ("s", select) or ("b", barrier); an access
-Entry = tuple[str, str, bool]  # two accesses, in the table's order; at a buffer?
+# A place, which is ("c", channel), ("s", select) or ("b", barrier), and an access.
+Touch = tuple[Any, str]
+# Two accesses, in the table's order, and whether they are at a buffer.
+Entry = tuple[str, str, bool]
 
 
 class Action(NamedTuple):
@@ -48,17 +50,18 @@ class Action(NamedTuple):
     name: str
     what: str  # read, write, select, close, die, poison, make, sync, enrol, resign
     guards: tuple[Guard, ...] = ()
-    on: int = 0  # the channel; for close, the end
-    side: int = READ  # of make
+    on: int = 0  # the channel, or for a close the end
+    side: int = READ  # the side at which `make` makes an end
 
 
 @dataclass
 class State:
-    """A state of the model, and which selects have waited where."""
+    """A state of the model, with a note of which selects have waited where."""
 
     world: World
     waited: frozenset[tuple[int, int, int, bool]] = frozenset()  # pid, channel, side, ended="raise"
-    touches: dict[int, list[Touch]] = field(default_factory=dict)  # by pid: of its one step
+    # Pid → the places that the step of this process touches.
+    touches: dict[int, list[Touch]] = field(default_factory=dict)
     parked: frozenset[int] = frozenset()  # selects that wait, and whose partner may be weakened
 
     def clone(self) -> State:
@@ -68,8 +71,8 @@ class State:
 
 
 def worlds() -> Iterator[tuple[World, list[Action]]]:
-    """First states, each with the steps that are possible there. A state has two channels of the
-    given capacity, and the given number of ends at each side.
+    """Yields initial states, each with the steps that are possible there. A state has two channels
+    of the given capacity, and the given number of ends at each side.
     """
     for capacity, ends, overflow in (
         (0, 1, "block"),
@@ -247,7 +250,7 @@ def _arrival(s: State, pid: int, action: Action, chosen: int | None, ready: int)
 
 
 def _ends(g: Guard) -> bool:
-    """Does the quiet end of its channel make a difference to the select (5.6)?"""
+    """Returns whether the quiet end of the guard's channel makes a difference to the select (5.6)."""
     return g.ends or g.kind == "out"
 
 
@@ -349,7 +352,7 @@ class Looked:
 def look(
     conflicts: Any, depth: int = 1, sample: int = 0, seed: int = 0, thirds: bool = True
 ) -> Looked:
-    """Does all pairs of steps in both orders, in all states after at most `depth` steps. Where a
+    """Takes all pairs of steps in both orders, in all states after at most `depth` steps. Where a
     third step decides a select of the pair, that step is done too.
 
     Args:
@@ -382,7 +385,7 @@ def _look(
     if third is not None and "select" not in (a.what, b.what):
         return
     one = run(((1, a), (2, b), *last))
-    if third is not None:  # only where it has decided a select of the two
+    if third is not None:  # the third step is taken only where it has decided a select of the two
         one = [
             s for s in one if (("s", 1), "all") in s.touches[3] or (("s", 2), "all") in s.touches[3]
         ]
@@ -390,7 +393,7 @@ def _look(
         return
     other = run(((2, b), (1, a), *last))
     looked.pairs += 1
-    if not other:  # bad use in one order: closed by the other
+    if not other:  # in one order this is bad use, since the other step has closed the end
         return
     results = {_key(s.world) for s in other}
     for s in one:
@@ -410,14 +413,14 @@ class Witness(NamedTuple):
 
     world: int  # of worlds()
     before: tuple[str, ...]  # steps of other processes
-    state: int  # which of the states after these, if their choices lead to several
+    state: int  # the number of the state after these steps, if their choices lead to several states
     first: str
     second: str
     third: str | None = None  # a step that decides a select of the pair
 
 
 def witnessed(conflicts: Any, witness: Witness) -> Looked:
-    """Does this pair in both orders."""
+    """Takes this pair of steps in both orders."""
     world, doable = list(worlds())[witness.world]
     by_name = {action.name: action for action in doable}
     states = [State(world)]

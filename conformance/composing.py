@@ -80,7 +80,9 @@ class Composing(Limiting):
             self._pursue(p)
 
     def _joined(self, p: Proc, how: tuple) -> tuple:
-        """All children have ended: what Parallel or Sequence returns or raises (7.1–7.3)."""
+        """Returns what Parallel or Sequence returns or raises once all children have ended
+        (7.1–7.3).
+        """
         kids = [self.procs[k] for k in p.kids]
         failed = [k for k in kids if self._failed(k)]
         p.kids, p.join = (), ""
@@ -101,18 +103,20 @@ class Composing(Limiting):
         for k in pids:
             q = self.procs[k]
             if q.st == "new":
-                self._leave(q, None)  # it will never be started
+                self._leave(q, None)  # this process will never be started
             elif q.st not in ("finishing", "ended"):
                 q.doomed = True
 
     def _end(self, p: Proc, _: None) -> Record:
-        """The body is over, or an exception left it."""
+        """Handles the end of a body, which has returned or was left by an exception."""
         out = [p.exc[0]] if p.exc else ["ok"]
         self._leave(p, p.exc)
         return {"p": p.pid, "e": "end", "out": out}
 
     def _leave(self, p: Proc, exc: tuple | None) -> None:
-        """2.3, 4.3, 4.6, 7.7: the poison comes first, then the ends go, then the group is told."""
+        """Lets a process leave (2.3, 4.3, 4.6, 7.7): the poison comes first, then the ends go, then
+        the group learns of it.
+        """
         ran = p.st != "new" and p.started
         p.exc = exc
         p.result = exc is None and ran

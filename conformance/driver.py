@@ -289,8 +289,8 @@ def conform(
     seconds: float = float("inf"),
     first: bool = False,
 ) -> tuple[int, int, int]:
-    """Runs the networks of `seeds` of one of the SHAPES; shrinks and shows those that fail. Returns
-    (passed, failed, undecided).
+    """Runs the networks of one of the SHAPES for these `seeds`; shrinks and shows those that fail.
+    Returns (passed, failed, undecided).
 
     No new network is begun once `seconds` have passed. If `first` is true, the loop ends with
     the first network that fails, and does not shrink it.
@@ -301,7 +301,8 @@ def conform(
         if time.monotonic() >= until:
             break
         if seed > seeds.start and (seed - seeds.start) % 50 == 0:
-            print(f"  {seed - seeds.start} of {len(seeds)}", file=sys.stderr, flush=True)  # alive
+            # This shows that the run is still alive.
+            print(f"  {seed - seeds.start} of {len(seeds)}", file=sys.stderr, flush=True)
         net = SHAPES[shape](seed, size, driver.features)
         v, history = verdict(driver, net, seed, budget)
         unknown += v.unknown

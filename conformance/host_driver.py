@@ -83,8 +83,8 @@ def _asked(s: list[Any]) -> set[str]:
 
 
 def shares_ends(net: dict[str, Any], proc: dict[str, Any]) -> bool:
-    """Does the process share an end with its maker, in a network where ends are closed? In another
-    OS process it would have an end of its own (WIRE.md 15, rule 2.3).
+    """Returns whether the process shares an end with its maker, in a network where ends are closed.
+    In another OS process it would have an end of its own (WIRE.md 15, rule 2.3).
     """
     closes = any(f'["{how}",' in json.dumps(net) for how in ("retire", "die"))
     return closes and any(isinstance(e, int) for e in proc["ends"])
@@ -132,7 +132,7 @@ class Away:
         # does not poison the channel.
         self.tick = Channel("tick", capacity=1, overflow="drop_oldest", immunity=255)
         self.kept = self.tick.writer()
-        self.went = 0  # processes that ran elsewhere so far
+        self.went = 0  # how many processes have run elsewhere so far
 
     def journal(self) -> Journal:
         """Returns an empty history, for the next network."""
@@ -140,7 +140,7 @@ class Away:
         return Journal(self.file.name)
 
     def takes(self, net: dict[str, Any], proc: dict[str, Any]) -> bool:
-        """Can the process run in another OS process?"""
+        """Returns whether the process can run in another OS process."""
         return not shares_ends(net, proc) and not asks_for(proc)
 
     def process(
@@ -170,13 +170,16 @@ def _there(
             return by_kind[kind if pid == proc["id"] else kinds[pid % len(kinds)]]
 
         def has_arrived(self, done: Any, awaits: bool) -> Any:
-            """When the operation returns, its frame is still on its way to the home (WIRE.md 15). A
-            write that is sent after it completes only after the frame has arrived.
+            """Waits until the frame of an operation has arrived. When the operation returns, its
+            frame is still on its way to the home (WIRE.md 15); a write that is sent after it
+            completes only after the frame has arrived.
             """
             return awaited() if awaits else waited()
 
         def written(self, done: Any, awaits: bool) -> Any:
-            """A write on credit is over before its value has arrived (WIRE.md 6.3)."""
+            """Waits until the value of a write has arrived: a write on credit is over before that
+            (WIRE.md 6.3).
+            """
             if not proc["buffers"]:
                 return done
             return both(done) if awaits else waited()
@@ -190,7 +193,9 @@ def _there(
             tick.write(None)
         except (
             Cancelled
-        ):  # for what comes next: none of these operations is a point of cancellation
+            # The request must stay for what comes next, since none of these operations is a point of
+            # cancellation.
+        ):
             tick.write(None)
             current_process().cancel()
 

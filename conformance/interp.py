@@ -42,8 +42,8 @@ INSTANT = (
     "limit",
     "reschedule",
     "leave",
-)  # take effect and never wait
-LEFT = {"ext": "release", "limit": "leave"}  # blocks, and the operation that ends each of them
+)  # these operations take effect at once and never wait
+LEFT = {"ext": "release", "limit": "leave"}  # kinds of blocks, each with the operation that ends it
 
 
 class Sim(Composing):
@@ -164,8 +164,9 @@ class Sim(Composing):
             yield ("finish", p.pid)
 
     def _rets(self, p: Proc, out: Outcome | None) -> Iterator[Step]:
-        """4.2: `Poisoned` has the strength that the channel has when the process goes on. On
-        threads that may be some time before the record is made.
+        """Yields the ways in which an operation returns. `Poisoned` has the strength that the
+        channel has when the process goes on (4.2), which on threads may be some time before the
+        record is made.
         """
         if out is None or out[0] != "Poisoned" or len(out) < 4:
             yield ("ret", p.pid)
@@ -175,7 +176,7 @@ class Sim(Composing):
             yield ("ret", p.pid, "strength", strength)
 
     def _meeting(self, p: Proc, *how: str) -> Step:
-        """The process goes on with Cancelled. On threads another request may come between that
+        """Makes the process go on with Cancelled. On threads another request may come between that
         moment and its record.
         """
         return ("meet" if self.grain == "cores" else "ret", p.pid, *how)
@@ -189,7 +190,7 @@ class Sim(Composing):
             ):  # 7.7: yield_ may or may not be a point of cancellation
                 yield "cancel"
             return
-        if p.pid not in self.ops:  # not begun
+        if p.pid not in self.ops:  # the operation has not begun
             asked = self._asked(p)
             if asked:
                 yield "cancel"  # 6.1
@@ -234,9 +235,9 @@ class Sim(Composing):
 
     @staticmethod
     def _orders(op: Op) -> Iterator[Any]:
-        """The orders in which a select that must wait may enrol its guards: their own order (None)
-        and, unless the select has priorities, any other. The order matters only if several of
-        its guards are at the same channel.
+        """Yields the orders in which a select that must wait may enrol its guards: their own order
+        (None) and, unless the select has priorities, any other. The order matters only if several
+        of its guards are at the same channel.
         """
         yield None
         lines = [(g.kind, g.on) for g in op.guards if g.pre and g.kind in ("in", "out")]
@@ -308,7 +309,7 @@ class Sim(Composing):
                 elif kind == "iter":
                     at, turns = extra
                     s = self.code.bodies[at[0]][at[1]]
-                    if len(s) > 3 and turns >= s[3]:  # break after so many turns
+                    if len(s) > 3 and turns >= s[3]:  # the loop breaks after this number of turns
                         p.frames = rest
                         continue
                     p.frames = (
@@ -414,8 +415,8 @@ class Sim(Composing):
         return Guard("ended", pid, pre=pre)
 
     def _watches(self, p: Proc, op: Op) -> None:
-        """A process that asks for the end of another process is a watcher of that process from then
-        on (7.11).
+        """Makes a process that asks for the end of another process a watcher of that process
+        (7.11).
         """
         for g in op.guards:
             if g.kind == "ended" and g.on in self.procs:
@@ -521,7 +522,7 @@ class Sim(Composing):
             )
 
     def _ret(self, p: Proc, how: tuple) -> Record:
-        """The process goes on with the outcome of its operation."""
+        """Makes the process go on with the outcome of its operation."""
         kind = self._kind(p)
         s = self._stmt(p)
         if p.st == "join":
@@ -589,7 +590,7 @@ class Sim(Composing):
         return {"p": p.pid, "e": "ret", "out": shown, "t": self.now}
 
     def _cancelled(self, p: Proc, how: tuple) -> Outcome:
-        """What the process waited for was cancelled."""
+        """Handles the cancellation of what the process waited for."""
         if p.st == "join":
             return self._joined(p, how)
         self._meet(p)
@@ -606,8 +607,8 @@ class Sim(Composing):
         return int(g["p"]) if g.get("g") == "ended" else -1
 
     def _unwind(self, p: Proc) -> None:
-        """An exception propagates until a block catches it; on its way it leaves blocks of extended
-        reads (1.6).
+        """Propagates an exception until a block catches it. On its way the exception leaves blocks
+        of extended reads (1.6).
         """
         assert p.exc is not None
         while p.frames:

@@ -30,8 +30,8 @@ class Judge(World):
     dead: tuple | None
 
     def blocked(self) -> dict[int, tuple[int, ...]]:
-        """For each process that is blocked in an operation or waits for children: the processes for
-        which it waits (10.2).
+        """Returns, for each process that is blocked in an operation or waits for children, the
+        processes for which it waits (10.2).
         """
         found: dict[int, tuple[int, ...]] = {}
         for p in self.procs.values():
@@ -97,7 +97,7 @@ class Judge(World):
         return p.exc is not None and not p.excused and (p.exc[0] not in QUIET or not p.exc[2])
 
     def how(self, pid: int) -> str:
-        """7.11: how a process that has ended did so."""
+        """Returns how a process ended (7.11)."""
         p = self.procs[pid]
         if p.exc is None:
             return "returned"
@@ -149,8 +149,8 @@ class Judge(World):
         return (0,) * (len(op.guards) + 1)
 
     def _starves(self, p: Proc, op: Op, i: int) -> bool:
-        """If guard i is chosen, has another guard that was ready all the time then been passed over
-        in N selects in a row?
+        """Returns whether, if guard i is chosen, another guard that was ready all the time has been
+        passed over in N selects in a row.
         """
         last = self.ended_by(op)
         n = len(op.guards) - len(self._silent(op)) + bool(last)
@@ -167,7 +167,7 @@ class Judge(World):
         p.starve = (p.at, new, self._silent(op)) if any(new) else ()
 
     def _watch_readiness(self) -> None:
-        """The count of a guard that is not ready, even for a moment, starts again."""
+        """Restarts the count of each guard that is not ready, even for a moment."""
         for p in self.procs.values():
             if not p.starve or p.st in ("finishing", "ended"):
                 continue
@@ -180,7 +180,7 @@ class Judge(World):
             p.starve = (at, kept, silent) if any(kept) and self._silent(probe) == silent else ()
 
     def _probe(self, p: Proc, at: tuple[int, int]) -> Iterator[Guard]:
-        """The guards of a select of the process, to find out which of them are ready."""
+        """Yields the guards of a select of the process, to find out which of them are ready."""
         for g in self.code.bodies[at[0]][at[1]][2]:
             kind, pre, ends = g["g"], g.get("pre", True), g.get("ends", False)
             if kind in ("in", "out"):

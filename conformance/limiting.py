@@ -33,8 +33,8 @@ class Limiting(Judge):
         return p.cancel or "asked" in p.limits
 
     def _meet(self, p: Proc) -> None:
-        """6.1, 7.12: the process meets all requests with one Cancelled; the outermost request
-        counts as its cause.
+        """Makes the process meet all requests with one Cancelled, whose cause is the outermost
+        request (6.1, 7.12).
         """
         p.by = -1 if p.cancel else p.limits.index("asked")
         p.cancel = p.unheard = False
@@ -43,15 +43,15 @@ class Limiting(Judge):
         )
 
     def _request_cancel(self, p: Proc) -> None:
-        """6: a request reaches the process."""
+        """Handles a request to end that reaches the process (6)."""
         if p.st in ("finishing", "ended"):
             return
         p.cancel = True
-        if p.st != "new":  # else it is met once it is started (6.5)
+        if p.st != "new":  # a process that is new meets the request once it is started (6.5)
             self._pursue(p)
 
     def _request_from_elsewhere(self, p: Proc) -> None:
-        """6.1: a process on another thread makes the request. The operation of this process may
+        """Handles a request by a process on another thread (6.1). The operation of this process may
         commit before its scheduler hears of the request; an operation that begins meets it.
         """
         if p.st in ("new", "finishing", "ended"):
@@ -75,8 +75,8 @@ class Limiting(Judge):
         raise NotImplementedError
 
     def fire(self, which: int = 0) -> None:
-        """A timer goes off: the timer of a guard, or of a limit, which then asks its process to end
-        (7.12).
+        """Lets a timer go off: the timer of a guard, or of a limit, which then asks its process to
+        end (7.12).
         """
         _, pid, i = self.timers[which]
         if i >= 0:
@@ -94,7 +94,7 @@ class Limiting(Judge):
         self._set(p, t if how == "deadline" else self.now + t)
 
     def _move(self, p: Proc, t: int) -> None:
-        """The innermost limit gets another time from now on."""
+        """Gives the innermost limit another time."""
         if p.limits[-1:] in ((), ("met",)):
             raise BadUse("reschedule of a limit that is not there, or whose request was met")
         self._disarm(p)
@@ -102,7 +102,7 @@ class Limiting(Judge):
         self._set(p, self.now + t)
 
     def _close(self, p: Proc, how: str) -> Outcome:
-        """The innermost block with a limit ends. Returns what leaving the block raises, or whether
+        """Ends the innermost block with a limit. Returns what leaving the block raises, or whether
         its limit has ended it.
         """
         own = p.exc is not None and p.exc[0] == "Cancelled" and p.by == len(p.limits) - 1

@@ -79,13 +79,13 @@ def convert(source: str, names: str = "coroutines") -> str:
     tree = Plain(names).visit(tree)
     if names == "threads":
         tree.body[:0] = ast.parse("from kit import append").body
-    if "TimeoutError" in source:  # MicroPython's builtins have none
+    if "TimeoutError" in source:  # MicroPython's builtins have no TimeoutError
         tree.body[:0] = ast.parse(f"from weft.{names} import TimeoutError").body
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
 class Called(ast.NodeTransformer):
-    """For weft.threads: an awaited operation becomes a plain call."""
+    """Turns awaited operations into plain calls, for weft.threads."""
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         plain = ast.FunctionDef(**{f: getattr(node, f) for f in node._fields if hasattr(node, f)})

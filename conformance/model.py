@@ -53,7 +53,7 @@ class World(Passing):
         self.chans: list[Chan] = []
         self.ends: list[End] = []
         self.barriers: list[Barrier] = []
-        self.ops: dict[int, Op] = {}  # by pid
+        self.ops: dict[int, Op] = {}  # pid → its operation
         # reader pid → ("writer", pid) | ("slot", channel): open extended reads (a stack)
         self.holds: dict[int, tuple] = {}
         # pid of a writer that is making a value → the reader that gets it
@@ -93,7 +93,7 @@ class World(Passing):
     # ------------------------------------------------------------------------------ ends (2, 3, 4)
 
     def make_end(self, chan: int, side: int) -> tuple[int, str]:
-        """2.1: makes a new end. Returns (its number, ""), or (-1, exception name) if the channel
+        """Makes a new end (2.1). Returns (its number, ""), or (-1, exception name) if the channel
         has ended for this side (2.5).
         """
         c = self.chans[chan]
@@ -101,7 +101,7 @@ class World(Passing):
             return -1, c.ended(side)
         if (
             c.made[side] and not c.live[side]
-        ):  # a side whose last end is gone stays gone: a new end could reach nobody
+        ):  # a side whose last end is gone stays gone, since a new end could reach nobody
             return -1, "PeerDied" if c.died[side] else "Retired"
         self.ends.append(End(chan, side))
         c.made[side] += 1
@@ -113,8 +113,8 @@ class World(Passing):
         self.ends[end] = e._replace(holders=(*e.holders, pid))
 
     def let_go(self, end: int, pid: int) -> None:
-        """2.3: a finished process lets go of an end; the end is closed when its last holder lets
-        go.
+        """Makes a finished process let go of an end (2.3). The end is closed when its last holder
+        lets go.
         """
         e = self.ends[end]
         if pid in e.holders:
@@ -124,7 +124,7 @@ class World(Passing):
                 self.close(end, "let go by the last process that held it")
 
     def close(self, end: int, how: str, died: bool = False) -> None:
-        """2.2, 4.5: closes an end. Closing a closed end changes nothing."""
+        """Closes an end (2.2, 4.5). Closing a closed end changes nothing."""
         e = self.ends[end]
         if e.how:
             return
@@ -136,7 +136,7 @@ class World(Passing):
         self._settle()
 
     def poison(self, chan: int, strength: int = 1) -> None:
-        """4.1–4.4: poisons a channel."""
+        """Poisons a channel (4.1–4.4)."""
         if strength < 1:
             raise BadUse(f"poison of strength {strength}: give a strength >= 1")
         c = self.chans[chan]
@@ -216,7 +216,9 @@ class World(Passing):
         self._settle()
 
     def conclude(self, pid: int) -> None:
-        """A select is over (5.6); its outcome may name any of the guards that decided it."""
+        """Decides a select that is over (5.6). Its outcome may name any of the guards that decided
+        it.
+        """
         self._conclude(self.ops[pid])
         self._settle()
 
@@ -224,7 +226,9 @@ class World(Passing):
         self._decide(op, ("Retired", any_of(self.ended_by(op))))
 
     def enrol(self, pid: int, i: int) -> None:
-        """Guard i joins its waiting queue (1.2), or is silent (5.6); its operation waits."""
+        """Puts guard i into its waiting queue (1.2), unless the guard is silent (5.6). Its
+        operation waits.
+        """
         op = self.ops[pid]
         g = op.guards[i]
         self.examine(pid, i)
@@ -237,11 +241,11 @@ class World(Passing):
             self.barriers[g.on].line.append((pid, i))
         elif (
             g.kind == "time" and g.value < math.inf
-        ):  # at or beyond the end of the clock: the time never comes (8.5)
+        ):  # a time at or beyond the end of the clock never comes (8.5)
             self.arm(g.value, pid, i)
 
     def arm(self, deadline: int, pid: int, i: int) -> None:
-        """8.5: timers with equal deadlines fire in the order in which they were set."""
+        """Sets a timer. Timers with equal deadlines fire in the order in which they were set (8.5)."""
         at = len([t for t in self.timers if t[0] <= deadline])
         self.timers.insert(at, (deadline, pid, i))
 
@@ -254,8 +258,8 @@ class World(Passing):
             op.silent += (i,)
 
     def cancel(self, pid: int) -> bool:
-        """6.2, 6.3: withdraws a waiting operation. Returns False if there is none, or if it is held
-        or has committed.
+        """Withdraws a waiting operation (6.2, 6.3). Returns False if there is none, or if it is
+        held or has committed.
         """
         op = self.ops.get(pid)
         if op is None or op.state != "waiting":
@@ -265,7 +269,7 @@ class World(Passing):
         return True
 
     def take(self, pid: int) -> Outcome:
-        """The process goes on with the outcome of its operation, which is returned."""
+        """Makes the process go on. Returns the outcome of its operation."""
         op = self.ops.pop(pid)
         assert op.state == "done" and op.out is not None
         return op.out
@@ -287,7 +291,7 @@ class World(Passing):
             self._settle()
 
     def has_gone(self, pid: int) -> None:
-        """7.11: a process has ended; the operations that wait for its end go on."""
+        """Makes the operations go on that wait for the end of a process, which has ended (7.11)."""
         self.gone |= {pid}
         for op in list(self.ops.values()):
             for i in op.seen:
@@ -305,7 +309,7 @@ class World(Passing):
         self.barriers[barrier].enrolled += 1
 
     def resign(self, barrier: int) -> None:
-        """8.2: a party leaves the barrier."""
+        """Lets a party leave the barrier (8.2)."""
         b = self.barriers[barrier]
         if b.enrolled == 0:
             raise BadUse("resign with nobody enrolled")
@@ -323,13 +327,13 @@ class World(Passing):
         ][:1]
 
     def fire(self, which: int = 0) -> None:
-        """A timer goes off; under virtual time it is one that is `due`."""
+        """Lets a timer go off; under virtual time it is one that is `due`."""
         _, pid, i = self.timers[which]
         self._decide(self.ops[pid], ("ok", i))
         self._settle()
 
     def advance(self) -> None:
-        """8.6: virtual time jumps to the earliest deadline. The caller has made sure that no
+        """Lets virtual time jump to the earliest deadline (8.6). The caller has made sure that no
         process can run.
         """
         assert self.timers and self.timers[0][0] > self.now
@@ -338,8 +342,8 @@ class World(Passing):
     # --------------------------------------------------------------------------------- inner steps
 
     def _decide(self, op: Op, out: Outcome) -> None:
-        """The outcome is decided: the operation leaves every waiting queue (5.10), and the channels
-        that it left are looked at again (3.2).
+        """Decides the outcome: the operation leaves every waiting queue (5.10), and the channels
+        that it has left are looked at again (3.2).
         """
         op.state, op.out = "done", out
         for g in op.guards:
@@ -354,15 +358,15 @@ class World(Passing):
         self.timers = [t for t in self.timers if t[1] != op.pid or t[2] < 0]
 
     def _fail(self, op: Op, i: int, c: Chan) -> None:
-        """The channel of guard i has ended: the operation raises that end, naming the guard (5.6);
-        a writer keeps its value (3.3, 4.2).
+        """Decides an operation for which the channel of guard i has ended. The operation raises
+        that end and names the guard (5.6); a writer keeps its value (3.3, 4.2).
         """
         why = "Retired" if i in op.silent else c.ended(side_of(op.guards[i]))
         more = (c.poison, op.guards[i].on) if why == "Poisoned" else ()
         self._decide(op, (why, i, *more))
 
     def _told(self, pid: int, i: int, c: Chan) -> None:
-        """The channel of guard i, which waits there, has ended: the guard falls silent (5.6), or
+        """Handles the end of the channel at which guard i waits: the guard falls silent (5.6), or
         the operation raises the end.
         """
         op = self.ops[pid]
@@ -376,7 +380,9 @@ class World(Passing):
             op.silent += (i,)
 
     def _phase(self, b: Barrier) -> None:
-        """8.1: the phase is over when all enrolled parties wait; it commits for all of them at once (8.4)."""
+        """Ends the phase if all enrolled parties wait (8.1). It commits for all of them at once
+        (8.4).
+        """
         if b.line and len(b.line) >= b.enrolled:
             parties, b.line = b.line, []
             b.phase += 1
@@ -384,8 +390,8 @@ class World(Passing):
                 self._decide(self.ops[pid], ("ok", i))
 
     def _settle(self) -> None:
-        """After a step: values move into free slots, and parties that wait at a channel that has
-        ended are told.
+        """Runs after each step: moves values into free slots, and handles parties that wait at a
+        channel that has ended.
         """
         while self._dirty or self._conclude_one():
             if not self._dirty:
@@ -411,7 +417,7 @@ class World(Passing):
                 self._take(self.ops[pid], i, c)
 
     def _conclude_one(self) -> bool:
-        """5.6: a waiting select is told once it is over."""
+        """Concludes one waiting select that is over (5.6). Returns whether there was one."""
         for op in self.ops.values():
             if self.has_ended(op):
                 self._conclude(op)

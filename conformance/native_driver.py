@@ -7,7 +7,7 @@
 Invariants
 - python_player.Player plays the statements and makes the records, in calls from the component's
   thread. So a record is made just before and just after an operation, in one list with all other
-  records. The operations themselves are done in C++.
+  records. The operatiothe time of the component, in ns themselves are done in C++.
 - There is no channel between the player and the component: the runtime sees only a process that
   computes meanwhile.
 - A process is native only if nothing in it needs anything in STAYS.

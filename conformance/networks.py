@@ -109,7 +109,9 @@ class Maker:
 
     @staticmethod
     def once(body: list[Any]) -> bool:
-        """Are no processes made inside a loop? (Each process of a network exists once.)"""
+        """Returns whether no processes are made inside a loop. (Each process of a network exists
+        once.)
+        """
 
         def makes(b: list[Any]) -> bool:
             return any(
@@ -122,8 +124,8 @@ class Maker:
         return not any(s[0] in ("loop", "iter") and makes(s[2]) for s in body)
 
     def limit(self, body: list[Any]) -> list[Any]:
-        """A block with a limit (7.12). Usually its Timeout is caught. Now and then its Cancelled is
-        caught inside the block, which then goes on.
+        """Makes a block with a limit (7.12). Usually its Timeout is caught. Now and then its
+        Cancelled is caught inside the block, which then goes on.
         """
         how = self.pick([*LIMITS])
         if self.rng.random() < 0.25:
@@ -137,7 +139,7 @@ class Maker:
         return ["try", [block], ["Timeout"], []]
 
     def statement(self, pid: int, sides: list[tuple[int, str]], depth: int) -> list[Any]:
-        """One statement, sometimes two."""
+        """Makes one statement, sometimes two."""
         readers = [k for k, (_, side) in enumerate(sides) if side == "r"]
         writers = [k for k, (_, side) in enumerate(sides) if side == "w"]
         if "limit" in self.features and self.rng.random() < 0.25:
@@ -208,7 +210,7 @@ class Maker:
         return ["select", "priority" if self.has("priority", 0.3) else "fair", guards]
 
     def nested(self, sides: list[tuple[int, str]]) -> list[Any]:
-        """A group inside a process: its children get a private channel and some ends of the
+        """Makes a group inside a process: its children get a private channel and some ends of the
         parent.
         """
         private = self.channel()
@@ -261,7 +263,7 @@ def generate(seed: int, size: int = 4, features: frozenset[str] = DEFAULT) -> Ne
 
 
 def _mobile(m: Maker, target: int) -> list[dict[str, Any]]:
-    """Two processes: one sends its writer end of `target` to the other, which writes to it
+    """Makes two processes: one sends its writer end of `target` to the other, which writes to it
     (2.4).
     """
     carrier = m.channel()

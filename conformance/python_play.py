@@ -131,7 +131,7 @@ class Play:
         return self.names.m.watched(process) if proc.get("watched") else process
 
     def cancel(self, pid: int) -> None:
-        """The statement `cancel`. A process that has a task is cancelled through the task."""
+        """Plays the statement `cancel`. A process that has a task is cancelled through the task."""
         if pid in self.desks and self.desks[pid].task is not None:
             self.desks[pid].cancel()
         elif self.made and pid in self.made:
@@ -163,7 +163,7 @@ class Play:
         return done
 
     def written(self, done: Any, awaits: bool) -> Any:
-        """As has_arrived(), for a write."""
+        """Does what has_arrived() does, for a write."""
         return done
 
     def names_of(self, pid: int) -> Names:

@@ -429,7 +429,7 @@ async def drive_awaiting(play: Network, proc: dict[str, Any], given: Any) -> Any
             start = steps.throw(failure) if failure else steps.send(result)
         except StopIteration as end:
             return end.value
-        finally:  # as above
+        finally:  # a kept exception would keep this frame, and with it what the process holds
             result, failure = None, None
         try:
             result = start()

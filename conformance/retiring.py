@@ -25,7 +25,8 @@ from typing import Any
 
 from .networks import DEFAULT, Maker, Net
 
-TURNS = 9  # of a selector: more than its sources have values, so the channels end it
+# Turns of a selector: more than its sources have values, so that the end of the channels ends it.
+TURNS = 9
 Side = tuple[int, str]
 
 
@@ -49,7 +50,7 @@ class _Retiring(Maker):
         return {"id": pid, "ends": [list(s) for s in sides], "body": body}
 
     def pause(self) -> list[Any]:
-        """Now and then a pause, so that this process ends before or after another one."""
+        """Makes a pause, now and then, so that this process ends before or after another one."""
         if self.has("time", 0.25):
             return [["sleep", self.upto(3)]]
         return [["yield"]] if self.has("yield", 0.2) else []
@@ -87,7 +88,8 @@ class _Retiring(Maker):
         if len(sides) > 1 or self.rng.random() < 0.3:
             body = [["loop", self.upto(TURNS), [self.guards(sides, slots)]]]
         elif self.rng.random() < 0.5:
-            body = [["loop", self.upto(3), [["read", 0]]]]  # leaves before its channel ends
+            # This process leaves before its channel ends.
+            body = [["loop", self.upto(3), [["read", 0]]]]
         else:
             body = [["iter", 0, self.pause(), TURNS]]
         return self.numbered(sides, [*self.pause(), *body, *self.leaving(sides)])

@@ -21,7 +21,7 @@ Path = tuple
 
 
 def candidates(net: Net) -> Iterator[Net]:
-    """Smaller networks, the boldest cuts first."""
+    """Yields smaller networks, the boldest cuts first."""
     spots = list(_lists(net["main"]["body"], ("main", "body")))
     for path, items, what in sorted(spots, key=lambda s: len(s[0])):
         least = 1 if what in ("guards", "procs") else 0
@@ -104,8 +104,8 @@ def report(net: Net, history: list[Any], why: str) -> str:
 
 
 def valid(net: Net) -> bool:
-    """Does every slot that the network uses exist? (A cut may have removed what another part
-    needs.)
+    """Returns whether every slot that the network uses exists. (A cut may have removed what another
+    part needs.)
     """
 
     def body_ok(body: list[Any], slots: int) -> bool:
@@ -199,7 +199,7 @@ def _lists(body: list[Any], path: Path) -> Iterator[tuple[Path, list[Any], str]]
 
 
 def _simpler(s: list[Any]) -> Iterator[list[Any]]:
-    """Statements that may replace `s`."""
+    """Yields statements that may replace `s`."""
     if s[0] == "loop":
         yield s[2]
         if s[1] > 1:

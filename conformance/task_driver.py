@@ -44,10 +44,10 @@ class Composition:
 
 
 class Desk:
-    """Where a task leaves the requests to its process."""
+    """Keeps the requests of a task to its process."""
 
     def __init__(self) -> None:
-        self.process: Any = None  # the process object; None: it has not begun
+        self.process: Any = None  # the process object, or None if the process has not begun
         self.task: asyncio.Task[Any] | None = None
         self.bell: asyncio.Future[None] | None = None
         self.asked: tuple[Composition, asyncio.Future[Any]] | None = None
@@ -57,7 +57,7 @@ class Desk:
             self.bell.set_result(None)
 
     def cancel(self) -> None:
-        """Cancels the task, as asyncio does; or the process, while it works for the task."""
+        """Cancels the task, as asyncio does, or, while the process works for the task, the process."""
         if self.task is not None and self.asked is None:
             self.task.cancel()
         elif self.process is not None:

@@ -195,7 +195,7 @@ def main(argv: Sequence[str]) -> int:
     tables = []
     where_measured = provenance(
         f"./run thesis pycsp{' --full' if options.full else ''} --write"
-    )  # before the first run is the machine's load
+    )  # the first sample, before any run, is the load of the machine
     for e in chosen:
         found = run(e, 1 if options.quick else 3)
         (out / f"{e.name}.json").write_text(

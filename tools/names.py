@@ -27,7 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "tools/names.toml"
 WEFT = ROOT / "python/src/weft"
 BACKENDS = ("coroutines", "threads", "greenlets", "processes")
-PLUG_AND_PLAY = ("threads", "greenlets")  # their weft.plugnplay follows from coroutines
+# The plug-and-play modules of these backends are written from that of coroutines.
+PLUG_AND_PLAY = ("threads", "greenlets")
 BY = "Written by tools/names.py: do not edit."
 
 # Names that the stubs use, and that programs do not.

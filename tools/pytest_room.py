@@ -216,7 +216,8 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
                 [sys.executable, __file__, *arguments, f"--basetemp={files[lane] / 'own'}"],
                 env={
                     **os.environ,
-                    "PYTEST_DEBUG_TEMPROOT": str(files[lane]),  # for a pytest that a test runs
+                    # This is for a pytest that a test runs.
+                    "PYTEST_DEBUG_TEMPROOT": str(files[lane]),
                     LANE: json.dumps([str(shared), str(kept[lane])]),
                     progress.VARIABLE: str(listeners[lane].path),
                 },
@@ -254,7 +255,7 @@ def main(arguments: list[str]) -> int:
         shared, kept = map(Path, json.loads(given))
         lane = run_lane(arguments, shared, kept)
         for name in lane.failed:
-            lane.keep(name)  # this includes what is no test: an error of collection
+            lane.keep(name)  # this includes an error of collection, which is no test
         lane.passed.discard(DONE)
         (lane.failed if lane.failed else lane.passed).add(DONE)
         lane.keep(DONE)

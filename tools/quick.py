@@ -280,7 +280,7 @@ def by_pytest(tests: Names) -> Counts:
         parts |= set(rooms[path.split("/tests/")[0]]["setup"]) - {"weft"}
     need(*sorted(parts))
     make_editable()
-    calls: dict[tuple[str, bool], list[str]] = {}  # by room, and by whether names are asked for
+    calls: dict[tuple[str, bool], list[str]] = {}  # (room, whether names are asked for) → calls
     for path, names in tests.items():
         calls.setdefault((path.split("/tests/")[0], bool(names)), []).append(path)
     passed = failed = 0

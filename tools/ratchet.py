@@ -35,7 +35,8 @@ SOURCES = {
     ".toml",
     ".cmake",
 }
-WRITTEN = re.compile(rb"Written by tools/\w+\.py: do not edit")  # in the head of such a file
+# Such a file has this text at its head.
+WRITTEN = re.compile(rb"Written by tools/\w+\.py: do not edit")
 SLACK = 0.02  # a share of the CPU seconds and of lines; a smaller change is not reported
 
 Figures = dict[str, dict[str, Any]]

@@ -201,9 +201,9 @@ def group_lives(group: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # it lives, but belongs to another user (sudo)
+        pass  # the process lives, but belongs to another user (sudo)
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it ended during the look
+        with contextlib.suppress(OSError):  # the process ended during the look
             state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
             if int(its_group) == group and state not in "ZX":
                 return True

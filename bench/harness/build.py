@@ -79,7 +79,8 @@ class Builder:
         self._say = say
         self._configured: set[Path] = set()
         self._built: dict[tuple[str, str], Path] = {}
-        self._broken: dict[tuple[str, str, str], Broken] = {}  # these are not tried again
+        # Builds that have failed, which are not tried again.
+        self._broken: dict[tuple[str, str, str], Broken] = {}
 
     def program(self, candidate: Candidate) -> Program:
         """Returns the candidate as a program, built if need be. Raises Missing or Broken."""

@@ -40,8 +40,8 @@ class Experiment:
     cpus: int
     points: Sequence[int]
     curves: Mapping[str, Sequence[str]]
-    scale: float = 1.0  # from the program's ns to y
-    largest: Mapping[str, int] = field(default_factory=dict)  # by curve: the last value tried
+    scale: float = 1.0  # the factor from the program's ns to y
+    largest: Mapping[str, int] = field(default_factory=dict)  # curve → the last value that is tried
 
     def tried(self, curve: str) -> list[int]:
         return [x for x in self.points if x <= self.largest.get(curve, x)]

@@ -19,7 +19,7 @@ def busy(n):
 def measure(executor, workers, samples, per):
     sampler = Sampler()
     with executor as pool:
-        for _ in pool.map(busy, range(workers * 20)):  # these calls warm up
+        for _ in pool.map(busy, range(workers * 20)):  # these calls warm up the OS processes
             pass
         for _ in range(samples):
             sampler.begin()

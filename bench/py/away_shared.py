@@ -7,7 +7,8 @@ dict: 1,000 items, names to numbers; array: 1 MB of float64; bytes: 1 MB.
 import os
 import time
 
-now = time.perf_counter_ns  # of the system, not of a process (Linux: CLOCK_MONOTONIC)
+# This clock is the system's, not that of one process (Linux: CLOCK_MONOTONIC).
+now = time.perf_counter_ns
 MEGABYTE = 1 << 20
 
 

@@ -18,7 +18,7 @@ which, samples, per = map(int, sys.argv[1:4])
 cpus = [int(word) for word in sys.argv[4:]] or [
     0,
     1,
-]  # for a program that another has started: its own CPU
+]  # a program that another program has started has its own CPU
 ROUNDS = 1000 * per
 
 

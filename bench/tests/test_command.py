@@ -357,7 +357,7 @@ class Report(Folder):
         results = self.bench / "results"
         self.assertEqual(sorted(p.name for p in results.iterdir()), ["x.json", "y.json"])
         for path in (self.root / "out/bench").iterdir():
-            path.unlink()  # as in a fresh checkout
+            path.unlink()  # a fresh checkout does not have this file either
         self.program("a", "print('ns 4 5')")
         self.run_bench("x", "--report")
         self.assertIn("| x | a ÷ b | min | 0.4 | ≤ 0.5 | met |", self.text())

@@ -1,4 +1,4 @@
-"""Which benches are drawn as curves."""
+"""Tests which benches are drawn as curves."""
 
 from __future__ import annotations
 

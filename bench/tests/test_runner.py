@@ -1,4 +1,6 @@
-"""One run of a program and the rounds over several: order, pinning, failures, time-outs, Ctrl-C."""
+"""Tests one run of a program, and the rounds over several programs: order, pinning, failures,
+time-outs, Ctrl-C.
+"""
 
 from __future__ import annotations
 

@@ -112,6 +112,7 @@ AGREED = {
         ("clang++ 10,000,000", None, "bytes", "max", 250),
         ("g++", "go", "ns", "min", 0.1),
     ],
+    "cpp-waiting": [],
     "cpp-threads": [
         ("threads, one CPU", "futex, one CPU", "ns", "min", 1.5),
     ],
@@ -371,7 +372,7 @@ class Ours(unittest.TestCase):
                 if t.bottom is None:
                     continue
                 ours, other = programs[t.top], programs[t.bottom]
-                # these send nothing
+                # these benches send nothing
                 bounds = {"one process, read once", "one process, filled, read once", "floor"}
                 if bounds & {t.top, t.bottom}:
                     continue

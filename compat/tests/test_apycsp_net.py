@@ -189,7 +189,7 @@ def test_a_client_that_goes_takes_its_operations_along(served):
         silent = await net.get_channel_proxy("silent")
         reading = asyncio.ensure_future(silent.read())
         await asyncio.sleep(0)  # the read has been sent
-        await connection.send_recv_cmd("ping")  # and has arrived
+        await connection.send_recv_cmd("ping")  # once this is answered, the write has arrived
         assert served.waiting() == 1
         connection.close()
         with pytest.raises(ConnectionError, match="this program has closed"):

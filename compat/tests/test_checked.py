@@ -35,7 +35,9 @@ def writer(out: Any, number: int, count: int) -> None:
 
 @process
 def talker(out: Any, number: int, count: int) -> None:
-    """It does not retire: in pycsp a select raises when one of its channels has retired."""
+    """Writes its numbers and does not retire, since in pycsp a select raises when one of its
+    channels has retired.
+    """
     for i in range(count):
         out((number, i))
 
@@ -68,7 +70,7 @@ def checked(network: Callable[[], None], schedules: int | None = None) -> None:
 
 
 def any_to_one() -> None:
-    """As commtest has it: several writers of one channel, each of which retires its end."""
+    """Runs the network of commtest: several writers of one channel, each of which retires its end."""
     c = Channel()
     writers = [writer(c.writer(), i, 2) for i in range(2)]
     got = Parallel(reader(c.reader()), *writers)[0]
@@ -102,7 +104,7 @@ def test_no_order_of_selecttest_stops(select: Callable[..., Any]) -> None:
 
 
 def test_every_order_of_poisontest_ends_everybody() -> None:
-    """One writer poisons the channel; so the other one and the readers end, whatever was read."""
+    """One writer poisons the channel; so the other writer and the readers end, whatever was read."""
 
     def network() -> None:
         c = Channel()

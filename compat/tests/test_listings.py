@@ -254,7 +254,7 @@ def test_monte_carlo_pi(p: Any) -> None:
 
     expected = [hits(seed, throws) for seed in seeds]
     found = p.Parallel([worker(-results, seed) for seed in seeds], collect(+results))
-    assert found == [*expected, sum(expected)]  # as results of the processes too
+    assert found == [*expected, sum(expected)]  # the processes return the same values as results
 
 
 def row(y: int, width: int, height: int) -> list[int]:

@@ -92,7 +92,7 @@ def test_processes() -> None:
     made = send([], None)
     assert isinstance(made, Process)
     assert (send.__name__, send.__doc__, made.name) == ("send", "Sends.", "send")
-    assert made.run() is made  # in the caller
+    assert made.run() is made  # run() runs the process in the caller's thread
     assert made.retval == []
 
     async def coroutine() -> None: ...
@@ -268,7 +268,7 @@ def test_cfutures_pass_results_and_exceptions() -> None:
         assert (got, future.done()) == ([outcome], True)
     with pytest.raises(RuntimeError, match="outside"):
         CFuture().wait()
-    with CFuture(), CFuture():  # of one thread, they share one lock
+    with CFuture(), CFuture():  # the two futures of one thread share one lock
         pass
 
 

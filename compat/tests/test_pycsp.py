@@ -80,7 +80,7 @@ def test_process_class_and_return_value(p: Any) -> None:
     made = p.Process(lambda a, b=0: a + b, 1, b=2)
     assert p.Parallel(made) == [3]
     assert made.return_value == 3
-    assert p.Parallel(made) == [3]  # it may run again once it has ended
+    assert p.Parallel(made) == [3]  # a process may run again once it has ended
 
 
 def test_a_process_that_runs_is_not_started_again(p: Any) -> None:
@@ -229,7 +229,7 @@ def test_a_failure_of_a_spawned_process_is_told_at_once_and_raised_by_shutdown(
     with pytest.raises(KeyError, match="spawned"):
         p.shutdown()
     assert "KeyError: 'spawned'" in capsys.readouterr().err
-    p.shutdown()  # nothing is left
+    p.shutdown()  # after this no process of the server is left
 
 
 def test_shutdown_in_a_process_is_refused(p: Any) -> None:
@@ -281,7 +281,7 @@ raise ValueError("main")
 
 
 def test_a_process_that_returns_gives_up_nothing(p: Any) -> None:
-    """Only retire retires the ends of pycsp: three writers return, and a fourth one writes on."""
+    """In pycsp only retire() retires an end: three writers return, and a fourth one writes on."""
     channel = p.Channel()
 
     @p.process
@@ -310,7 +310,7 @@ def test_retire_counts_ends(p: Any) -> None:
     first, second, cin = -channel, -channel, +channel
     first(1)
     first.retire()
-    first.retire()  # again: nothing
+    first.retire()  # retiring an end a second time does nothing
     with pytest.raises(p.ChannelRetireException):
         first(2)
     second(3)

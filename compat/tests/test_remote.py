@@ -271,7 +271,7 @@ def test_a_port_is_one_process_s(threads: Any) -> None:
     reader = p.Channel("A", connect=("localhost", port)).reader()
     assert reader() == 0
     p.shutdown()
-    with socket.socket() as again:  # it was given back
+    with socket.socket() as again:  # the port was given back
         again.bind(("127.0.0.1", port))
 
 
@@ -294,7 +294,7 @@ def test_an_end_of_another_program_stays_here(threads: Any) -> None:
 
 
 def test_a_network_that_waits_for_another_program_alone_is_no_deadlock(threads: Any) -> None:
-    """Nor is a network in a deadlock whose channel another program may still find."""
+    """A network whose channel another program may still find is in no deadlock either."""
     p = threads
     channel = p.Channel("A")
     child = subprocess.Popen(

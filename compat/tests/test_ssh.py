@@ -42,7 +42,7 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("SSH_LOG", str(tmp_path / "log"))
     _ssh._groups.clear()
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 280)  # an interpreter may take long to begin,
-    monkeypatch.setattr(_ssh_host, "PATIENCE", 280.0)  # and to end
+    monkeypatch.setattr(_ssh_host, "PATIENCE", 280.0)  # this is the time in which the host must end
     monkeypatch.setattr(_ssh_host, "GRACE", 280.0)
     yield tmp_path / "log"
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 2)
@@ -163,7 +163,7 @@ def test_a_program_that_ends_right_after_it_has_retired(buffer: int) -> None:
         end = +p.Channel("A", connect=("node1", port))
         got = there.takes.__wrapped__(end)
         with pytest.raises(p.ChannelRetireException):
-            end()  # its program has gone, or will
+            end()  # the host's program has ended, or will end
         p.retire(end)
         return got
 

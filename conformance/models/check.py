@@ -69,7 +69,7 @@ class Case(NamedTuple):
 
     @property
     def for_ever(self) -> bool:
-        """Does the case check liveness, so that runs without an end are searched too?"""
+        """Whether the case checks liveness, so that runs without an end are searched too."""
         return self.macros[:1] == FOR_EVER
 
     @property
@@ -291,7 +291,9 @@ def verify(case: Case, folder: Path) -> Result:
 
 
 def judge(case: Case, r: Result) -> tuple[bool, str]:
-    """Is this the result that the case must have? Returns (whether it is, a line for people)."""
+    """Compares the result with what the case must have. Returns (whether they agree, a line for
+    people).
+    """
     if case.mutant == 0:
         good = r.errors == 0 and r.complete
         return (

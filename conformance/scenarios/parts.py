@@ -1,5 +1,5 @@
-"""What the files of scenarios share: `settle`, a pause in which every process goes as far as it
-can, and the simplest processes.
+"""The parts that the files of scenarios share: `settle`, a pause in which every process goes as far
+as it can, and the simplest processes.
 
 Compiled for each backend like the scenarios (`load`); the scenarios import it by its plain name.
 """

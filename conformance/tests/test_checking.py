@@ -1,5 +1,6 @@
-"""Is the reduced search of `weft check` right (rule 17.7)? These tests run a slice of
-conformance/checking.py and conformance/commuting.py; the soak runs 2,000 networks and all small states.
+"""Checks the reduced search of `weft check` (rule 17.7). These tests run a slice of
+conformance/checking.py and conformance/commuting.py; the soak runs 2,000 networks and all small
+states.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def table():
 
 
 def retire_for(t, *guards):
-    """The other side of each guard's channel retires."""
+    """Makes the other side of each guard's channel retire."""
     for g in guards:
         t.close((t.w if g.kind == "in" else t.r)[g.on], "retired")
 
@@ -147,8 +147,8 @@ def test_rule_5_6_what_is_off_is_asked_when_the_select_begins():
 
 @pytest.mark.parametrize("case", [c for c in CASES if BARRIER not in c[1]], ids=lambda c: c[0])
 def test_rule_5_6_no_schedule_of_cores_does_otherwise(case):
-    """The same guards in a network, whose other ends go before, after and between the
-    enrolments.
+    """Puts the guards of each case into a network, whose other ends go before, after and between
+    the enrolments.
     """
     _, guards, gone, expected = case
     ends, data = [], []

@@ -97,7 +97,7 @@ class Process:
         self.error: BaseException | None = None
         self.result: Any = NoResult(how="cancelled")  # until the process has returned
         self.wake: Any = None  # makes the process go on
-        # gives (ok, value or error) once the process can go on
+        # returns (ok, value or error) once the process can go on
         self.waits: Callable[[], Any] | None = None
         self.path = function.__name__
 
@@ -166,7 +166,7 @@ def operate(start: Callable[[Process], Callable[[], Any]]) -> Any:
 
 
 def commits(op: Op, shape: Callable[[tuple], Any]) -> Callable[[Process], Callable[[], Any]]:
-    """An operation in the model's world. `shape` makes its result, or raises."""
+    """Does an operation in the model's world. `shape` makes its result, or raises."""
 
     def start(p: Process) -> Callable[[], Any]:
         pid = op.pid = id(p)
@@ -460,7 +460,7 @@ def failed(p: Process) -> bool:
 
 
 def came_to(p: Process) -> Any:
-    """What stands for a process among the results of its group."""
+    """Returns what stands for a process among the results of its group."""
     return p.result if p.error is None else NoResult(how=type(p.error).__name__.lower())
 
 

@@ -184,7 +184,7 @@ EDITS: list[tuple[str, str, str]] = [
         "    r.told = 1;\n    this->hint(after);\n",
         "    r.told = 1;\n    if (WEFT_MUTANT != 159) this->hint(after);\n",
     ),
-    (  # its scenario has seen it by then
+    (  # the scenario of the mutant has seen it by then
         "core/lending.hpp",
         "  void take_back(AfterUnlock& after) noexcept {\n",
         "  void take_back(AfterUnlock& after) noexcept {\n    if (WEFT_MUTANT == 161) return;\n",

@@ -20,7 +20,7 @@ import gdb.printing
 LAST_ID = (1 << 29) - 1  # runtime::Identity::kLast
 TAG = 4  # core::Queue::kTag
 WRITER, READER = 1, 2  # core::Lines: kWriter, kReader: tags of the word in which one party waits
-LIMIT = 10_000  # of links followed: memory may be in any state
+LIMIT = 10_000  # how many links are followed at most, since memory may be in any state
 
 
 def number(value):
@@ -51,7 +51,9 @@ def namespace_of(value_type):
 
 
 def name_of(place):
-    """As runtime::name_of: as given, or file:line of its birth."""
+    """Returns what runtime::name_of returns: the name that was given, or the file:line where the
+    channel was made.
+    """
     name, line = text(place["name"]), int(place["line"])
     return f"'{name}'" if line == 0 else f"{PurePath(name).name}:{line}"
 
@@ -152,7 +154,9 @@ def closed_place(end):
 
 
 def path_of(process):
-    """As runtime::path_of, with the index where it is not the first."""
+    """Returns what runtime::path_of returns: the path, with an index if the process is not the
+    first of its name.
+    """
     steps = []
     while int(process.address) and len(steps) < 64:
         function = process["function"]

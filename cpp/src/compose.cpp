@@ -1,5 +1,7 @@
 // The definitions of compose.hpp.
 #include <weft/compose.hpp>
+#include <weft/inspect.hpp>
+#include <weft/runtime/affinity.hpp>
 #include <weft/runtime/cores.hpp>
 #include <weft/runtime/outside.hpp>
 #include <weft/runtime/own_thread.hpp>
@@ -38,6 +40,7 @@ void Runner::body() {
   Over over{this, *run, *group, order(), {}};
   const runtime::Pinned pinned(cpu_);
   const Scope scope(*this);
+  cpu_clock.store(runtime::clock_of_this_thread(), std::memory_order_relaxed);
   struct Dropped {  // destroys the function before the group is told (rule 7.7)
     Runner& me;
     ~Dropped() {
@@ -204,6 +207,7 @@ void execute(const RunOptions& o, StartOf start) {
       runtime::Outsiders::all().leave(r);
     }
   } join{run};
+  can_be_looked_at();
   execute(o, run, self, start);
 }
 

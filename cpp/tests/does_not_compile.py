@@ -387,7 +387,8 @@ WARNINGS = [
         "overflow",
     )
 ]
-HERE = re.compile(r"cases\.cpp:\d+:\d+: error: .*conver")  # at the line of the case
+# Matches an error at the line of the case.
+HERE = re.compile(r"cases\.cpp:\d+:\d+: error: .*conver")
 
 # A diagnostic; a note that follows it; a line that g++ prints before it.
 ERROR = re.compile(r": (?:fatal )?error: ")

@@ -239,3 +239,29 @@ TEST_CASE("who yielded to another program, which kept the CPU, sleeps at once fo
   }
   CHECK(count.active == 1);
 }
+
+namespace {
+// What is waited for is here, but the CPU was elsewhere for longer than a yield may take.
+bool comes_late() {
+  for (const std::int64_t end = weft::prim::now() + 200'000; weft::prim::now() < end;) {
+  }
+  return true;
+}
+}  // namespace
+
+TEST_CASE("yields that succeed but take long are given up too, by whoever yields") {
+  weft::runtime::GivingWay ways;
+  for (int forgone : {0, 128, 256, 512}) {
+    for (int i = 0; i < forgone; ++i) CHECK(!ways.worth_trying());
+    CHECK(ways.worth_trying());
+    CHECK(ways.until(comes_late));
+  }
+}
+
+TEST_CASE("a yield that takes long is noticed among brief ones, within sixteen of them") {
+  weft::runtime::GivingWay ways;
+  int attempts = 0;
+  for (; ways.worth_trying() && attempts < 100; ++attempts)
+    CHECK(ways.until([&] { return attempts == 0 || comes_late(); }));
+  CHECK(attempts <= 17);  // the first of sixteen is timed; fewer if the CPU was elsewhere
+}

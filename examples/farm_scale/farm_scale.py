@@ -53,7 +53,7 @@ class Costs(NamedTuple):
 
     work: float  # a job
     service: float  # a request, at its home
-    delay: float  # one way over the network
+    delay: float  # seconds for one way over the network
 
 
 @process

@@ -31,7 +31,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from weft import Channel, Output, Parallel, process, run, select
 
-PICTURE, JOBS, ITERATIONS = 1000, 100, 5000  # as in the paper
+PICTURE, JOBS, ITERATIONS = 1000, 100, 5000  # the values of the paper
 
 
 @process

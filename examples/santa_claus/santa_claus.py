@@ -25,7 +25,8 @@ from weft import Barrier, Channel, Parallel, process, run, select
 @process
 async def reindeer(back, home, years):
     for _ in range(years):
-        await back.sync()  # from holidays; with the last one Santa is awake
+        # A reindeer is back from holidays; when the last one is back, Santa is awake.
+        await back.sync()
         await home.sync()  # the toys are delivered
 
 

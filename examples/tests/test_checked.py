@@ -43,7 +43,7 @@ def proven(function: Callable[[], Any], **options: Any) -> Report:
 
 
 def tried(function: Callable[[], Any], schedules: int, **options: Any) -> Report:
-    """So many orders are right: those of the reduced search, and then some at random."""
+    """Checks this number of orders: those of the reduced search, and then some at random."""
     report = weft.check(function, seconds=LONGEST, schedules=schedules, **options)
     assert not report.failed and not report.told, report.text
     return report
@@ -61,7 +61,9 @@ def test_philosophers_with_security_never_starve(table: str) -> None:
 
 
 def test_greedy_philosophers_are_found_without_the_unlucky_moment() -> None:
-    """Rule 17.5. They take the left fork first, and nothing makes them meet there."""
+    """Rule 17.5: the philosophers take the left fork first, and nothing makes them all do so at the
+    same time.
+    """
     dining = example("dining_philosophers")
     report = weft.check(lambda: run(dining.dinner("greedy without a barrier", 3, 1)))
     assert report.kind == "deadlock" and report.least, report.text
@@ -205,7 +207,7 @@ TWO: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("name", TWO)
 def test_a_stream_of_two_is_the_same_in_every_order(name: str) -> None:
-    """Whichever of the two comes first."""
+    """The result is the same whichever of the two parts comes first."""
 
     def network() -> None:
         make = getattr(co, name)

@@ -26,8 +26,9 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """A function that writes a `.lf` file, and further files given by name, and returns the path of
-    the first."""
+    """Returns a function that writes a `.lf` file, and further files given by name, and returns the
+    path of the first.
+    """
 
     def do(text: str, name: str = "Main.lf", **others: str) -> Path:
         for other, content in others.items():

@@ -49,7 +49,9 @@ class Syntax:
         return self.gap(f"{by} ").join(parts)
 
     def gap(self, text: str = " ") -> str:
-        """White space, or another text that ends in it, sometimes with a line or comment more."""
+        """Returns white space, or another text that ends in white space, sometimes with one more
+        line or comment.
+        """
         return text + (self.random.choice(GAPS) if self.random.random() < 0.08 else "")
 
     def words(self, *parts: str) -> str:
@@ -135,7 +137,9 @@ class Syntax:
         return self.maybe(lambda: ";", 0.4)
 
     def attributes(self, share: float = 0.4) -> str:
-        """Attributes. Their last one has brackets if `share` is 1: a bracket may follow."""
+        """Returns attributes. The last one has brackets if `share` is 1, since a bracket may
+        follow.
+        """
 
         def argument() -> str:
             value = self.any(self.literal, self.time)
@@ -271,8 +275,9 @@ class Syntax:
         return head + " {" + self.members(self.inner, 3) + "}"
 
     def members(self, make: Callable[[], str], most: int) -> str:
-        """Up to `most` members. A bracket after a member may be part of it, for upstream too, so a
-        connection that begins with one follows a `;`."""
+        """Returns up to `most` members. A bracket after a member may be part of it, for upstream
+        too, so a connection that begins with one follows a `;`.
+        """
         made = [make() for _ in range(self.random.randint(0, most))]
         return "".join(f";\n{m}" if m.startswith("(") else f"\n{m}" for m in made) + "\n"
 

@@ -1,5 +1,6 @@
-"""Tests that what the C compiler says of bodies is told at the lines of the program, once, by build
-and by check."""
+"""Tests that build and check report what the C compiler says of bodies once, at the lines of the
+program.
+"""
 
 from __future__ import annotations
 
@@ -42,18 +43,20 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_value_of_another_type_is_told(write: Write, tmp_path: Path) -> None:
-    """At the line of the program, without the macros between, and by build and check alike; the
-    warnings that only -Wall asks for are not told."""
+    """The warning is at the line of the program, without the macros in between, from build and
+    check alike. Warnings that only -Wall asks for are left out.
+    """
     path = write(WARNED)
     built = build(model(path), Wanted(quick=True)).warnings
     assert [p for p in built if "‘int’ from ‘char *’" in p.message]
     assert set(places(built)) == {(5, 31, 6, "warning")}
-    assert len(built) == len(set(built)) == 2  # one for each type that T stands for
+    # There is one problem for each type that T stands for.
+    assert len(built) == len(set(built)) == 2
     (tmp_path / "cache" / "lf-bodies").mkdir(parents=True)
     checked = check_bodies(model(path), "")
     assert checked == built
     assert len(list((tmp_path / "cache" / "lf-bodies").iterdir())) == 1
-    assert check_bodies(model(path), "") == built  # from the cache
+    assert check_bodies(model(path), "") == built  # this time the result comes from the cache
 
 
 def test_the_flags_of_the_program_ask_for_more(write: Write) -> None:
@@ -120,7 +123,7 @@ def test_a_body_that_fails_is_told_with_its_warnings(write: Write) -> None:
 
 
 def test_the_interface_works(write: Write) -> None:
-    """What of upstream's C interface has a result that a program can see."""
+    """Tests those parts of upstream's C interface that have a result which a program can see."""
     path = write("""target C { logging: info }
 preamble {=
   #include "util.h"
@@ -138,10 +141,10 @@ main reactor {
     LF_TEST(lf_comma_separated_time(text, 1234567) == 9, "length");
     SAME(text, "1,234,567");
     lf_readable_time(text, DAYS(2) + HOURS(1) + MSEC(1500));
-    SAME(text, "2 days, 1 hour, 1 second, 500 ms");
-    LF_TEST(lf_readable_time(text, 0) == strlen("0 ns"), "none");
+    SAME(text, "2 d, 1 h, 1 s, 500 ms");
+    LF_TEST(lf_readable_time(text, 0) == 1 && lf_readable_time(text, FOREVER) < 64, "length");
     lf_readable_time(text, WEEKS(1));
-    SAME(text, "1 week");
+    SAME(text, "7 d");
     tag_t a = {5, 1}, b = {6, 0};
     LF_TEST(lf_tag_max(a, b).time == 6 && lf_tag_min(a, b).time == 5, "max");
     LF_TEST(lf_tag_latest_earlier(b).time == 5 && lf_tag_latest_earlier(a).microstep == 0, "earlier");
@@ -200,6 +203,3 @@ main reactor {
 }
 """)
     run(path)
-    path.write_text(path.read_text().replace("deque.c", "audio_loop.c"))
-    with pytest.raises(LfError, match=r"audio_loop\.c' is not here"):
-        build(model(path), Wanted(compile=False))

@@ -15,7 +15,7 @@ from conftest import HERE, Write, model, run
 
 from weft_lf import cli
 from weft_lf.build import Wanted, build, project
-from weft_lf.conform import TIERS, Way, conform, results, tier_of
+from weft_lf.conform import TIERS, Way, conform, copied, results, tier_of
 from weft_lf.emit import Options, emit
 from weft_lf.errors import LfError
 from weft_lf.fills import Fills
@@ -242,6 +242,19 @@ main reactor { a = new[3] A()  timer t(0, 5 msec)
     assert draw(made, tmp_path / "x.dot").read_text() == text
     root = ET.parse(draw(made, tmp_path / "x.svg")).getroot()
     assert root.tag.endswith("svg")
+
+
+def test_the_runner_copies_a_project(tmp_path: Path) -> None:
+    """The folder above `src`; what is beside it can be imported, as in its own place."""
+    root, place = tmp_path / "root", tmp_path / "place"
+    for name in ("lib/Lib.lf", "deep/C/src/x/Main.lf", "deep/Other/Near.lf"):
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_text("target C\n")
+    place.mkdir()
+    copy = copied(root / "deep" / "C", root, place)
+    assert copy == place / "root" / "deep" / "C" and not (copy / "src").is_symlink()
+    for name in ("../../../../lib/Lib.lf", "../../../Other/Near.lf"):
+        assert (copy / "src" / "x" / name).read_text() == "target C\n"
 
 
 def test_the_runner(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -173,7 +173,7 @@ main reactor { a = new A()  b = new B()  a.o -> b.i }
 def test_the_options_of_upstreams_compiler(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They stand for properties of the target block."""
+    """The options of upstream's compiler stand for properties of the target block."""
     path = write('target C\nmain reactor { reaction(startup) {= lf_print_log("told"); =} }\n')
     out = tmp_path / "out"
     options = ["--workers", "2", "--build-type", "Debug", "--logging", "LOG", "--lint"]

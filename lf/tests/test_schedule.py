@@ -42,8 +42,9 @@ def unrolled(table: Schedule, until: int) -> list[tuple[int, tuple[int, ...]]]:
 
 
 def random_timers(seed: int, unit: int) -> list[tuple[int, int]]:
-    """Random timers as (offset, period) in ns. A period of 0 means that the timer fires once; the
-    first timer is periodic."""
+    """Returns random timers as (offset, period) in ns. A period of 0 means that the timer fires
+    once; the first timer is periodic.
+    """
     pick = random.Random(seed)
     found = [(pick.randrange(9) * unit, (1 + pick.randrange(6)) * unit)]
     for _ in range(pick.randrange(5)):

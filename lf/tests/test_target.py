@@ -28,7 +28,9 @@ def program(write: Write, config: str, preamble: str = "", body: str = "") -> Pa
 
 @pytest.fixture
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Instead of being run, the commands of a build are collected; there seems to be a pico-sdk."""
+    """Collects the commands of a build instead of running them, and pretends that there is a
+    pico-sdk.
+    """
     found: list[list[str]] = []
 
     def run(command: list[str], cwd: Path) -> str:
@@ -91,7 +93,9 @@ def test_no_build_type_leaves_a_device_its_own(write: Write, commands: list[list
 
 @pytest.mark.parametrize("target", ["rp2040", "host"])
 def test_cmake_code(write: Write, commands: list[list[str]], target: str) -> None:
-    """It is included once, though two files name it, before and after the target is declared."""
+    """CMake code is included once, before and after the target is declared, though two files name
+    it.
+    """
     path = program(
         write,
         'cmake-include: ["own.cmake"], cmake-init-include: "first.cmake", cmake-args: { KEY: val }',

@@ -80,7 +80,8 @@ def commstime_weft():
             b,
             c,
             d,
-        ):  # one run is not enough: a parallel delta outlives a send that was poisoned
+            # The benches run several times, since a parallel delta outlives a send that was poisoned.
+        ):
             channel.poison()
 
     @process
@@ -234,7 +235,9 @@ def commstime_threads():
 
 
 def lock_pair():
-    """Two threads pass a lock to each other: the least cost of a switch between threads."""
+    """Measures two threads that pass a lock to each other: the least cost of a switch between
+    threads.
+    """
     from _thread import allocate_lock, start_new_thread
 
     one, two, done = allocate_lock(), allocate_lock(), [False]
@@ -258,7 +261,9 @@ def lock_pair():
 
 
 def thread_stream():
-    """A stream from one thread process to another: a communication, beside the lock pair."""
+    """Measures a stream from one thread process to another, to compare a communication with the
+    lock pair.
+    """
     from weft.threads import Channel, poison, process, run
 
     @process
@@ -361,7 +366,7 @@ def waiting_yield(number):
 
 
 def waiting(number):
-    """Two processes send a value back and forth while `number` others wait."""
+    """Measures two processes that send a value back and forth while `number` others wait."""
     if way == "yield":
         waiting_yield(number)
         return

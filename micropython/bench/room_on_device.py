@@ -14,7 +14,7 @@ import sys
 sys.path.append("/".join(__file__.split("/")[:-1]) or ".")
 what = sys.argv[1]
 n = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-MOST = 4000  # threads at most: the machine has other work
+MOST = 4000  # the most threads, since the machine has other work
 ROUNDS = 10
 
 

@@ -42,7 +42,7 @@ lossy = Channel("newest", capacity=3, overflow="drop_oldest")
 
 @process
 async def late(source):
-    await sleep_ms(20)  # only the newest three are of use
+    await sleep_ms(20)  # only the newest three samples are of use
     got = []
     async for value in source:
         got.append(value)

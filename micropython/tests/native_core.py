@@ -186,7 +186,7 @@ def test_an_index_error_of_a_process_is_its_failure():
 
 def test_an_interrupt_between_two_processes_leaves_the_loop():
     if core.NATIVE:
-        return  # takes from a queue of its own
+        return  # this core takes from a queue of its own
     from weft import _plain
 
     def interrupted():
@@ -395,7 +395,7 @@ def test_throw():
         c.r = None
         p.at = None
         p.throw(KeyError())
-        same(core.waiting(), 0)  # it does not queue
+        same(core.waiting(), 0)  # the read does not queue
         core.push(p)
         same(run(), [("p", wanted)])
     c = Chan(None)

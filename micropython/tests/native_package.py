@@ -87,7 +87,7 @@ def begin(out):
     gc.collect()
     if _core.NATIVE:
         gc.disable()
-    out[0] = time.ticks_cpu() if BOARD else time.time_ns()  # which may allocate
+    out[0] = time.ticks_cpu() if BOARD else time.time_ns()  # this call may allocate
     out[1] = gc.mem_alloc()
 
 
@@ -111,7 +111,7 @@ async def waits(r):
 
 @process
 async def parked(n, out):
-    """The bytes of a process that waits at a channel of its own: the mean of n."""
+    """Returns the bytes of a process that waits at a channel of its own, as the mean of n."""
     writers = [None] * n
     async with Group() as group:
         for i in range(n):

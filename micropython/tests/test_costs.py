@@ -110,7 +110,9 @@ def channel_costs(where: str) -> dict[str, float]:
 def test_a_buffer_and_a_select_beside_a_plain_communication(
     where: str, what: str, most: float
 ) -> None:
-    """Once they were 22 and 52 times as dear (rules 1.5, 5.4)."""
+    """Once a buffer and a select cost 22 and 52 times as much as a plain communication (rules 1.5,
+    5.4).
+    """
     costs = channel_costs(where)
     assert 0 < costs[what] <= most * costs["plain"]
 

@@ -21,7 +21,8 @@ def test_example(tier: str, example: Path) -> None:
     assert tiers.run(tier, example, folders=(FOLDER,)) == expected
 
 
-ONE_CORE = [p for p in EXAMPLES if p.stem != "two_schedulers"]  # which has no threads
+# The board with one core has no threads.
+ONE_CORE = [p for p in EXAMPLES if p.stem != "two_schedulers"]
 
 
 @pytest.mark.parametrize("where", list(board.FIRMWARE))

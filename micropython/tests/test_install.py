@@ -58,7 +58,7 @@ def mpremote(line: str, *args: str) -> str:
 
 @pytest.fixture
 def line() -> Iterator[str]:
-    """The serial port of a board whose disk is empty."""
+    """Yields the serial port of a board whose disk is empty."""
     with board.console("board-pure") as device:
         yield device
 

@@ -44,8 +44,9 @@ def sensors(tmp_path: Path) -> Iterator[Bare]:
 def session(
     board: Bare, lease: float = PATIENT, baud: int = 19200
 ) -> Iterator[tuple[serial.Board, Any, Any]]:
-    """A session with a board whose actor squares numbers. Yields the board and the PC's ends of
-    `numbers` and `squares`."""
+    """Opens a session with a board whose actor squares numbers. Yields the board and the PC's ends
+    of `numbers` and `squares`.
+    """
     with serial.connect(board.cable.device, baud=baud, lease=lease) as pc:
         numbers, squares = Channel("numbers"), Channel("squares")
         pc.give("numbers", numbers.reader())

@@ -69,7 +69,8 @@ def figures(where: str, program: str) -> dict[str, float]:
 
 
 NATIVES = ["native", "gil", "natmod", "board-native", "board-natmod"]
-PROGRAMS = ["native_commstime", "native_package"]  # with the core alone, with the whole package
+# The first uses the core alone, the second the whole package.
+PROGRAMS = ["native_commstime", "native_package"]
 
 
 @pytest.mark.parametrize("where", CORES)

@@ -38,7 +38,7 @@ INSIDE = {
         "NoRoom",
         "Ring",
         "begin",
-        "core1",  # of Core1, which is there
+        "core1",  # a name of the class Core1, which the module has
         "resume",
     },
     "link": {

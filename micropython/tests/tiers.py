@@ -20,10 +20,10 @@ KIT = HERE / "tests" / "kit"
 TIERS: dict[str, tuple[list[str], list[Path]]] = {
     "pure": ([str(MADE / "micropython")], []),  # Debian's binary, pure Python
     "natmod": ([str(MADE / "micropython")], [MADE / "natmod" / "x64"]),
-    "native": ([str(MADE / "unix")], []),  # with the user C module
+    "native": ([str(MADE / "unix")], []),  # the unix port with the user C module
     "gil": ([str(MADE / "unix-gil")], []),  # the same with a global lock
     "cpython": ([sys.executable, "-S"], []),  # the pure code on CPython
-    "pypy": (["pypy3", "-S"], []),  # and on PyPy, Debian's
+    "pypy": (["pypy3", "-S"], []),  # the pure code on Debian's PyPy
 }
 MICROPYTHONS = ("pure", "natmod", "native", "gil")
 CORE = {"pure": False, "natmod": True, "native": True, "gil": True, "cpython": False, "pypy": False}

@@ -20,7 +20,7 @@ from . import _alt, _chan, _proc, _time
 from . import _core as core
 from .errors import BadUse
 
-TURN = 64  # the driver resumes so many processes before asyncio's other tasks run
+TURN = 64  # how many processes the driver resumes before asyncio's other tasks run
 
 
 class _Wait:
@@ -413,8 +413,9 @@ def point():
 
 
 async def select(guards, mode, ended):
-    """A select in a task: looks at the guards, and waits until something changes at one of their
-    channels. Raises BadUse for a barrier or the end of a process."""
+    """Does a select in a task: looks at the guards, and waits until something changes at one of
+    their channels. Raises BadUse for a barrier or the end of a process.
+    """
     point()
     alt = _alt.Alternative(*guards, ended=ended)
     me = _Task()

@@ -325,8 +325,9 @@ class Alt:
         to(v, None)
 
     def commit(self, n, ext=None):
-        """A partner commits this waiting select to guard n. If the partner is the extended read
-        `ext`, the select's process is held by it."""
+        """Commits this waiting select to guard n; a partner calls this. If the partner is the
+        extended read `ext`, the select's process is held by it.
+        """
         self.withdraw()
         self.won = n.i
         if ext:
@@ -348,7 +349,7 @@ class Alt:
         core.push(self.p)
 
     def fire(self):
-        """The earliest deadline of the guards has come: commits to that guard."""
+        """Commits to the guard whose deadline has come."""
         best = None
         for n in self.nodes:
             if n.on and n.kind == TIME and self.due(n) == self.t and best is None:
@@ -359,7 +360,7 @@ class Alt:
         return n.v if n.end is not None else self.begun + n.v
 
     def told(self, n):
-        """The channel of guard n has ended: commits to n, or marks n as gone."""
+        """Handles the end of the channel of guard n: commits to n, or marks n as gone."""
         if not self.live or not n.on or n.gone:
             self.note(n)
             return
@@ -391,7 +392,7 @@ class Alt:
         self.holds()
         self.live = True
         self.t = None
-        self.begun = time.later(1) - 1  # never early, whatever time a guard adds
+        self.begun = time.later(1) - 1  # so no timer is early, whatever time a guard adds
         for n in self.nodes:
             if not n.on:
                 continue
@@ -684,8 +685,9 @@ class Alternative(Alt):
 
 
 def _settle(guards, p, won, v):
-    """An Alternative in the place of a select that the native core does: p waits at it from now on,
-    or it has committed to the guard `won`, with the value v."""
+    """Puts an Alternative in the place of a select that the native core does: p waits at it from
+    now on, or it has committed to the guard `won`, with the value v.
+    """
     alt = Alt(guards, "silent")
     if won < 0:
         alt.enrol(p)
@@ -696,7 +698,7 @@ def _settle(guards, p, won, v):
 
 
 def _chosen(alt, p):
-    """Ends the wait of p at that Alternative."""
+    """Ends the wait of p at this Alternative."""
     resume(p)
     alt.pending = False
     if alt.e is not None:

@@ -20,7 +20,7 @@ class Limit:
 
     proc = None
     expired = False
-    lost = False  # whether another request took the place of this limit's
+    lost = False  # whether another request took the place of this limit's request
 
     def __init__(self, t, quiet):
         self.t, self.quiet = t, quiet
@@ -101,8 +101,9 @@ class Limit:
 
 
 def overtaken(it, by):
-    """`it` has a request that was not served yet, and another comes, from the limit `by` or (None)
-    from elsewhere. Keeps the one that counts."""
+    """Decides between the request that `it` has and a new one, from the limit `by` or, with None,
+    from elsewhere. Keeps the request that counts.
+    """
     least = it.by
     if least is not None and (by is None or by.depth < least.depth):
         it.by = by
@@ -135,16 +136,17 @@ class _Late(Limit):
 
 
 def timeout(seconds):
-    """`async with timeout(s)`: after s seconds the operation for which the block waits is
-    cancelled, and the block raises TimeoutError. None means never."""
+    """Limits a block, `async with timeout(s)`: after s seconds the operation for which the block
+    waits is cancelled, and the block raises TimeoutError. None means never.
+    """
     return _Late(seconds, False)
 
 
 def move_on_after(seconds):
-    """As `timeout`, but the block ends without an error."""
+    """Does what `timeout` does, but the block ends without an error."""
     return _Late(seconds, True)
 
 
 def deadline(t):
-    """As `timeout`, for the time t in seconds of the run's clock, as of now()."""
+    """Does what `timeout` does, for the time t, in seconds of the run's clock as now() returns it."""
     return Limit(None if t is None else _time.ms(t), False)

@@ -156,7 +156,7 @@ def Buf(k, n):
 
 AT_ONCE = 1000  # the most operations of a process in a row that complete at once
 _who = None  # the process of the last such operation
-_left = 0  # how many more it may do
+_left = 0  # how many more operations it may do
 
 
 def at_once(p):
@@ -173,7 +173,7 @@ def at_once(p):
 
 
 def _from_buffer(c, p, rd):
-    """A read at a channel with a buffer. The value is p.v; None: p waits."""
+    """Reads at a channel with a buffer. The value is then p.v. Returns None if p waits."""
     global _who, _left
     q = c.q
     if not q:
@@ -206,7 +206,7 @@ def _from_buffer(c, p, rd):
 
 
 def _into_buffer(c, p, wr, v):
-    """A write at a channel with a buffer: DONE, ONCE, or None if the hook must do it."""
+    """Writes at a channel with a buffer. Returns DONE, ONCE, or None if the hook must do the write."""
     global _who, _left
     if _who is not p:
         _who, _left = p, AT_ONCE
@@ -254,7 +254,7 @@ try:
     DONE = _ended()  # a generator that has ended: awaiting it takes no time
     for _ in DONE:
         pass
-    ONCE = [None]  # it yields itself, for which the loop looks before it looks for None
+    ONCE = [None]  # it yields itself; the loop looks for ONCE before it looks for None
     ONCE[0] = ONCE
 except ImportError:
     from ._awaitables import DONE, ONCE
@@ -326,8 +326,10 @@ def _hooked(p, y):
 
 
 def _odd(p, y):
-    """p has yielded y, which is none of the core's. Raises the error of the hook `strange` in p,
-    and returns what p yields next; ONCE if p has suspended itself by means of Weft after all."""
+    """Handles a process p that has yielded y, which is no object of the core. Raises the error of
+    the hook `strange` in p, and returns what p yields next; ONCE if p has suspended itself by means
+    of Weft after all.
+    """
     if y is None and (p.g is None or p.e is not None or _queued(p)):
         return ONCE
     return p.g.throw(_strange(p, y))
@@ -423,5 +425,5 @@ def loop(limit):
             _loud(p, e)
         elif not isinstance(e, IndexError):  # Ctrl-C between two processes
             raise e
-        elif not _queue or (limit and not left[0]):  # else `room` has made a new queue
+        elif not _queue or (limit and not left[0]):  # otherwise `room` has made a new queue
             return

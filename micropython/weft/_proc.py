@@ -205,7 +205,7 @@ def hold(ends, things):
 
 
 def let_go(proc, error):
-    """The process lets go of its ends, and poisons them if `error` is a Poisoned (4.3)."""
+    """Makes the process let go of its ends, and poisons them if `error` is a Poisoned (4.3)."""
     ends, proc.ends = proc.ends, ()
     for end in ends:
         end.h -= 1
@@ -274,8 +274,9 @@ _chan.install(ended, failed)
 
 
 def process(fn):
-    """A decorator for an async function: a call of the function returns a process object, which
-    Parallel, run, … start."""
+    """Decorates an async function: a call of the function returns a process object, which Parallel,
+    run, … start.
+    """
 
     def make(*args, **kw):
         return Process(fn, args, kw)
@@ -409,7 +410,9 @@ async def Parallel(*processes):
 
 
 def never(ps):
-    """These processes, as far as they have not started, never will: they let go of their ends."""
+    """Notes that these processes will never start, as far as they have not started: they let go of
+    their ends.
+    """
     for x in ps:
         if not x.k:
             let_go(x, None)
@@ -504,7 +507,7 @@ def abandon():
     core.at_once(None)
     core.setcur(None)
     try:
-        for x in _all[:]:  # left over by a second Ctrl-C, or by an error in a hook
+        for x in _all[:]:  # a second Ctrl-C, or an error in a hook, has left these processes over
             x.ask()
         core.loop(0)
         if _all:

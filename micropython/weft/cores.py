@@ -66,7 +66,7 @@ def _wake():
 class _There(chan1.Channel):
     """A channel of core 1."""
 
-    lines = 0  # the number of its ends that a line has
+    lines = 0  # how many of the channel's ends a line has
 
     def __init__(self, name=None):
         super().__init__(name)
@@ -94,7 +94,8 @@ class _Line:
     """A line. `here` is core 0's channel, which has a buffer; `there` is core 1's; `ring` is
     between them. `mine` and `its` are the ends of `here` and `there` that the line itself holds."""
 
-    last = False  # core 1 has ended the line: the values in `ring` are the last
+    # Whether core 1 has ended the line, so that the values in `ring` are the last ones.
+    last = False
 
     def __init__(self, slots, name):
         if not isinstance(slots, int) or slots < 1:
@@ -137,7 +138,7 @@ def _close(end, died):
 
 
 class _ToMain(_Line):
-    """Returns a line whose writers are on core 1 and whose readers are on core 0."""
+    """A line whose writers are on core 1 and whose readers are on core 0."""
 
     def __init__(self, slots, name):
         super().__init__(slots, name)
@@ -160,7 +161,7 @@ class _ToMain(_Line):
             some = True
 
     def ready(self):
-        """On core 0: whether a value can move."""
+        """Returns, on core 0, whether a value can move."""
         return self.ring.any() and not self.here.full() or self.last and not self.ring.any()
 
     def move(self):
@@ -194,12 +195,12 @@ class _ToMain(_Line):
         self.move()
 
     def awaits(self):
-        """On core 1: whether a process waits at this line for core 0."""
+        """Returns, on core 1, whether a process waits at this line for core 0."""
         return self.there.k.w is not None
 
 
 class _FromMain(_Line):
-    """Returns a line whose writers are on core 0 and whose readers are on core 1."""
+    """A line whose writers are on core 0 and whose readers are on core 1."""
 
     def __init__(self, slots, name):
         super().__init__(slots, name)
@@ -287,7 +288,8 @@ class _Core1(IOBase):
     """Core 1. The only instance is `core1`."""
 
     def __init__(self):
-        self.lines, self.channels = [], []  # made since the last network began
+        # The lines and channels that were made since the last network began.
+        self.lines, self.channels = [], []
         self.joined = ()  # the lines of the network that runs
         self.sleeping = _Sleeping()
         self.keeper = core1_.Proc(None)
@@ -304,18 +306,21 @@ class _Core1(IOBase):
         return _There(name)
 
     def to_main(self, slots=16, name=None):
-        """A line whose writers are on core 1 and whose readers are on core 0, with `slots` values
-        of room. Raises BadUse for fewer than 1."""
+        """Returns a line whose writers are on core 1 and whose readers are on core 0, with room for
+        `slots` values. Raises BadUse for fewer than 1.
+        """
         return _ToMain(slots, name)
 
     def from_main(self, slots=16, name=None):
-        """A line whose writers are on core 0 and whose readers are on core 1, with `slots` values
-        of room. Raises BadUse for fewer than 1."""
+        """Returns a line whose writers are on core 0 and whose readers are on core 1, with room for
+        `slots` values. Raises BadUse for fewer than 1.
+        """
         return _FromMain(slots, name)
 
     def run(self, *processes):
-        """A process of core 0 that runs these processes as a network on core 1. Its result is the
-        list of their results."""
+        """Returns a process of core 0 that runs these processes as a network on core 1. Its result
+        is the list of their results.
+        """
         return _proc.process(self.network)(processes).named("core1")
 
     def sleep_ms(self, n):
@@ -469,7 +474,7 @@ class _Core1(IOBase):
         return self.quiet == self.steps and self.turn and not self.over and not self.moves()
 
     def places(self):
-        """(path, where it waits) for each process of core 1, for a report."""
+        """Returns (path, where it waits) for each process of core 1, for a report."""
         return [(x.path, _place(x.k.at)) for x in proc1._all]
 
     def sides(self):
@@ -553,7 +558,7 @@ class _Core1(IOBase):
         return False
 
     def ask(self, what, a, b, c):
-        """Has core 0 call what(a, b, c). Returns its result, or raises its error."""
+        """Makes core 0 call what(a, b, c). Returns the result, or raises the error."""
         if self.on and not _on_core1():
             raise BadUse("this end belongs to core 1, which is running")
         self.what, self.a = what, a
@@ -583,7 +588,7 @@ core1 = _Core1()
 
 
 def _heed(*_):
-    """Stops the network if that was asked for. (`serve` tends the lines after every call.)"""
+    """Stops the network if core 0 has asked for that. (`serve` tends the lines after every call.)"""
     if core1.stopped:
         core1.party.stop()
 
@@ -606,8 +611,9 @@ def _failed_(p, e, _):
 
 
 def _stuck(*_):
-    """No process on core 1 can go on, and none waits for core 0: records a deadlock and cancels
-    them (10.1). Returns False if this was done before."""
+    """Records a deadlock (10.1) and cancels the processes of core 1: none of them can go on, and
+    none waits for core 0. Returns False if this was done before.
+    """
     if core1.dead is not None:
         return False
     paths = [x.path for x in proc1._all]

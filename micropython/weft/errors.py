@@ -11,7 +11,9 @@ class BadUse(WeftError):
 
 
 class NoRoom(MemoryError):
-    """No memory for one more process. It has not begun, and the others can still be stopped."""
+    """There is no memory for one more process. This process has not begun, and the others can still
+    be stopped.
+    """
 
 
 class ChannelEnd(WeftError):

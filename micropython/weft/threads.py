@@ -281,18 +281,19 @@ class _Limit:
 
 
 def timeout(seconds):
-    """`with timeout(s)`: after s seconds the operation for which the block waits is cancelled, and
-    the block raises TimeoutError. None means never."""
+    """Limits a block, `with timeout(s)`: after s seconds the operation for which the block waits is
+    cancelled, and the block raises TimeoutError. None means never.
+    """
     return _Limit(_limits.timeout(seconds))
 
 
 def move_on_after(seconds):
-    """As `timeout`, but the block ends without an error."""
+    """Does what `timeout` does, but the block ends without an error."""
     return _Limit(_limits.move_on_after(seconds))
 
 
 def deadline(t):
-    """As `timeout`, for the time t in seconds of the run's clock, as of now()."""
+    """Does what `timeout` does, for the time t, in seconds of the run's clock as now() returns it."""
     return _Limit(_limits.deadline(t))
 
 
@@ -300,8 +301,9 @@ _made = _locked(Thread)
 
 
 def process(fn):
-    """A decorator for a function: a call of the function returns a process object, which runs on a
-    thread."""
+    """Decorates a function: a call of the function returns a process object, which runs on a
+    thread.
+    """
 
     def make(*args, **kw):
         return _made(fn, args, kw)

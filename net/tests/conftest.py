@@ -35,7 +35,7 @@ from weft._net import server as _net_server
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.append(str(ROOT))  # for the package conformance
+sys.path.append(str(ROOT))  # this makes the package conformance importable
 SERVER = ROOT / ".build/net/bin/nats-server"
 os.environ["WEFT_NATS_SERVER"] = str(SERVER)
 # Programs start in half the time without aiohttp, as for users who have only weft-csp[net].

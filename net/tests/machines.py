@@ -64,7 +64,7 @@ class Losses:
 
     def next(self, loss: float) -> bool:
         if not loss:
-            self.left = 0  # so that later losses begin anew
+            self.left = 0  # this makes later losses begin anew
             return False
         if not self.left:
             self.left = round(1 / loss)

@@ -499,11 +499,11 @@ def cuts_off(server: str, keys: str, address: str) -> None:
             return thread
 
         threads = [runs("write", lambda: never.write("?")), runs("read", ticks.read)]
-        wait_for_go()  # this machine is cut off
+        wait_for_go()  # by now this machine is cut off
         for thread in threads:
             thread.join()
         say(ended)
-        wait_for_go()  # this machine is back
+        wait_for_go()  # by now this machine is reachable again
         say([_until_it_ends(lambda: never.write("?")), _until_it_ends(lambda: jobs.write("?"))])
         back = network.writer("again", patience=120)
         back.write("back")

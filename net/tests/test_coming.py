@@ -98,7 +98,8 @@ def test_the_oldest_of_many_who_say_nothing_goes(keys, monkeypatch, how):  # wir
     async def main() -> None:
         async with listener(keys) as where:
             received = [await connected(keys, where, how) for _ in range(7)]
-            for reader in received[:4]:  # these are closed, and not because they are slow
+            # These connections are closed, and not because they are slow.
+            for reader in received[:4]:
                 with contextlib.suppress(ConnectionError):
                     assert await reader.read() == b""
             assert await answered(keys, where)

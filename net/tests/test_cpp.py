@@ -170,7 +170,7 @@ def test_arrays_of_numpy_go_through_cpp(server, keys, network, cpp):  # wire 17.
         for array in (
             ones,
             ones.reshape(2, 3, 4),
-            ones.reshape(4, 6).T,  # not in the order of memory
+            ones.reshape(4, 6).T,  # the elements of this array are not in the order of memory
             ones.astype(big).reshape(3, 8),
             ones[:0].reshape(0, 5),
             ones[3:4].reshape(()),
@@ -496,7 +496,7 @@ def test_keys_of_another_authority(server, keys, strange_keys, network, cpp, pro
     with pytest.raises(BadUse, match="shows a certificate that our authority has not signed"):
         network.reader("c")
     network._meeting._client_tls = _net_names._net_keys.context(Path(keys), server=False)
-    network.reader("c").retire()  # the others go on
+    network.reader("c").retire()  # the other channels go on
     home.go()
 
 

@@ -41,7 +41,8 @@ def refused(server, keys_of, cpp):
     """
 
     def why(thief: Thief, name: str, takes: Any) -> str:
-        while True:  # again if the home has written its entry anew before the client came
+        # The client tries again if the home has written its entry anew before the client came.
+        while True:
             takes(thief, name)
             kind, message = cpp(
                 "tries", server.url, keys_of("client"), name, "writer", 60
@@ -96,7 +97,7 @@ def test_a_home_in_cpp_keeps_its_name_from_a_thief(server, keys_of, cpp):  # wir
             client, "lab/results", thief.puts(false)
         )
         thief.put("lab/results", old)
-        client.writer("lab/results").retire()  # by the ticket that nobody had shown
+        client.writer("lab/results").retire()  # this uses the ticket that nobody had shown
         assert "ticket for 'lab/results' is not valid" in thief.refused(
             client, "lab/results", thief.puts(old)
         )
@@ -237,9 +238,7 @@ def test_nobody_offers_what_his_keys_are_not_for(server, keys_of, keys, tmp_path
 
 
 def test_odd_first_messages(server, keys, cpp):  # wire 17.2
-    """As in test_odd_frames.py for Python, each message is refused in words, and the home goes
-    on.
-    """
+    """Each message is refused in words, and the home goes on, as in test_odd_frames.py for Python."""
     home = cpp("is_home", server.url, keys, "c")
     assert home.next_report() == "offered"
     tls = _net_keys.context(keys, server=False)

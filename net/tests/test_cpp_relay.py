@@ -111,7 +111,8 @@ def test_who_looks_sees_the_sessions(server, keys, network, cpp):  # wire 17.17
     (named,) = network.names()
     assert (named.name, named.address, named.relayed) == ("c", "", 0)
     network.writer("c")
-    while network.names()[0].relayed != 1:  # it is written when the ticket is shown, and every 5 s
+    # The entry is written when the ticket is shown, and every 5 s.
+    while network.names()[0].relayed != 1:
         pass
     p.go()
     assert p.ended() == 0
@@ -253,7 +254,8 @@ def test_rubbish_at_the_meeting_place(server, keys, network, cpp, asks):  # wire
         entry = json.loads((await (await meeting._names()).get("c")).value)
         place = f"{_net_relay.RELAY}.{entry['fingerprint']}.{entry['home']}"
         answer = json.loads((await meeting._nats.request(f"{place}.meet", asks, timeout=280)).data)
-        await meeting._nats.publish(f"{place}.{'0' * 32}", asks)  # to no session
+        # This message belongs to no session.
+        await meeting._nats.publish(f"{place}.{'0' * 32}", asks)
         return answer
 
     assert network._call(ask()) == {

@@ -284,7 +284,8 @@ def test_another_source_is_refused(agent, network, tmp_path):  # wire 17.9
     (tmp_path / "far_parts.py").write_text((HERE / "far_parts.py").read_text() + more)
     there = agent("gpu1", "--hosts", "1", folder=tmp_path)
     imported = (tmp_path / "by").read_text().split()
-    assert imported == [str(pid) for pid in there.report["pids"]]  # and not the agent
+    # The hosts imported the module, and the agent did not.
+    assert imported == [str(pid) for pid in there.report["pids"]]
     with pytest.raises(BadUse) as raised:
         th.run(parts.add.on("gpu1")(1, 2))
     there = _net_calls.digest_of(tmp_path / "far_parts.py")[:16]
@@ -432,14 +433,14 @@ def test_names_of_hosts_without_a_network(server, keys):
 
 
 def test_a_pass_of_another_agent(gpu1, caller):  # wire 17.9
-    """Such a pass is refused with `again`; then the caller takes a ticket."""
+    """The pass of another agent is refused with `again`; then the caller takes a ticket."""
     host = caller.host("gpu1")
     assert th.run(parts.add.on(host)(1, 2)) == 3
     meeting = caller._meeting
     entry, _ = meeting._passes["gpu1"]
     request = {"host": "x", "trust": False, "name": "host=gpu1", "run": "far_parts:add"}
     for wrong in ("0" * 32, "", None, 7, "ü"):
-        with pytest.raises(_net_link.Again, match="this pass is another agent's"):
+        with pytest.raises(_net_link.Again, match="this pass belongs to another agent"):
             _net_loop.call(
                 caller._loop,
                 _net_link.reach(

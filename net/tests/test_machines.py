@@ -111,7 +111,7 @@ def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
     assert home.next_report() == [
         "PeerDied",
         False,
-    ]  # its read: the writer was on the other machine
+    ]  # this is the outcome of its read: the writer was on the other machine
     assert home.next_report()[0] == "PeerDied"
     assert lan.configure(cut=[])["cut"] > 0
     p.go()

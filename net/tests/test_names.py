@@ -94,7 +94,7 @@ def test_in_coroutines(server, keys, program):
 
 
 def test_all_come_at_once(server, keys, program):  # wire 17.4
-    """Each writer has a ticket of its own."""
+    """Each writer that comes has a ticket of its own."""
     with joined(server, keys) as network:
         c = th.Channel("results")
         keep, r = c.writer(), c.reader()
@@ -191,7 +191,8 @@ def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, monkeypatc
     """
     monkeypatch.setattr(_net_names, "RENEW", 1e6)
     with joined(server, keys) as network, joined(server, keys) as other:
-        monkeypatch.setattr(_net_names, "_own_homes", set())  # as if another program took them
+        # The tickets are taken as if by another program.
+        monkeypatch.setattr(_net_names, "_own_homes", set())
         network.offer("lab", th.Channel("c"), writers=True)
         entries = [
             on_loop(other, other._meeting._ticket_for("lab", "writer", 60)) for _ in range(9)
@@ -227,7 +228,9 @@ def test_several_at_once_get_a_ticket_each_and_the_home_writes_one_for_each(
 
 
 def test_a_server_that_does_not_tell_who_takes_a_ticket(server, keys, program, monkeypatch):
-    """Then the next ticket is written once the ticket is shown (wire 17.4)."""
+    """If the server does not tell that a ticket was taken, the next one is written once the ticket
+    is shown (wire 17.4).
+    """
 
     async def deaf(*_: Any) -> None:
         pass
@@ -397,7 +400,8 @@ def test_the_home_is_killed(server, keys, program):  # wire 17.7
 
 
 def test_the_name_of_a_killed_home_is_free_again(server, keys, program, monkeypatch):  # wire 17.3
-    monkeypatch.setattr(_net_names, "LIVES", 1.0)  # for the bucket, which this program makes
+    # This is the lifetime of entries in the bucket, which this program makes.
+    monkeypatch.setattr(_net_names, "LIVES", 1.0)
     with joined(server, keys) as network:
         p = program("is_home", server.url, keys, "lab")
         assert p.next_report() == "offered"
@@ -494,7 +498,7 @@ def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, mon
 
 
 def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monkeypatch):
-    """As when a program has just taken a ticket. wire 17.3"""
+    """The renewal waits as it does when a program has just taken a ticket. wire 17.3"""
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
         meeting = network._meeting

@@ -43,7 +43,8 @@ def test_calls_and_their_results(gpu1, caller):  # wire 17.14
         assert list(pool.map(parts.plus, range(500), range(500))) == [2 * i for i in range(500)]
         pids = set(pool.map(parts.where, range(200)))
         assert pids <= set(gpu1.report["pids"])
-    with Executor(1, on="gpu1") as pool:  # by its name; in one OS process
+    # The host is given by its name, and one OS process is used.
+    with Executor(1, on="gpu1") as pool:
         assert len(set(pool.map(parts.where, range(50)))) == 1
 
 

@@ -297,7 +297,7 @@ def test_what_a_caller_orders(caller, gpu1, monkeypatch):  # wire 17.10
     for odd in ORDERS:
         with monkeypatch.context() as patch:
             patch.setattr(_net_calls, "packed", lambda *_, odd=odd: odd)
-            with pytest.raises(BadUse, match="the arguments of a call came malformed"):
+            with pytest.raises(BadUse, match="the arguments of a call are malformed"):
                 run(parts.pid.on(host)())
     assert run(parts.pid.on(host)()) in gpu1.report["pids"]
 
@@ -338,7 +338,9 @@ def test_what_an_executor_orders(caller, gpu1, monkeypatch):  # wire 17.14
 )
 def test_a_result_that_is_none(received):  # wire 17.10
     asked = _net_calls.asked_of(parts.pid)
-    with pytest.raises(BadUse, match="host gpu1 sent what is not a result of far_parts:pid"):
+    with pytest.raises(
+        BadUse, match="host gpu1 sent something that is not a result of far_parts:pid"
+    ):
         _net_hosts._result_of(received, "gpu1", asked)
     assert _net_hosts._result_of([1, None], "gpu1", asked) == [1, None]
 

@@ -34,7 +34,7 @@ def takes(r: Any) -> list[Any]:
 
 @th.process
 def takes_then(r: Any, then: Any) -> Any:
-    """Calls `then` first: what that sets off comes while the others wait."""
+    """Calls `then` first, so that what `then` sets off comes while the others wait."""
     then()
     return r.read()
 

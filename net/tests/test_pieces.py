@@ -325,7 +325,7 @@ def test_pieces_may_come_in_any_parts():  # wire 17.13
 
 @pytest.mark.parametrize("most", [10, 300, (1 << 16) - PIECE.size])
 def test_a_session_says_whole_frames(most):  # wire 17.13
-    """So a reader of a large value can take each frame where it is."""
+    """Whole frames let a reader of a large value use each frame in the buffer where it is."""
     link = _native._Link(-1, "whole", False, False, 0, 0, 0, 1)
     feed = link.feed()
     kept = [th.Channel(f"c{i}") for i in range(2000)]
@@ -369,7 +369,7 @@ def test_one_that_is_cancelled_lets_go_of_all(ways):  # wire 17.13
     def once() -> None:
         asyncio.run(network())
         for thread in [t for t in threading.enumerate() if t.name == "weft: passes on"]:
-            thread.join(HEARD)  # the thread has nothing to wait for any more
+            thread.join(HEARD)  # the thread has nothing left to wait for
             assert not thread.is_alive()
 
     once()

@@ -188,7 +188,8 @@ def test_a_side_that_does_without(server, keys, program, refusing, here, there):
 
 
 def test_a_home_that_is_killed_is_nowhere(server, keys, program, refusing, monkeypatch):
-    monkeypatch.setattr(_net_relay, "BACK", 0.0)  # as if the server had not been away
+    # With this setting it seems as if the server had not been away.
+    monkeypatch.setattr(_net_relay, "BACK", 0.0)
     p = program("is_home_elsewhere", server.url, keys, "lab", refusing, "auto")
     assert p.next_report() == "offered"
     p.kill()

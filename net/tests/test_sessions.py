@@ -32,7 +32,7 @@ PLAIN: list[Any] = [
     b"bytes",
     [1, [2, {"a": None}]],
     {"k": [b"", ""], "n": -1},
-    b"x" * (3 << 20),  # in pieces: no descriptor passes (wire 17.5)
+    b"x" * (3 << 20),  # such a value goes in pieces, since no descriptor passes (wire 17.5)
 ]
 
 
@@ -243,7 +243,8 @@ def test_the_home_that_leaves(keys, program):
             session.give("values", c.reader())
             assert p.next_report() == "here"
             w.write(1)
-        assert p.next_report() == "PeerDied"  # its writer end was still open in this program
+        # The reader's writer end was still open in this program.
+        assert p.next_report() == "PeerDied"
         assert p.ended() == 0
         w.die() if hasattr(w, "die") else w.retire()
 
@@ -304,7 +305,9 @@ def test_keys_that_are_out_of_time(keys, keys_for_a_day, days, says):  # wire 17
 def test_a_certificate_that_is_out_of_time(
     keys, keys_for_a_day, days, says, expired_meanwhile
 ):  # wire 17.1
-    """As of a machine whose clock begins at 1970. The authority has nothing to do with it."""
+    """The certificate is like that of a machine whose clock begins at 1970; the authority is in
+    order.
+    """
     with (
         net.listen(keys=keys_for_a_day(days)) as door,
         pytest.raises(BadUse, match=rf"not good now \({says}\): look at the clocks"),
@@ -397,7 +400,7 @@ def _answer_to(door: net.Door, keys: Path, first: bytes) -> Any:
         tls.sendall(first)
         if len(first) < 12 or (first[:8] == b"WEFTNET1" and _size(first) > len(first)):
             with socket.socket(fileno=os.dup(tls.fileno())) as below:
-                below.shutdown(socket.SHUT_WR)  # there is no more
+                below.shutdown(socket.SHUT_WR)  # nothing more is sent
         try:
             received = b""
             while part := tls.recv(4096):
@@ -487,7 +490,9 @@ def test_the_port_is_taken(keys):
 def test_a_program_that_comes_to_its_own_door(keys):  # wire 17.2
     with (
         net.listen(keys=keys) as door,
-        pytest.raises(BadUse, match="refuses: it is this program itself, and a session joins two"),
+        pytest.raises(
+            BadUse, match="refuses: this is the program itself, and a session joins two programs"
+        ),
     ):
         net.connect(door.address, keys=keys)
 

@@ -178,7 +178,7 @@ def test_a_program_that_is_not_there(start):
 
 
 def test_it_is_killed(start):
-    """Nobody ends the agents then, but they see that their standard input ends."""
+    """Nobody ends the agents when `weft up` is killed, but they see that their standard input ends."""
     process = start("--ssh", "node1", "--ssh", "node2")
     hosts = joined(process)
     process.kill()
@@ -421,7 +421,7 @@ def test_a_server_for_other_machines(where, keys, tmp_path):
     (tmp_path / "server").write_text("tls://127.0.0.1:4222")
     assert "--join tls://127.0.0.1:4222 " in weft_up(where, *dry, "localhost").stdout
     output = weft_up(where, *dry, "gpu1")
-    assert output.returncode == 2 and "is reached on this machine alone" in output.stderr
+    assert output.returncode == 2 and "can be reached from this machine only" in output.stderr
 
 
 @pytest.mark.parametrize(

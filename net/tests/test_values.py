@@ -120,14 +120,14 @@ def test_large_arrays(array):  # wire 17.15
         assert (one.dtype, one.shape) == (array.dtype, array.shape)
         assert one.tobytes() == array.tobytes()
         assert one.flags.writeable and one.flags.c_contiguous
-    received[...] = received[::-1]  # nothing else has the bytes of `came`
+    received[...] = received[::-1]  # nothing else uses the bytes of `received`
 
 
 @pytest.mark.parametrize("kind", ["<f8", "<i2", "<U2", "<c16", "|b1", "<M8[25s]"])
 @pytest.mark.parametrize("ones", range(8))
 def test_large_arrays_are_made_where_their_bytes_have_come(ones, kind):  # wire 17.15
-    """This is so if the bytes belong to the reader, for any shape, and the array is aligned. Other
-    bytes are copied.
+    """An array uses the received bytes if these belong to the reader and the array is aligned, for
+    any shape. Other bytes are copied.
     """
     array = np.arange(20_000).astype(kind).reshape(*[1] * ones, 20_000)
     packed = _net_values._dumps(array, None)

@@ -34,7 +34,7 @@ def test_arguments_that_the_host_does_not_accept(agent, network):  # wire 17.11
     ) as raised:
         th.run(parts.x_of.on("gpu1")(Unknown(3)))
     assert "Traceback" in str(raised.value.__cause__)  # the error was raised on the host
-    assert th.run(parts.pid.on("gpu1")()) == before  # and no OS process died of it
+    assert th.run(parts.pid.on("gpu1")()) == before  # no OS process has died of the refused pickle
 
 
 def test_results_that_this_program_does_not_accept(agent, network):  # wire 17.11

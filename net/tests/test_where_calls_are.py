@@ -148,7 +148,8 @@ def test_who_may_ask(agent, network):
         for wrong in ("", "0" * 16, None, 7, ["a"]):
             assert _net_loop.call(network._loop, meeting.where("gpu1", wrong)) is None
         assert _net_loop.call(network._loop, meeting.where("nobody", "0" * 16)) is None
-    while asked.ask().result() is not None:  # its OS process has not yet learnt that it is over
+    # The call's OS process has not yet learnt that the call is over.
+    while asked.ask().result() is not None:
         th.sleep(0.001)
     assert there.process.poll() is None
 
@@ -261,7 +262,7 @@ def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, serve
     """wire 17.14: it is cancelled at its next operation, once, so that it can still clean up."""
     agent("gpu1", "--hosts", "1")
     jobs, reports = ([th.Channel(name) for name in "ab"] for _ in range(2))
-    held = [c.writer() for c in jobs]  # so that the calls wait
+    held = [c.writer() for c in jobs]  # these writers make the calls wait
     for c, message in zip(jobs, reports, strict=True):
         network.offer(f"meet/{c.name}", c, readers=True)
         network.offer(f"meet/{c.name}/said", message, writers=True)

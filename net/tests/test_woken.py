@@ -23,7 +23,9 @@ TASKS = Path("/proc/self/task")
 
 
 def slice_of(thread: int) -> int:
-    """Returns the time slice of a thread in ns, as the kernel says it."""
+    """Returthe length of a short slice, in ns the time slice of a thread in ns, as the kernel says
+    it.
+    """
     found = re.search(r"^se\.slice\s*:\s*(\d+)", (TASKS / f"{thread}/sched").read_text(), re.M)
     assert found is not None
     return int(found[1])

@@ -444,7 +444,7 @@ async def polls(source, times):
 
 
 def starves_a_process() -> None:
-    """Who polls never waits, and goes on and on."""
+    """Runs a process that polls, and so never waits and goes on and on."""
     c = Channel("c")
     writer = c.writer()
     run(polls(c.reader(), 1500), quiet_writer(writer))
@@ -456,7 +456,7 @@ async def quiet_writer(out):
 
 
 def fair_enough() -> None:
-    """The same without priorities."""
+    """Runs the same network without priorities."""
     a, b, c = Channel("a"), Channel("b"), Channel("c")
 
     @process

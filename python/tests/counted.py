@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-CRASHES = 20  # of one call, after which the rest of its sweep is left out
+CRASHES = 20  # the number of crashes of one call after which the rest of its sweep is left out
 OTHERS_OWN = (  # crashes that are not Weft's fault
     "greenlet: Failed low-level slp_switch()",  # greenlet cannot save a stack, and ends the program
     # CPython 3.11 loses the exception if it has no memory for a cell of a function that it enters,
@@ -136,7 +136,7 @@ class Fail:
         self.k = k
 
     def __enter__(self) -> None:
-        self.begin(self.k - 1, self.k - 1 + self.span)  # so many succeed first
+        self.begin(self.k - 1, self.k - 1 + self.span)  # this number of allocations succeeds first
 
     def __exit__(self, *_: object) -> None:
         self.end()

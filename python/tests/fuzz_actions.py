@@ -158,7 +158,7 @@ def act_select(w: World) -> Any:
 
 
 def act_alternative(w: World) -> Any:
-    given = [*guards(w), moment(w)]  # whoever selects by the alternative may block
+    given = [*guards(w), moment(w)]  # a process that selects by the alternative may block
     return w.api.Alternative(*given, mode=w.dice.choice(["fair", "priority", "random"]))
 
 

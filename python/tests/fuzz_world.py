@@ -80,7 +80,7 @@ class Hostile:
 class World:
     """The things of one program, and what may be done with them."""
 
-    DEPTH = 3  # of calls from within calls
+    DEPTH = 3  # how deeply calls may nest
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class World:
         dice = self.dice
         self.dice = random.Random(
             f"{self.seed} {self.backend} {n}"
-        )  # so leaving one call out changes no other
+        )  # so, leaving out one call changes no other call
         if self.only is not None and n not in self.only:
             self.dice = dice
             return None

@@ -25,7 +25,7 @@ class Odd(NamedTuple):
     base: str
     method: str
     act: str
-    more: str = ""  #: which exception, or which value
+    more: str = ""  #: the exception, or the value
 
     def __str__(self) -> str:
         return f"{self.base} {self.method} {self.act} {self.more}".strip()

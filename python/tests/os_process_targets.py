@@ -83,11 +83,12 @@ def fail(error: BaseException) -> None:
 
 @process
 def ends_with_another(meeting: str, writes: bool, path: str) -> None:
-    """This OS process does not end before another one is about to end too."""
+    """Ends only when another OS process is about to end too."""
 
     class Meets:
         def flush(self) -> None:
-            sys.stdout = sys.__stdout__  # once: the interpreter flushes it too
+            # The stream must be flushed once only, and the interpreter flushes it too.
+            sys.stdout = sys.__stdout__
             # Opening a FIFO waits for the other side.
             with Path(meeting).open("wb" if writes else "rb"):
                 Path(path).write_text("met", encoding="utf-8")
@@ -273,7 +274,7 @@ def fails_when_cancelled(ready: Any, inp: Any) -> None:
 
 @process
 def reads_past_a_death(ready: Any, inp: Any, again: bool) -> Any:
-    """Its first read meets a value that cannot be rebuilt; then it reads on, or ends."""
+    """Reads a value that cannot be rebuilt; then reads on, or ends."""
     ready.write(None)
     try:
         inp.read()

@@ -224,8 +224,8 @@ def alternative(a: Any, b: Any, mode: str, n: int) -> list[int]:
 
 @process
 def meets_another(inp: Any, out: Any, n: int, first: bool) -> list[Any]:
-    """One of two such processes, each with a local channel beside the far ones: choices over
-    several homes meet each other (WIRE.md 5.4).
+    """Runs one of two processes, each with a local channel beside the far ones, so that choices
+    over several homes meet each other (WIRE.md 5.4).
     """
     c = Channel("idle")
     mine, keep = c.reader(), c.writer()

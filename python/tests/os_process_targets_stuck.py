@@ -83,7 +83,7 @@ def reads(inp: Any) -> Any:
 
 
 def within_a_call() -> None:
-    """A call whose own Executor has a call that waits for ever."""
+    """Runs in a call, and has an Executor of its own with a call that waits for ever."""
     with Executor(1) as pool:
         call = pool.submit(within)
         c = th.Channel("never")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 from weft.processes import Cancelled, process
@@ -45,7 +46,9 @@ async def holds_each_async(inp: Any, out: Any, dies_at: dict[int, int], lives: A
 
 @process
 def reads_each(inp: Any, out: Any, dies_at: dict[int, int], lives: Any) -> str:
-    """Does the same by plain reads: what it has read is lost when it dies."""
+    """Passes values on like `each`, but by plain reads, so that what it has read is lost when it
+    dies.
+    """
     life = lives.read()
     for value in inp:
         if life < dies_at.get(value, 0):
@@ -158,3 +161,92 @@ class OnlyElsewhere:
 
     def __reduce__(self) -> Any:
         return _arrives, (os.getpid(),)
+
+
+# --- for test_supervised_lives.py -----------------------------------------------------------------
+
+
+@process
+def dies_at_odd(jobs: Any, out: Any) -> None:
+    for job in jobs:
+        if job % 2:
+            killed()
+        out.write(job)
+
+
+@process
+async def dies_at_odd_async(jobs: Any, out: Any) -> None:
+    async for job in jobs:
+        if job % 2:
+            killed()
+        await out.write(job)
+
+
+@process
+def reads_and_dies(jobs: Any) -> None:
+    jobs.read()
+    killed()
+
+
+def _dies_once(job: tuple[int, str]) -> int:
+    number, mark = job
+    if number % 2 and not Path(mark).exists():
+        Path(mark).touch()
+        killed()
+    return number
+
+
+@process
+def dies_once_each(jobs: Any, out: Any) -> None:
+    for job in jobs:
+        out.write(_dies_once(job))
+
+
+@process
+async def dies_once_each_async(jobs: Any, out: Any) -> None:
+    async for job in jobs:
+        await out.write(_dies_once(job))
+
+
+@process
+def leaves_its_loop(jobs: Any, out: Any) -> None:
+    for job in jobs:
+        out.write(job)
+        break
+    out.write("then")
+    for job in jobs:
+        out.write(job)
+        break
+    out.write("left")
+    for job in jobs:
+        out.write(job)
+
+
+@process
+def says_its_pid(jobs: Any, out: Any) -> None:
+    for job in jobs:
+        out.write((job, os.getpid()))
+
+
+@process
+def says_it_begins(jobs: Any, out: Any) -> None:
+    out.write(os.getpid())
+    for _ in jobs:
+        pass
+
+
+@process
+def takes_much_once(jobs: Any, out: Any) -> None:
+    for number, mark in jobs:
+        if number == 0 and not Path(mark).exists():
+            Path(mark).touch()
+            bytearray(1 << 33)
+        out.write(number)
+
+
+@process
+def obeys(name: str, orders: Any, out: Any) -> str:
+    out.write(name)
+    if orders.read() == "die":
+        killed()
+    return name

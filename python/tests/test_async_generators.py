@@ -460,7 +460,9 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_one_whose_next_value_was_being_asked_for(reported: list[Any]) -> None:
-    """Such a generator cannot be closed. This is reported, within the run and after it."""
+    """A generator whose next value is being asked for cannot be closed. This is reported, within
+    the run and after it.
+    """
 
     class Waits:
         def __await__(self) -> Any:

@@ -200,7 +200,8 @@ def test_a_timeout_that_came_too_late_leaves_nothing_behind(play: Runner) -> Non
         task = asyncio.create_task(write())
         await turns(2)
         await r.read()
-        limits[0]._on_timeout()  # in the very turn: nothing has run since the read
+        # The limit expires in the same turn: nothing has run since the read.
+        limits[0]._on_timeout()
         return await task
 
     assert play(main()) == "well"
@@ -471,7 +472,7 @@ def test_a_task_dropped_while_a_partner_holds_it(play: Runner, how: str) -> None
         if "read" in how:
             made = asyncio.ensure_future(select(Output(w, make=lambda: "made")))
             await turns(3)
-            hand.send(None)  # it takes the value, and waits for it to be made
+            hand.send(None)  # the operation takes the value, and waits for the value to be made
             hand.close()
             got: Any = await made
         else:

@@ -116,7 +116,7 @@ def test_a_failure_cancels_the_block(play: Runner, waits_at: str) -> None:
                     raise
         assert other.done and not r.closed
         assert cancelling() == 0
-        await asyncio.sleep(0)  # nothing is left of the request
+        await asyncio.sleep(0)  # if anything were left of the request, this would raise
         return log
 
     assert play(main()) == ["cancelled"]

@@ -64,7 +64,8 @@ def test_an_idle_guest_schedules_nothing() -> None:
 
     async def scheduled_in_a_while() -> int:
         before = loop.scheduled
-        await asyncio.sleep(0.02)  # not a call in a thread: how often that schedules is a race
+        # A call in a thread would not do: how often that schedules is a race.
+        await asyncio.sleep(0.02)
         return loop.scheduled - before
 
     async def main() -> Any:
@@ -351,7 +352,9 @@ def stop(*_: Any) -> None:
     raise Stop
 
 
-@pytest.mark.filterwarnings("ignore")  # of what was never awaited: it is cut off anywhere
+# The warnings are about coroutines that were never awaited, because the program is cut off
+# anywhere.
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", ["call_soon", "call_later", "create_future"])
 def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
     """Rule 6.7: the loop's methods are Python code, so a signal's handler may run in them, also

@@ -32,7 +32,7 @@ async def by_io(w: Any, value: int) -> None:
 def test_all_backends_and_io_calls_in_a_guest(play: Runner) -> None:
     @greenlets.process
     def greenlet(w: Any) -> None:
-        answer: Any = thread_of(2)  # here it blocks (rule 7.9)
+        answer: Any = thread_of(2)  # in a thread process the call blocks (rule 7.9)
         w.write(answer[0])
 
     @threads.process
@@ -60,7 +60,7 @@ def test_an_io_call_in_a_task_stops_no_loop(play: Runner) -> None:
     async def main() -> Any:
         call = asyncio.ensure_future(blocks())
         await asyncio.sleep(0)
-        go_on.set()  # by the loop, which goes on meanwhile
+        go_on.set()  # the loop, which goes on meanwhile, calls this
         assert (await thread_of(1))[1] is not threading.current_thread()
         return await call
 

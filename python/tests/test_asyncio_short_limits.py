@@ -145,7 +145,7 @@ def test_readers_and_writers_in_haste(
 
 
 def test_a_select_with_a_short_timer(play: Runner) -> None:
-    """Rules 5.7, 6.6: the same with a guard in place of a limit."""
+    """Rules 5.7, 6.6: a guard of a select takes the place of the limit."""
 
     async def main() -> list[Any]:
         c = Channel()
@@ -215,7 +215,7 @@ def test_a_second_value_goes_to_who_comes(play: Runner) -> None:
 
         first = asyncio.create_task(read("first"))
         await asyncio.sleep(0)
-        await w.write(0)  # the first is told
+        await w.write(0)  # the first reader gets this value
         behind = asyncio.create_task(read("behind"))
         await w.write(1)
         with pytest.raises(StopIteration):

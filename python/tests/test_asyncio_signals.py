@@ -17,7 +17,7 @@ import weft._backends.asyncio
 from weft.coroutines import Channel, Group, Parallel, after, process, run, run_async, select
 
 
-class Ended(SystemExit):  # as sys.exit() raises: asyncio swallows other exceptions
+class Ended(SystemExit):  # sys.exit() raises a SystemExit too; asyncio swallows other exceptions
     pass
 
 
@@ -479,7 +479,7 @@ def test_a_task_that_its_loop_drops_leaves_no_handler_of_a_runner_that_has_gone(
 
     async def starts() -> None:
         tasks.append(waits())
-        tasks[0].send(None)  # it waits for its network, and nobody drives it on
+        tasks[0].send(None)  # the task waits for its network, and nobody drives the task on
 
     try:
         runner.run(starts())
@@ -577,8 +577,9 @@ print("as before")
 
 
 def test_a_network_that_is_waited_for_on_another_thread_counts_for_nothing() -> None:  # rule 6.7
-    """Its wait may end on the main thread. That must not take away the handler of a network that
-    goes on there."""
+    """A wait that began on another thread may end on the main thread. That must not take away the
+    handler of a network that goes on there.
+    """
     saying = weft._backends.asyncio._Saying()
     there, mine = object(), object()
     other = asyncio.new_event_loop()

@@ -221,7 +221,8 @@ def test_a_held_writer_is_left(
 
 
 @pytest.mark.parametrize("kind", ["write", "select", "alternative"])
-def test_one_that_a_thread_came_to_hold_is_left(kind):  # the same; it was in line first
+# This operation was first in the waiting queue.
+def test_one_that_a_thread_came_to_hold_is_left(kind):
     p = Place()
     holds, left = threading.Event(), threading.Event()
 
@@ -292,7 +293,7 @@ def test_a_yield_that_is_left():  # rule 11.1: what was pushed is one wake-up
         Spawn(partner())
         assert await r.read() == 1
         op = yield_()
-        op.send(None)  # and it ends
+        op.send(None)  # this lets the operation end
 
     run(main())
 
@@ -330,7 +331,7 @@ def test_an_alternative_that_was_left_after_its_output_was_taken_offers_it_again
     async def takes(r):
         taken = []
         for _ in range(4):
-            await yield_()  # so that it is offered by then
+            await yield_()  # this gives the operation the time to be offered
             taken.append(await r.read())
         return taken
 

@@ -299,7 +299,7 @@ def test_a_block_that_never_met_the_request_leaves_none(b):  # rule 6.1
             try:
                 await b.op(b.weft.yield_())
             except Cancelled:
-                break  # that is where it was met
+                break  # the cancellation was met here
         with pytest.raises(ValueError, match="of a member"):
             await b.leave(g)
         await b.op(b.weft.sleep(1))

@@ -22,7 +22,7 @@ import weft
 from weft import coroutines, threads
 from weft._checking.report import CheckFailed, Report
 
-QUICK: dict[str, Any] = {"seconds": 60}  # at most: each of these searches ends by itself
+QUICK: dict[str, Any] = {"seconds": 60}  # an upper limit: each of these searches ends by itself
 
 
 # --- what there is --------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ async def writes(out: Any) -> None:
 
 
 def stands() -> None:
-    """Both ends of the channel are held, and nobody writes. An end that no process holds is where a
-    thread outside might help.
+    """Deadlocks: processes hold both ends of the channel, and nobody writes. At an end that no
+    process holds, a thread outside might help.
     """
     c, d = Channel("c"), Channel("d")
     mine = c.writer(), d.writer()
@@ -47,7 +47,9 @@ def a_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def a_network_on_another_thread() -> Iterator[None]:
-    """It has operations all the time, and is as it was: the check decides nothing in it."""
+    """Runs a network on another thread, which does operations all the time. It must be undisturbed:
+    the check decides nothing in it.
+    """
     over, begun, count = threading.Event(), threading.Event(), []
 
     @process
@@ -146,4 +148,4 @@ def test_two_threads_check_one_after_the_other() -> None:
     report = weft.check(checked)
     assert report.kind == "", report.text
     assert len(log) == 1 and "another thread of this program checks" in log[0]
-    assert weft.check(stands).kind == "deadlock"  # and now it may
+    assert weft.check(stands).kind == "deadlock"  # now a check may begin

@@ -22,7 +22,9 @@ def worker(jobs: Any, done: Any) -> None:
 
 
 def _farm(careful: bool, jobs: int = 2, workers: int = 2) -> list[int]:
-    """Each worker has a line of its own. A job whose worker has died is given to another one."""
+    """Runs a farm in which each worker has a channel of its own. A job whose worker has died is
+    given to another worker.
+    """
     to = [threads.Channel(f"jobs{k}") for k in range(workers)]
     back = [threads.Channel(f"done{k}") for k in range(workers)]
 
@@ -203,7 +205,7 @@ def test_a_dead_process_reaches_nobody_any_more() -> None:
 
 
 def test_a_supervisor_starts_it_again() -> None:
-    """Rule 17.10: its ends stay open meanwhile (rule 7.13)."""
+    """Rule 17.10: the ends of the process stay open until it is started again (rule 7.13)."""
 
     def squares(source: Any, out: Any) -> None:
         for value in source:

@@ -125,7 +125,7 @@ def test_a_deviation_is_said_in_words() -> None:
         ({"faults": "kill:0"}, "write kill:N"),
         ({"faults": "slow:2"}, "has no number"),
         ({"faults": 3}, "write a text"),
-        ({"faults": "delay", "grain": "park"}, "take the grain operation"),
+        ({"faults": "delay", "grain": "park"}, "use grain='operation'"),
         ({"stub": "send"}, "a module must stand before it"),
         ({"stub": "no_such_module.f"}, "no module of that name"),
         ({"stub": "os.no_such_function"}, "os has no function no_such_function"),

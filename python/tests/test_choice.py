@@ -257,7 +257,8 @@ def test_a_value_in_the_making_takes_its_place_when_it_is_made(capacity):  # rul
 
     ps = [computes(c.writer()), writes(c.writer()), reads(c.reader())]
     assert weft_threads.run(*ps)[2] == ["plain", "computed"]
-    assert capacity == 1 or ready == [0]  # with one slot: only if the reader waits by then
+    # With one slot this holds only if the reader waits by then.
+    assert capacity == 1 or ready == [0]
 
 
 def test_a_computed_output_that_raises(b):  # rule 5.8

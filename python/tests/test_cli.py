@@ -481,7 +481,7 @@ signal.pause()
     (tmp_path / "run").chmod(0o755)
     with child("-m", "weft.cli", "bench", "py-ring", "--json", cwd=tmp_path) as running:
         assert running.stdout is not None
-        assert running.stdout.readline() == "bench py-ring --json\n"  # it has begun
+        assert running.stdout.readline() == "bench py-ring --json\n"  # the command has begun
         running.send_signal(number)
         assert running.stdout.read() == f"ended by {number.name}\n"
         assert running.wait() == status
@@ -659,7 +659,7 @@ def test_a_full_disk_is_told_in_one_line(program, tmp_path: Path) -> None:
         assert len(done.stderr.splitlines()) == 1, done.stderr
     done = weft("run", program(textwrap.dedent(PIPE) + "print('done')\n"), "--trace", "/dev/full")
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
-    assert done.stdout.endswith("done\n")  # it could be written
+    assert done.stdout.endswith("done\n")  # the text could be written
 
 
 def test_a_summary_for_nobody(program, tmp_path: Path) -> None:

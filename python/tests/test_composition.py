@@ -96,7 +96,7 @@ def test_a_sequence_stops_at_the_first_failure(b):  # rule 7.3
     later = b.process(gives)("never")
     with pytest.raises(ValueError, match="stop"):
         inside(b, lambda: b.weft.Sequence(b.process(fails)(ValueError("stop")), later))
-    assert later.done  # it has not run
+    assert later.done  # the process has ended without having run
     with pytest.raises(BadUse, match="already"):
         b.run(later)
 

@@ -80,7 +80,7 @@ def test_changed_while_it_waits_in_a_rendezvous(b: Any, changes: list[Changed]) 
     )
     assert [x.sender for x in changes] == ["main/writes"]
     noticed = ["before its receiver had it"]
-    if b.name == "threads":  # after the commit both run, and the sender may look first
+    if b.name == "threads":  # after the commit both processes run, and the sender may look first
         noticed.append(
             "while it was under way, noticed by the sender before the end of its process"
         )
@@ -184,7 +184,7 @@ def test_a_receiver_on_another_thread_may_change_it_at_any_time(changes: list[Ch
     async def writes(w: Any, o: Any) -> None:
         data = [1]
         await w.write(data)
-        assert changed.wait(280)  # without an operation
+        assert changed.wait(280)  # this waits without an operation of Weft
         await o.write(1)
 
     run(changes_it(c.reader()), writes(c.writer(), other.writer()), collect(other.reader()))
@@ -192,7 +192,7 @@ def test_a_receiver_on_another_thread_may_change_it_at_any_time(changes: list[Ch
 
 
 def test_what_comes_back_is_mine_again(changes: list[Changed]) -> None:
-    """Rule 14.5: the same for an object inside another."""
+    """Rule 14.5: a value that has come back may be changed, also an object inside another one."""
     outward, back = Channel("there"), Channel("back")
 
     @process

@@ -128,7 +128,7 @@ def test_one_s_own_end_and_one_that_is_never_started(b):  # rule 7.11
     p = b.process(never)()
     assert b.run(b.process(watches)(p), clock="virtual") == (1, None)
     b.run(p)
-    assert th.select(p.ended()) == (0, ("returned", None, None))  # also from ordinary code
+    assert th.select(p.ended()) == (0, ("returned", None, None))  # ordinary code may select too
     assert p.ended().wait() == ("returned", None, None)
 
 
@@ -188,7 +188,7 @@ def test_a_cancelled_watcher_leaves_nothing_behind(b):  # rules 6.2, 7.11
 def test_a_watched_failure_goes_to_its_watchers(b):  # rule 7.11
     async def watches(b, p):
         end = await b.op(p.ended().wait())
-        await b.op(b.weft.sleep(5))  # nobody is cancelled
+        await b.op(b.weft.sleep(5))  # nobody was cancelled, so this sleep returns
         return end
 
     p = b.weft.watched(b.process(fails)(1))

@@ -273,7 +273,7 @@ def test_a_process_is_killed_in_its_choice(enough: int) -> None:  # rules 4.5, 6
             while True:
                 w.write(n)
                 n += 1
-        except (PeerDied, Cancelled):  # whichever comes first: its failure cancels the others
+        except (PeerDied, Cancelled):  # either may come first: a failure cancels the others
             ended[first] = n
 
     @th.process

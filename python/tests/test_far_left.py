@@ -67,7 +67,7 @@ def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
         stop(pid)
         guard = Output(out, make=lambda: made.append(1))
         leave(select(guard, *more, after(0.001)))
-        await co.yield_()  # once the timer has come; the choice has gone then
+        await co.yield_()  # this returns once the timer has come, and then the choice is over
         os.kill(pid, signal.SIGCONT)
 
     assert with_home(targets_left.reads_one, does) == "PeerDied"
@@ -77,7 +77,7 @@ def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
 
 @pytest.mark.parametrize("spans", [False, True])
 def test_the_ends_of_a_choice_go_with_it(spans: bool) -> None:
-    """Rule 2.2: the same for a choice that was over only after its owner had gone."""
+    """Rule 2.2: the ends go also with a choice that was over only after its owner had gone."""
     idle = Channel("idle")
     more = [idle.reader()] if spans else []
     kept = idle.writer()
@@ -123,7 +123,7 @@ HOW: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("how", HOW)
 def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> None:
-    """Nobody else had the end, which goes once the home has answered; the process goes on."""
+    """Nobody else has the end, so it is closed once the home has answered; the process goes on."""
 
     here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 

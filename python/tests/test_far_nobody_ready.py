@@ -69,7 +69,8 @@ def test_all_slots_are_held(second: str) -> None:
             await co.yield_()
             choice = group.start(chooses(w, inp))
             await co.yield_()
-            assert await select(inp, skip()) == (1, None)  # that home has answered the choice too
+            # By now that home has answered the choice too.
+            assert await select(inp, skip()) == (1, None)
             await signal.write(None)
             return [(await p.ended()).result for p in (held, waits, choice)]
 
@@ -98,7 +99,7 @@ def test_who_waits_there_has_chosen_otherwise_and_has_not_run_yet(reads: bool) -
             other = group.start(chooses(w if reads else r, d.reader()))
             await co.yield_()
             group.start(holds_up(inp))
-            await out.write(None)  # it has chosen, and runs later
+            await out.write(None)  # the process has chosen, and will run later
             i, _ = await select(inp, r if reads else Output(w, 1), co.after(0.001))
             del kept
             return (await other.ended()).result, i

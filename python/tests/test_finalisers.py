@@ -284,8 +284,9 @@ def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
 
 @pytest.mark.parametrize("kind", ["threads.process", "coroutines.process", "apart"])
 def test_a_finaliser_that_runs_a_network_while_the_interpreter_ends(kind):  # rule 11.2
-    """Such a thread would never get the interpreter's lock, and whoever waits for it would never
-    go on."""
+    """A thread that the finaliser started would never get the interpreter's lock, and code that
+    waits for the thread would never go on.
+    """
     made = "coroutines.process(here).on('threads')" if kind == "apart" else f"{kind}(here)"
     here = "def here():" if kind == "threads.process" else "async def here():"
     program = f"""

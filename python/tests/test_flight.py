@@ -144,7 +144,7 @@ def test_who_failed_and_who_was_cancelled(tmp_path: Path) -> None:
 
 
 def test_the_ring_keeps_the_last(tmp_path: Path) -> None:
-    """Rule 14.14: of a size that was asked for, and never more."""
+    """Rule 14.14: the ring has the size that was asked for, and never grows."""
     c = Channel("c")
     n = 60_000
     with flight(tmp_path / "f", size=1 << 18):
@@ -303,7 +303,7 @@ def test_sizes_that_are_none(size: str) -> None:
 
 
 def test_the_path_is_the_slow_stages(made: Any) -> None:
-    """Rule 14.15, by times that are made."""
+    """Rule 14.15: the times of this file are made up, so the path is known."""
     path = made(MAGIC + head() + block(pair(100)) + piece("Z")).critical()
     assert path.steps[0].path == "main/a"
     assert path.steps[0].busy / path.seconds == pytest.approx(0.9, abs=0.02)
@@ -418,7 +418,7 @@ def test_several_files_are_one_trace(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_cut_off_anywhere(made: Any) -> None:
-    """Rule 14.14: it can be read up to there."""
+    """Rule 14.14: such a file can be read up to the place where it is cut off."""
     data = whole()
     full = list(made(data).events())
     before = len(MAGIC + head())

@@ -153,7 +153,7 @@ def test_a_group_that_nobody_can_leave_asks_nobody():  # rules 7.5, 11.1
             lost.close()
         del lost
         gc.collect()
-        threads.yield_()  # its process fails now
+        threads.yield_()  # the generator's process fails now
         with Group():
             nobody_asks()
         w.retire()
@@ -161,7 +161,7 @@ def test_a_group_that_nobody_can_leave_asks_nobody():  # rules 7.5, 11.1
     assert all(p.done for p in started)
     assert ["boom" in repr(e) for e in log] == [
         True
-    ]  # it is told where there is nobody to raise it to
+    ]  # the error is printed where there is nobody to raise it to
 
 
 # --------------------------------------------------------------------------- what a handler raises
@@ -213,7 +213,7 @@ def test_a_generator_is_closed_as_the_bell_rings():  # rules 6.7, 11.1
             try:
                 await r.read()
             except Cancelled:
-                await coroutines.sleep(0.001)  # so that its group is waited for
+                await coroutines.sleep(0.001)  # this lets the process wait for its group
                 raise
 
     a = holds(lambda: turns(c.reader()), started)

@@ -15,7 +15,7 @@ NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
 def passes(channel: str, writer: str, reader: str) -> list[dict[str, Any]]:
-    """Each writes or reads once."""
+    """Returns the events of a writer and a reader, each with one operation at a channel."""
     ids = {name: n for n, name in enumerate((writer, reader), 1)}
     return [
         {"t": 0, "e": "commit", "id": ids[p], "p": f"main/{p}", "op": op, "c": channel, "waited": 0}

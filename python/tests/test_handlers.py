@@ -39,7 +39,7 @@ async def waits(r: Any) -> None:
 
 
 crowd = waits(stop.reader())
-crowd * 0  # it is never started
+crowd * 0  # this process is never started
 
 
 @contextlib.contextmanager
@@ -417,7 +417,7 @@ def test_what_a_handler_refers_to_runs_nothing() -> None:  # rules 10.3, 12.1
     kept.clear()
     del handler
     odd = None
-    assert "__del__" in ran  # it was not kept
+    assert "__del__" in ran  # the object was not kept alive
 
 
 # --- the handlers of others ------------------------------------------------------------------------

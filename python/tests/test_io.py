@@ -250,7 +250,7 @@ def test_a_coroutine_that_is_closed_waits_no_longer():
 
 @pytest.fixture
 def small_pool(monkeypatch):
-    """A pool of three threads."""
+    """Limits the pool to three threads."""
     empty_pool()
     permits = SimpleQueue()
     for _ in range(3):
@@ -259,7 +259,7 @@ def small_pool(monkeypatch):
     monkeypatch.setattr(_io, "_permits", permits)
     monkeypatch.setattr(_io, "IDLE", 0.001)
     yield
-    empty_pool()  # before the old permits are back
+    empty_pool()  # this happens before the old permits are back
 
 
 def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(small_pool, monkeypatch):
@@ -317,7 +317,7 @@ def test_slow_calls_get_one_thread_more_at_a_time(small_pool, monkeypatch):
                 assert begun.acquire(timeout=280)
             for _ in range(5):
                 assert asks.acquire(timeout=280)
-                assert not begun.acquire(blocking=False)  # none that is not counted here
+                assert not begun.acquire(blocking=False)  # no call runs that is not counted here
                 passes.release()
                 assert begun.acquire(timeout=280)
         finally:
@@ -331,7 +331,7 @@ def test_slow_calls_get_one_thread_more_at_a_time(small_pool, monkeypatch):
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets"])
 @pytest.mark.parametrize("bound", ["small", "usual"])
 def test_calls_that_wait_for_each_other_all_run(request, backend, bound):
-    """Rule 7.9: also more calls than the pool has threads."""
+    """Rule 7.9: all calls run, even if there are more of them than the pool has threads."""
     if bound == "small":
         request.getfixturevalue("small_pool")
     many = _io.LIMIT + 7
@@ -401,7 +401,7 @@ def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
             patch.setattr(threading.Thread, "start", raises)
         elif (
             where == "run"
-        ):  # as in CPython's start(), where the exception comes when the thread is already at work
+        ):  # in CPython's start(), too, the exception may come when the thread is already at work
             real = threading.Thread.start
 
             def start(self):
@@ -443,7 +443,7 @@ def test_an_interrupt_once_the_call_is_done_is_raised_in_place_of_its_result(mon
     def start(self):
         real(self)
         if self.name == "weft io":
-            while not _io._idle.qsize():  # it has come back from the call
+            while not _io._idle.qsize():  # this waits until the thread has come back from the call
                 os.sched_yield()
             raise Stop
 

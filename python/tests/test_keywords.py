@@ -170,7 +170,8 @@ def inside(api: Any, act: Callable[[], Any]) -> Any:
             result = act()
         except Exception as error:
             return error.with_traceback(None)
-        for name in ("close", "_give_up"):  # it is made, and will not be awaited or started
+        # The object was made, and will be neither awaited nor started.
+        for name in ("close", "_give_up"):
             if hasattr(result, name):
                 getattr(result, name)()
                 break
@@ -183,7 +184,8 @@ def inside(api: Any, act: Callable[[], Any]) -> Any:
         warnings.simplefilter("ignore", RuntimeWarning)  # things that are made and not used
         try:
             [result] = api.run(api.process(body if api is coroutines else lambda: [done()])())
-        except api.Deadlock as error:  # it has begun, and waits for what never comes
+        except api.Deadlock as error:
+            # The operation has begun, and waits for something that never comes.
             result = error.with_traceback(None)
         gc.collect()
     observe.debug(False)

@@ -81,8 +81,9 @@ def prints(program: str, message: str) -> None:
     "how", ["closes", "closes_greenlets", "leaves_it_as_it_is", "never_leaves_a_block"]
 )
 def test_by_a_process_that_ends(how: str, place: str) -> None:  # rules 7.6, 11.1
-    """The same where the process has a thread of its own, on which the processes that it left
-    run."""
+    """Tests processes that a thread process has left behind: they run on the thread of that
+    process.
+    """
     prints(f"print(run([process({how}){place}(Channel('c'))]), log)", "[None] ['stayed']\n")
 
 
@@ -207,5 +208,6 @@ except Deadlock as e:
         running.send_signal(signal.SIGUSR1)
         out, err = running.communicate()
     assert (running.returncode, out) == (0, "0 ['main/writes']\n")
-    assert "main/writes: write 'c' at " in err  # who waits for the run hears of it meanwhile
+    # The process that waits for the run is reported meanwhile.
+    assert "main/writes: write 'c' at " in err
     assert "held by an extended read whose block nobody ends" in err

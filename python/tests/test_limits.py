@@ -87,7 +87,8 @@ def test_an_exception_of_the_block_passes(b):  # rule 7.12
         with pytest.raises(ValueError, match="mine"):
             async with Within(b, b.weft.timeout(1)):
                 raise ValueError("mine")
-        with pytest.raises(KeyError):  # also one that takes the place of the Cancelled
+        # An exception that takes the place of the Cancelled leaves the block too.
+        with pytest.raises(KeyError):
             async with Within(b, b.weft.timeout(1)):
                 try:
                     await b.op(b.weft.sleep(5))
@@ -106,7 +107,7 @@ def test_edge_triggered(b):  # rule 7.12: one expiry asks once
                 await b.op(b.weft.sleep(5))
             assert scope.expired
             await b.op(b.weft.sleep(5))
-        assert not scope.expired  # its Cancelled did not leave the block
+        assert not scope.expired  # the Cancelled of this limit did not leave the block
         return b.weft.now()
 
     assert alone(b, body) == 6
@@ -157,7 +158,7 @@ def test_of_an_outer_one_that_expired_the_inner_lets_cancelled_pass(b, inner):  
                         await b.op(b.weft.sleep(9))
                 raise passed.value
         assert "timeout(1)" in str(caught.value)
-        await b.op(b.weft.sleep(1))  # nothing is asked any more
+        await b.op(b.weft.sleep(1))  # no request is left, so this sleep returns
         return [s.expired for s in scopes], b.weft.now()
 
     assert alone(b, body) == ([True, False], 2)
@@ -368,7 +369,7 @@ def test_deadline(b):  # rule 7.12
             async with Within(b, b.weft.deadline(3)):
                 await b.op(b.weft.sleep(9))
         with pytest.raises(TimeoutError):
-            async with Within(b, b.weft.deadline(1)):  # it has passed
+            async with Within(b, b.weft.deadline(1)):  # the deadline has passed already
                 await b.op(b.weft.sleep(9))
         async with Within(b, b.weft.deadline(None)):
             await b.op(b.weft.sleep(1))

@@ -39,7 +39,7 @@ def test_bad_use(b):  # rule 7.12
             with pytest.raises((TypeError, ValueError)):
                 async with Within(b, b.weft.timeout(wrong)):
                     pytest.fail("entered")
-        await b.op(b.weft.sleep(9))  # nothing of all that is left
+        await b.op(b.weft.sleep(9))  # nothing of the limits is left, so this sleep returns
         return b.weft.now()
 
     assert alone(b, body) == 9
@@ -56,7 +56,7 @@ def test_left_in_another_process(b):  # rule 7.12
                     await act()
 
         await b.op(b.weft.Parallel(b.process(other)()))
-        with pytest.raises(Cancelled) as caught:  # it is open still, and works
+        with pytest.raises(Cancelled) as caught:  # the channel is still open, and works
             await b.op(b.weft.sleep(9))
         with pytest.raises(TimeoutError):
             await b.leave(scope, caught.value)
@@ -192,7 +192,7 @@ def test_around_and_within_a_group_of_ordinary_code():  # rule 7.12
             th.sleep(90)
         assert th.now() == 50
     with pytest.raises(TimeoutError), th.timeout(60), th.Group(clock="virtual"):
-        th.sleep(100)  # its time goes on by the group's clock
+        th.sleep(100)  # the time of the limit goes on by the group's clock
 
 
 def test_a_group_and_a_timeout_left_in_the_wrong_order():  # rule 7.12
@@ -238,7 +238,7 @@ def test_generators_that_keep_a_timeout_open():  # rule 7.12
     thread.join()
     with pytest.raises(
         BadUse, match="process"
-    ):  # not its own; gone, once its thread is wholly gone
+    ):  # not its own limit; the process is gone once its thread is wholly gone
         kept[0].close()
     here = generator()
     next(here)

@@ -73,7 +73,7 @@ def test_the_commands(home: Path, tmp_path: Path) -> None:
 
 
 def test_how_long_it_has_stood_there(home: Path, tmp_path: Path) -> None:
-    """Rule 14.10: it is known from the second look on."""
+    """Rule 14.10: from the second look on it is known how long a process has been where it is."""
     with running(tmp_path, WAITS) as p, _visit.Looking(p.pid) as looking:
         until_asleep(p.pid)
         first = {row.path: row for row in looking.look(0.05).rows}
@@ -87,7 +87,7 @@ def test_how_long_it_has_stood_there(home: Path, tmp_path: Path) -> None:
 
 
 def test_os_processes_are_in_one_table(home: Path, tmp_path: Path) -> None:
-    """Rule 14.10: by their paths in the whole network."""
+    """Rule 14.10: the table names the processes by their paths in the whole network."""
     text = """
         import time
         from weft.processes import Channel, Hosts, Parallel, process
@@ -246,7 +246,7 @@ def test_only_the_user_can_open_it(home: Path, tmp_path: Path) -> None:
         if os.geteuid() == 0:
             home.chmod(0o755)
             at.parent.chmod(0o755)
-            at.chmod(0o666)  # so only the kernel's word is left
+            at.chmod(0o666)  # so, only what the kernel says about the peer is left
             code = (
                 "import os, socket; os.setuid(65534); s = socket.socket(socket.AF_UNIX);"
                 f"s.connect({str(at)!r}); print(s.recv(1))"
@@ -370,7 +370,7 @@ def test_the_live_screen(home: Path, tmp_path: Path) -> None:
             )
         answer = b""
         pressed = False
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the program has ended already
             while data := os.read(terminal, 4096):
                 answer += data
                 if not pressed and answer.count(b"space pauses") >= 2:

@@ -1,5 +1,6 @@
-"""Programs that cannot be looked at, and data that are no message: the asker is told why,
-and the program goes on (rule 14.9)."""
+"""Tests of programs that cannot be looked at, and of data that are no message: the asker gets the
+reason, and the program goes on (rule 14.9).
+"""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ def test_one_that_dies_while_it_is_looked_at(home: Path, tmp_path: Path) -> None
 def test_c_code_that_keeps_the_lock(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 14.9: the program does not answer, and the asker is told why."""
+    """Rule 14.9: the program does not answer, and the asker gets the reason."""
     text = """
         import ctypes
         from weft import process, run

@@ -1,5 +1,5 @@
-"""Two channels, their ends and choices over them as a state machine: random steps, each compared
-with a small oracle.
+"""Two channelseconds, after which a machine counts as hanging, their ends and choices over them as
+a state machine: random steps, each compared with a small oracle.
 
 Each operation is a thread process of its own. After every step the machine waits (on a condition,
 not for a time) until as many operations have ended as the oracle says, and then compares the
@@ -147,7 +147,7 @@ class ChannelMachine(RuleBasedStateMachine):
                     parties.remove(party)
 
     def ready(self, g: Guard) -> bool:
-        """Is a partner or room there? Never together with an end: see over()."""
+        """Returns whether there is a partner, or room. Never together with an end: see over()."""
         line = self.lines[g.channel]
         if self.ended_for(g):
             return False

@@ -69,7 +69,7 @@ def test_prometheus_scrapes_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
         writer_waits = threading.Event()
         while not writer_waits.wait(0.05) and c.stats().waiting_writers == 0:
             pass
-        writer_waits.wait(0.5)  # so that samples find it waiting
+        writer_waits.wait(0.5)  # this gives samples the time to find the writer waiting
         return before, scraped(server.server_port), inner.read()
 
     inner = c.reader()
@@ -117,7 +117,7 @@ def test_opentelemetry_collects_the_same() -> None:
         (("channel", "c"), ("side", "read")),
         (("channel", "c"), ("side", "write")),
     }
-    assert not any(collected().values())  # it is closed
+    assert not any(collected().values())  # the provider is closed
 
 
 def test_the_number_of_series_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,7 +98,8 @@ def test_an_operation_in_place_of_a_process(how, which):  # rule 11.1
     made = []
 
     @process
-    async def makes():  # in a coroutine process: elsewhere the call would perform it at once
+    # This must be a coroutine process: elsewhere the call would perform the operation at once.
+    async def makes():
         c = Channel("c")
         r, w = c.reader(), c.writer()
         made.append(

@@ -50,8 +50,9 @@ async def release(p: Place, how: str) -> None:
 
 
 def network(kind: str, attack):
-    """One process awaits the operation, another attacks it and then lets it go on. Returns the
-    outcomes of both."""
+    """Makes a network in which one process awaits an operation, and another process attacks that
+    operation and then lets it go on. Returns the outcomes of both.
+    """
     make, how, expected = KINDS[kind]
     p = Place()
     received: dict[str, object] = {}

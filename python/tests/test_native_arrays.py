@@ -34,7 +34,7 @@ def test_a_component_writes_to_the_array_itself(b, channel):  # rule 16.6
     got = through(b, basics().negate, given, **channel)
     assert [list(v) for v in got] == [[-float(x) for x in range(n)] for n in (0, 3, 1000)]
     assert [list(v) for v in given] == [list(v) for v in got]
-    got[1][0] = 5.0  # the same memory
+    got[1][0] = 5.0  # both arrays use the same memory
     assert given[1][0] == 5.0
     assert all(isinstance(v, memoryview) and v.format == "d" and not v.readonly for v in got)
 

@@ -39,7 +39,7 @@ def compiled(folder: Path, text: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def _cache(tmp_path, monkeypatch):
-    basics()  # of the common cache
+    basics()  # this library is in the common cache
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
 
 
@@ -217,8 +217,9 @@ DECLARATIONS = [
 
 @pytest.fixture(scope="module")
 def declared(tmp_path_factory):
-    """One library for all of them: the declaration is chosen when it is loaded, by the
-    environment."""
+    """Builds one library for all cases: the environment chooses the declaration when the library is
+    loaded.
+    """
     folder = tmp_path_factory.mktemp("declared")
     cases = "".join(
         f'  if (which == {n}) component.process<&f>("f"){text};\n'

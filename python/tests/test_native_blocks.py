@@ -301,7 +301,7 @@ def test_without_memory_nothing_is_lost(backend, most):  # rule 16.9
         return got + r.read_many(50)
 
     reads = backend.process(awaits if backend is coroutines else blocks)
-    for k in range(20):  # so many allocations succeed first
+    for k in range(20):  # k is the number of allocations that succeed first
         c = backend.Channel("c", capacity=64)
         reader, writer = +c, -c
         threads.run(threads.process(writer.write_many)(values))

@@ -191,7 +191,7 @@ def test_a_component_by_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
     source = weft.native.load("stages.filter")
     assert source.processes == ("halve",)
-    assert not Path(source.path).is_relative_to(folder)  # it was built, into the cache
+    assert not Path(source.path).is_relative_to(folder)  # the library was built into the cache
     shutil.copy(source.path, package / "filter.so")
     assert weft.native.load("stages.filter").path == str(package / "filter.so")
     monkeypatch.setattr(sys, "path", ["", *sys.path])

@@ -484,7 +484,7 @@ def test_tasks_of_asyncio_meet_components():  # rules 6.6, 13.1, 16.1, 16.2
         a, c, d = (coroutines.Channel(name) for name in "acd")
         ends = -a, +a, -c, +c, -d, +d
         first = asyncio.create_task(read(ends[3]))
-        await asyncio.sleep(0)  # it waits before the channel is native
+        await asyncio.sleep(0)  # this lets the process wait before the channel is native
         ints, more = basics().ints(ends[1], ends[2]), basics().count_to(ends[4], 100_000)
         async with Group() as group:
             group.start(ints)

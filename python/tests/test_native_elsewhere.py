@@ -140,7 +140,7 @@ def test_a_barrier_goes_to_no_other_os_process(host: Any) -> None:  # rules 8.1,
         barrier.sync()
         barrier.resign()
 
-    assert th.run(made, meets(), collect(+log))[2] == ["before 0"]  # it is as it was
+    assert th.run(made, meets(), collect(+log))[2] == ["before 0"]  # the barrier is as it was
     assert barrier.parties == 0
 
 
@@ -195,7 +195,7 @@ def test_a_channel_gets_ends_elsewhere_while_the_pool_waits_there(host: Any) -> 
     @th.process
     def later(ready: Any, writer: Any) -> None:
         ready.read()
-        while a.stats().waiting_readers == 0:  # it goes back to its read
+        while a.stats().waiting_readers == 0:  # this waits until the process is back at its read
             os.sched_yield()
         th.Parallel(targets_native.gives.on(host)(writer, [5, 6]))
 

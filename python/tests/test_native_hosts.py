@@ -76,7 +76,7 @@ def through(made: Any, values: Any, host: Any) -> list[Any]:
 
 
 def test_it_runs_in_an_os_process_of_its_own_or_on_a_host(crashing: Any, host: Any) -> None:
-    """Rule 16.8: by on=, by factory.on(), by process.on()."""
+    """Rule 16.8: the place is chosen by on=, by factory.on(), or by process.on()."""
     pids = []
     for make in (
         lambda w: crashing.pid(w, on="process"),
@@ -120,9 +120,10 @@ def test_arrays_are_copied(
     numbers = array.array("d", range(n))
     (got,) = through(basics().negate, [numbers], host)
     assert got.tolist() == [-x for x in range(n)]
-    assert numbers.tolist() == list(range(n))  # it is still the writer's, unchanged
+    # The array still belongs to the writer, and is unchanged.
+    assert numbers.tolist() == list(range(n))
     if n:
-        got[0] = 7.0  # and this one belongs to the reader
+        got[0] = 7.0  # this array belongs to the reader
         assert got[0] == 7.0
 
 
@@ -134,7 +135,7 @@ def test_aggregates_and_values_go_there_and_come_back(host: Any) -> None:  # rul
     assert through(m.tracks, [track], host) == [track]
     values = [{"limit": 2.5, "name": "x", "all": [None, True, b"y", 2**60]}]
     assert through(m.values, values, host) == values
-    a, c = Channel("a"), Channel("c")  # and as an argument
+    a, c = Channel("a"), Channel("c")  # an array may be an argument too
     by = m.Sample(1.0, 1)
     got = th.run(source(-a, [sample]), m.later(+a, -c, by, on=host), collect(+c))[2]
     assert got == [m.Sample(1.5, 8)]
@@ -224,7 +225,7 @@ def test_blocks_there(crashing: Any, host: Any) -> None:  # rule 16.8
     blocks = th.run(crashing.blocks(+a, -out, on=host), collect(+out))[1]
     assert [x for block in blocks for x in block] == list(range(100))
     assert all(1 <= len(block) <= 8 for block in blocks)
-    assert len(blocks[0]) == 8  # they were there
+    assert len(blocks[0]) == 8  # the blocks have come
 
 
 # --- channels that become native, or get ends elsewhere, in every order (rule 16.7) ---------------
@@ -338,7 +339,7 @@ def test_a_buffer_with_a_value_that_does_not_convert(host: Any) -> None:  # rule
     th.run(targets_native.gives.on(host)(-a, ["x"]))
     with pytest.raises(BadUse, match=r"a value that waits at channel 'a'.*expected int"):
         basics().ints(r, -c)
-    assert th.run(takes_here(r, 1)) == ["x"]  # it stays as it was
+    assert th.run(takes_here(r, 1)) == ["x"]  # the channel stays as it was
 
 
 def test_a_second_type_is_refused_before_anything_goes(host: Any) -> None:  # rule 16.2
@@ -371,7 +372,7 @@ def test_retirement_poison_and_cancellation_go_over(crashing: Any, host: Any) ->
 
     @th.process
     def cancels(process: Any, out: Any) -> None:
-        out.write(1)  # it is at work
+        out.write(1)  # once this is written, the process is at work
         process.cancel()
 
     with th.Group() as group:
@@ -437,7 +438,7 @@ def test_a_crash_is_contained(
         assert isinstance(written, PeerDied)
         assert ended == ([0, 1], "PeerDied")
         assert others == 500
-        if on == "host":  # there is a new one in its place
+        if on == "host":  # a new host has taken the place of the old one
             assert through(basics().ints, [1, 2], hosts) == [1, 2]
 
 
@@ -525,9 +526,12 @@ def test_a_library_that_has_gone(tmp_path: Any, host: Any) -> None:
 
 
 def test_an_end_goes_away_while_a_value_is_converted(host: Any) -> None:  # rules 12.1, 16.7
-    """Once the reader there got a cell of this program's, and the program crashed."""
+    """Once the reader in the host got a cell that belonged to this program, and the program
+    crashed.
+    """
     c, fed, here = Channel("c"), Channel("fed"), Channel("here")
-    component = basics().ints(fed.reader(), c.writer())  # it writes nothing: `c` is native by it
+    # This component writes nothing; it makes `c` native.
+    component = basics().ints(fed.reader(), c.writer())
     it_is_there = threading.Event()
 
     class Slow:

@@ -60,7 +60,8 @@ def test_every_way_to_end_is_told(on: str) -> None:  # rules 7.11, 16.1
         asks(returned, poisoned, retired, cancelled),
         *(returned, source(-a, [1])),
         *(poisoned, poisons(-b)),
-        *(retired, source(-c, [1, 2, 3]), reads_once(+e)),  # then nobody reads e
+        # When this process has read once, nobody reads e.
+        *(retired, source(-c, [1, 2, 3]), reads_once(+e)),
         *(cancelled, cancels()),
     )[0]
     assert [end.how for end in got] == ["returned", "poisoned", "retired", "cancelled"]
@@ -146,7 +147,9 @@ def test_one_that_waits_is_counted(on: str) -> None:  # rules 16.1, 16.2
 
 @pytest.mark.parametrize("file", ["component_basics.cpp", "component_tasks.cpp"])
 def test_a_library_needs_nothing_of_python_or_of_the_extension(file: str) -> None:  # rule 16.5
-    """So one library serves every Python, free-threaded too, and shares no state of C++."""
+    """A library that needs no symbol of Python serves every Python, free-threaded too, and shares
+    no state of C++.
+    """
     if not shutil.which("nm"):
         pytest.skip("no nm")
     library = weft.native.build(HERE / file)
@@ -154,6 +157,7 @@ def test_a_library_needs_nothing_of_python_or_of_the_extension(file: str) -> Non
         ["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True
     ).stdout
     needed = [line.split()[-1] for line in results.splitlines()]
-    assert any("memcpy" in name or "Znwm" in name for name in needed)  # it does need something
+    # The library does need some symbols.
+    assert any("memcpy" in name or "Znwm" in name for name in needed)
     ours = [name for name in needed if name.startswith(("Py", "_Py")) or "4weft" in name]
     assert ours == []

@@ -416,7 +416,7 @@ def test_a_tensor_of_dlpack(b):  # rule 16.6
     through(b, basics().negate, [Tensor(numbers)])
     del numbers
     gc.collect()
-    through(b, basics().ints, [1])  # at a safe point at the latest
+    through(b, basics().ints, [1])  # the object is freed at a safe point at the latest
     assert gone == ["gone"]
 
 

@@ -130,7 +130,7 @@ def test_a_chain_that_bites_its_tail_is_a_deadlock(seed):  # rules 10.1, 10.2, 1
     made = [choose.choice([co_echo, gr_echo, th_echo, basics().ints]) for _ in names]
     made[0] = basics().ints
     ring = [f(+a, -b) for f, a, b in zip(made, channels, channels[1:] + channels[:1], strict=True)]
-    if len(ring) == 1:  # it waits for itself
+    if len(ring) == 1:  # a ring of one process waits for itself
         ring.append(numbers(-co.Channel("apart", capacity=1), 1))
     with pytest.raises(Deadlock) as found:
         co.run(*ring)

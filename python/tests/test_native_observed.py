@@ -438,7 +438,8 @@ def test_who_begins_to_look_sees_whole_operations(on: str) -> None:  # rule 14.2
     @th.process
     def looks(w: Any) -> None:
         assert first.parked.wait(BOUND)
-        _observers.remove(first)  # nobody observes: what it waits in has begun
+        # Nobody observes, and the operation in which the process waits has begun.
+        _observers.remove(first)
         _observers.add(later)
         for i in range(3):
             w.write(i)
@@ -582,7 +583,7 @@ def test_the_watchdog_names_who_keeps_a_thread_of_the_pool(tmp_path: Path) -> No
     @th.process
     def looks(r: Any, w: Any) -> None:
         r.read()
-        while not hogs:  # it is about to go on, or does
+        while not hogs:  # the process goes on, or is about to
             w.look(FAR)
         w.look(FAR)
         file.touch()

@@ -637,8 +637,9 @@ WEFT_COMPONENT(wrong, "") {{ component.process<&f>("f").argument("in"); }}
 
 
 def test_a_finaliser_that_needs_the_pool_while_the_interpreter_ends():  # rule 11.2
-    """Its thread would never get the interpreter's lock, and whoever waits for it would never go
-    on."""
+    """A thread of the pool would never get the interpreter's lock, and code that waits for the
+    thread would never go on.
+    """
     program = f"""
 import sys
 import weft.native

@@ -37,7 +37,8 @@ def test_a_stub_names_all_that_the_component_has(tmp_path, name):
     path = weft.native.write_stub(component, tmp_path)
     assert path == tmp_path / f"{name}.pyi"
     assert set(names_in(path)) == set(component.__all__)
-    assert weft.native.write_stub(component, tmp_path) == path  # again
+    # Writing the stub again gives the same path.
+    assert weft.native.write_stub(component, tmp_path) == path
 
 
 def test_what_a_stub_says(tmp_path):

@@ -128,7 +128,7 @@ def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
         ("main/sleeps", "cancelled", "cancelled"),
         ("main/fails", "failed", "ValueError: mine"),
     ]
-    assert results[len(ps)] is None  # it has returned nothing
+    assert results[len(ps)] is None  # the last process has returned None
     how, result, error = results[len(ps) + 1]
     assert (how, result, str(error)) == ("failed", None, "mine")  # Ended tells this already
     assert [bool(n) for n in results[: len(ps)]] == [False] * len(ps)
@@ -136,7 +136,9 @@ def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
 
 # The place is a line of the program, not of a function that passes the operation on, nor of Weft.
 def test_where(b):
-    """It is a line of the program, not of a function that passes the operation on, nor of Weft."""
+    """The place is a line of the program, not of a function that passes the operation on, nor of
+    Weft.
+    """
 
     async def own_line(b, r):
         await b.op(b.weft.sleep(0))
@@ -172,7 +174,7 @@ def test_the_sentence(none):  # rule 7.1
     sentence = f"({none.reason})"
     assert repr(none) == f"process main/reads gave no result: it ended at {none.where} {sentence}"
     assert str(none).startswith(repr(none) + "; ")
-    assert "isinstance(" in str(none)  # it says what to do
+    assert "isinstance(" in str(none)  # the text says what to do
     assert f"{none}" == str(none)
     assert repr([none]) == f"[{none!r}]"
     assert pprint.pformat({"a": none}, width=10_000) == f"{{'a': {none!r}}}"

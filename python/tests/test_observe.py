@@ -59,7 +59,7 @@ def test_the_watchdog_names_a_hog_by_path_file_and_line() -> None:
 
 
 def test_one_report_for_each_incident() -> None:
-    """Rule 14.1, with a clock of the test's own."""
+    """Rule 14.1: the test has a clock of its own."""
     hogs: list[Any] = []
     dog = watchdog(1000.0, hogs.append)
     late = 10**13
@@ -71,7 +71,7 @@ def test_one_report_for_each_incident() -> None:
         assert hogs == []  # within the limit
         dog.look(now() + late)
         dog.look(now() + 2 * late)
-        assert len(hogs) == 1  # the same incident
+        assert len(hogs) == 1  # this is still the same incident
         await yield_()
         dog.look(now() + late)
         assert len(hogs) == 2  # the process has been back in between
@@ -285,7 +285,7 @@ def test_two_threads_that_fold_at_once_count_a_channel_once(
 
 
 def test_one_that_begins_to_look_as_another_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 14.2, on two threads. The extension is told last that nobody observes."""
+    """Rule 14.2, on two threads. The extension learns last that nobody observes."""
     asked, tell = threading.Event(), _native._set_observer
     seen: list[str] = []
 

@@ -75,7 +75,7 @@ ODD_FAILURES = [
     for method in ("__str__", "__repr__", "__reduce__", "@__cause__", "@__class__", "@args")
     for error in ("Exception", "SystemExit", "KeyboardInterrupt", "RecursionError", "Retired")
 ] + [
-    Odd("exception", "@__cause__", "returns", "another"),  # each has one, without end
+    Odd("exception", "@__cause__", "returns", "another"),  # each cause has a cause, without end
     Odd("exception", "@__notes__", "raises", "BaseException"),
     Odd("base exception", "__getattribute__", "raises", "MemoryError"),
     Odd("exception", "meta.@__name__", "raises", "Exception"),
@@ -164,7 +164,7 @@ def test_an_object_whose_class_cannot_be_hashed(hosts: Hosts, pool: Executor) ->
 def test_a_value_whose_unpickling_would_end_its_loop_is_bad_use(
     hosts: Hosts, reader: Any, error: str
 ) -> None:  # rules 3.4, 9.3
-    """Once such a process ended quietly, as if the channel had ended."""
+    """Once a process that read such a value ended quietly, as if the channel had ended."""
     c = th.Channel("c")
     odd = Odd("object", "", "raises", error)
     far_process = odd_away.writes_what_loads.on(hosts)(c.writer(), odd)

@@ -608,7 +608,9 @@ def test_over_several_os_processes(tmp_path: Path) -> None:  # rules 10.3, 10.6,
 
 
 def test_in_pure_python_it_says_what_to_do() -> None:  # rule 10.3
-    """In this style threads that are no processes use no ends."""
+    """In pure Python threads that are no processes use no ends, so the message says what to do
+    instead.
+    """
     text = "from weft.coroutines import Outside"
     with child("-c", text, env={**os.environ, "WEFT_PURE": "1"}) as p:
         _, err = p.communicate()

@@ -62,9 +62,10 @@ def test_a_value_that_two_hand_over() -> None:
     assert names(picture) == ["main/p1", "main/p2"]
     (arrow,) = of(picture, "value")
     x1, y1, x2, y2 = ends(arrow)
-    assert x1 == x2 and y1 < y2  # they met; downwards, from the first to the second
+    # The two met, so the arrow points straight down from the first to the second.
+    assert x1 == x2 and y1 < y2
     (wait,) = of(picture, "waits")
-    assert ends(wait)[2] == x1  # it had waited until they met
+    assert ends(wait)[2] == x1  # the reader had waited until they met
     assert wait[0].text == "write c: waited 0.002000 s"
     assert len(of(picture, "end")) == 2
     assert [e.text for e in of(picture, "small")] == ["c"]
@@ -85,7 +86,9 @@ def test_a_value_that_lay_in_a_buffer() -> None:
 
 
 def test_values_belong_together_in_their_order() -> None:
-    """Rules 1.2, 1.3: the same for a select, and for an arrow upwards."""
+    """Rules 1.2, 1.3: this holds also for values that a select takes, and for arrows that point
+    upwards.
+    """
     writes = [event(kind, 2, "select", "c", kind="output") for kind in ("begin", "commit")] * 2
     reads = [event(kind, 1, "read", "c") for kind in ("begin", "commit")] * 2
     picture = drawn([event("start", 1), *writes, *reads])

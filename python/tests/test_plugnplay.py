@@ -202,7 +202,7 @@ def test_regular_and_regulate_by_virtual_time() -> None:
 
     @process
     async def bursts(w: Any) -> None:
-        for i in range(10):  # too many, then too few
+        for i in range(10):  # the sizes are first too many, then too few
             await w.write(i)
         await sleep(2.5)
 

@@ -366,7 +366,9 @@ class Kills:
 
 
 def test_who_is_killed_before_it_has_the_barrier_counts_too() -> None:
-    """Nobody else could notice the difference."""
+    """A process that is killed before it has the barrier counts as a party, since nobody else could
+    notice the difference.
+    """
     b, c = Barrier(2), Channel("said")
 
     @th.process
@@ -452,7 +454,7 @@ def test_one_that_is_supervised_dies_for_nobody_before_it_is_given_up() -> None:
         b.sync()
         pids.append(reports.read())
         os.kill(pids[0], signal.SIGKILL)
-        b.sync()  # with the process that takes its place
+        b.sync()  # this sync is with the process that takes the place of the killed one
         pids.append(reports.read())
         out.write(None)
         b.sync()

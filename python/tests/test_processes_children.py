@@ -250,7 +250,7 @@ def test_a_program_ends_without_a_warning(tmp_path: Path) -> None:
 def test_breakpoint_without_a_terminal_says_so(tmp_path: Path) -> None:
     done = program(tmp_path, STOPS, start_new_session=True)
     assert done.returncode == 1
-    assert "BadUse: breakpoint() in an OS process asks at the terminal" in done.stderr
+    assert "BadUse: breakpoint() in an OS process needs a terminal" in done.stderr
 
 
 def test_breakpoint_obeys_its_variable(tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ def test_a_handler_runs_under_no_lock(child_output: _child_output.ChildOutput) -
             other = threading.Thread(target=lambda: got.append(child_output.descriptors()))
             other.start()
             other.join()
-            child_output.take()  # it is run by the test, not by the thread
+            child_output.take()  # the test runs take(), not the listening thread
 
     told(child_output, "first", "second")
     with Handles(asks):
@@ -502,7 +502,8 @@ def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
 
 def test_a_handler_that_is_cancelled_leaves_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rules 6.1, 7.2: the outcome of the call counts."""
-    monkeypatch.setattr(_child_output, "_add", lambda child_output: None)  # nobody listens beside
+    # No thread listens beside the test.
+    monkeypatch.setattr(_child_output, "_add", lambda child_output: None)
 
     def cancelled(text: str) -> None:
         raise Cancelled

@@ -180,7 +180,7 @@ def test_who_computes_is_asked_and_does_not_wait(
 
     def still(spaces: Any) -> bool:
         answers.append(real(spaces))
-        if len(answers) == 4:  # by then it has been asked four times
+        if len(answers) == 4:  # by then the host has been asked four times
             os.write(keep, b"go on")
         return answers[-1]
 

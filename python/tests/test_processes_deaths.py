@@ -41,7 +41,8 @@ def test_a_process_that_dies_says_how(how: str, number: int | None, status: int 
         run(targets.die(how))
     assert (caught.value.signal, caught.value.status) == (number, status)
     assert "'die'" in str(caught.value) and str(caught.value.pid) in str(caught.value)
-    crashed = how == "segv"  # then it says where, and so does a copy of the exception
+    # After a crash the exception says where it was, and so does a copy of the exception.
+    crashed = how == "segv"
     assert (
         ("Segmentation fault" in caught.value.stack) == crashed == ("in die" in str(caught.value))
     )
@@ -63,7 +64,7 @@ def test_the_system_was_out_of_memory(
 
     @th.process
     def system(out: Any) -> None:
-        out.write(None)  # so that the other process has begun
+        out.write(None)  # once this is read, the other process has begun
         counters.write_text("nr_free_pages 7\noom_kill 4\n", encoding="ascii")
 
     with pytest.raises(ProcessDied) as caught:
@@ -184,7 +185,7 @@ def test_a_process_itself_goes_nowhere() -> (
 
     @th.process
     def sends(out: Any, p: Any) -> str:
-        out.write(1)  # so that the reader has arrived in the other process
+        out.write(1)  # once this is read, the reader has arrived in the other process
         with pytest.raises(
             BadUse, match=r"itself cannot go to another OS process.*p\.wait\(\)"
         ) as message:

@@ -91,7 +91,7 @@ def test_what_the_inputs_of_a_map_raise_comes_at_once(either: cf.Executor, tmp_p
 
     with pytest.raises(KeyError, match="no more"):
         either.map(Path.touch, inputs())
-    list(either.map(targets.power, range(100)))  # they are served in order
+    list(either.map(targets.power, range(100)))  # the calls are served in order
     until = time.monotonic() + 280
     while not all(mark.exists() for mark in marks) and time.monotonic() < until:
         pass
@@ -256,7 +256,7 @@ def test_short_calls_go_many_at_a_time_and_none_is_lost(pool: Executor) -> None:
 
 
 def test_a_result_does_not_wait_for_a_slow_call_behind_it(pool: Executor, tmp_path: Path) -> None:
-    list(pool.map(targets.power, range(2000)))  # it sends batches now
+    list(pool.map(targets.power, range(2000)))  # after these calls the executor sends batches
     path = tmp_path / "go"
     os.mkfifo(path)
     futures = [pool.submit(targets.power, i) for i in range(100)]
@@ -416,7 +416,8 @@ def test_what_a_callback_raises_reaches_no_other_call(
     called.add_done_callback(fails)
     assert called.result() == 9
     assert list(pool.map(targets.power, range(50))) == [i * i for i in range(50)]
-    assert reported == ([] if issubclass(error, Exception) else [error])  # the others are logged
+    # Exceptions of other kinds are logged.
+    assert reported == ([] if issubclass(error, Exception) else [error])
 
 
 def test_a_future_that_the_program_tells_itself_harms_nobody(pool: Executor) -> None:

@@ -134,7 +134,9 @@ def test_beside_one_that_has_no_calls(kind: str, pool: Executor) -> None:
 
 
 def test_beside_hosts_and_one_in_an_os_process(pool: Executor) -> None:
-    """The same for the Executor of a host's process: this program's tree is asked as a whole."""
+    """The report covers also the Executor of a process in a host: the tree of this program is asked
+    as a whole.
+    """
     a, b = Channel("a"), Channel("b")
     with Hosts(1) as hosts, pytest.raises(Deadlock) as caught:
         Parallel(
@@ -154,7 +156,7 @@ def test_once_the_last_call_is_over(
     """Until the call is over nothing is reported."""
     path, go = fifo
     call = pool.submit(targets.wait_for_file, path)
-    found = rounds(5, go)  # after five such rounds it asks no more by itself
+    found = rounds(5, go)  # after five such rounds the executor asks no more by itself
     stuck()
     assert found[:5] == [False] * 5
     assert call.done() and call.result() == "gone on"
@@ -191,7 +193,7 @@ def test_a_network_whose_process_waits_for_a_call(
     @th.process
     def asks(out: Any) -> None:
         call = pool.submit(targets.wait_for_file, path)
-        _rounds.standing()  # as a process that waits for a channel does
+        _rounds.standing()  # a process that waits for a channel makes the same call
         out.write(call.result())
 
     @co.process
@@ -278,8 +280,9 @@ def test_a_call_whose_processes_wait_for_each_other() -> None:
 
 @knows_threads
 def test_a_call_that_waits_for_a_process_here(pool: Executor) -> None:
-    """Both are reported; an Executor that has no calls is not broken by that. (The end of the
-    process here may be the end of the call too.)"""
+    """The call and the process are both reported; an Executor that has no calls is not broken by
+    that. (The end of the process here may be the end of the call too.)
+    """
     a, b, c = Channel("a"), Channel("b"), Channel("c")
     with Executor(1) as e:
         call = e.submit(targets_stuck.reads, c.reader())
@@ -301,7 +304,7 @@ def test_a_call_that_waits_for_a_process_here(pool: Executor) -> None:
 
 
 def test_a_call_for_which_ordinary_code_writes(pool: Executor, rounds: Any) -> None:  # rule 10.6
-    """This thread is no process, and has the other end: no pool is broken."""
+    """No pool is broken, because this thread, which is no process, has the other end."""
     c, looked = Channel("c"), threading.Event()
     out = c.writer()
     found = rounds(2, looked.set)
@@ -476,7 +479,9 @@ with Executor(1) as e:
 
 
 def test_a_barrier_that_ordinary_code_is_yet_to_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 10.6: this is a standstill at most, because this thread may be its other party."""
+    """Rule 10.6: this is a standstill at most, because this thread may be the other party of the
+    barrier.
+    """
     looked, tell = threading.Event(), _knots.tell
 
     def tells(spaces: Any) -> None:

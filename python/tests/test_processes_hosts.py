@@ -389,7 +389,7 @@ def test_hosts_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     pid = int(result.stdout)
     import select as selecting
 
-    with contextlib.suppress(ProcessLookupError):  # it has ended
+    with contextlib.suppress(ProcessLookupError):  # the OS process has ended already
         descriptor = os.pidfd_open(pid)
         assert selecting.select([descriptor], [], [], TIMEOUT)[0]
         os.close(descriptor)

@@ -48,7 +48,8 @@ def sends_within(out: Any) -> None:
 def sends_with_much(out: Any) -> None:
     array = empty(LENGTH)
     array.fill(3)
-    out.write((array, [f"entry {i}" for i in range(2000)]))  # its pickle has no room before it
+    # The array has no room before it for the pickle.
+    out.write((array, [f"entry {i}" for i in range(2000)]))
 
 
 @ps.process
@@ -209,7 +210,7 @@ def test_a_write_that_does_not_happen_gives_it_back() -> None:
     with Hosts(1) as hosts:
         got = ps.run(never_reads.on(hosts[0])(+c, +end), waits(-end, -c))[1]
     assert got == [4.0 * LENGTH]
-    assert ask([array])[0] == [8.0 * LENGTH]  # by copy
+    assert ask([array])[0] == [8.0 * LENGTH]  # this array goes by copy
 
 
 def test_between_processes_of_one_program_it_is_the_same_object() -> None:

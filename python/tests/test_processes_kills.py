@@ -39,14 +39,15 @@ KILLS = int(os.environ.get("WEFT_KILLS", "10"))
 VALUES = 60
 LARGE = 300_000  # bytes: such a value is in a segment
 SLACK = 6  # the counts may differ by this much: a host more or less has some
-SEGMENTS_OF_LINKS = 12  # of two hosts, and of the hosts that they replace
+# The most segments of the links of two hosts, and of the hosts that they replace.
+SEGMENTS_OF_LINKS = 12
 
 
 def descriptors() -> tuple[int, int]:
     """Returns the descriptors of segments of shared memory, and all others."""
     names = []
     for fd in Path("/proc/self/fd").iterdir():
-        with contextlib.suppress(OSError):  # it was the descriptor of the listing itself
+        with contextlib.suppress(OSError):  # this was the descriptor of the listing itself
             names.append(str(fd.readlink()))
     segments = sum("memfd:" in name for name in names)
     return segments, len(names) - segments
@@ -113,7 +114,7 @@ def pipeline(place: Any, pid: int, pick: random.Random) -> None:
         targets.double(a.reader(), b.writer()).on(place),
         gather(b.reader(), got),
     )
-    assert got == [2 * i for i in range(len(got))]  # in order, and nothing doubled
+    assert got == [2 * i for i in range(len(got))]  # the values are in order, and none is doubled
     # These are lost: the value in its hands, and those in the buffers of four.
     assert when - 1 - 8 <= len(got) <= VALUES
 
@@ -349,8 +350,9 @@ def starting(pick: random.Random) -> None:
 
 
 def executing(pick: random.Random, path: str) -> None:
-    """One of the pool's processes is killed while calls wait, run and are done: each result is
-    right, or says that the pool is broken."""
+    """Kills one of the pool's processes while calls wait, run and are done. Each result is right,
+    or says that the pool is broken.
+    """
     with Executor(2) as pool:
         pids = [pool.submit(os.getpid).result()]
         calls = [pool.submit(targets_kills.square, i) for i in range(200)]

@@ -168,7 +168,7 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
     assert "barrier" in got[1]
     assert here == values_there == list(range(1, len(here) + 1))
     if worker is not targets_kills_barriers.meets_or_reads:
-        # Each phase is told twice; by the second time it has been met.
+        # Each phase is reported twice; by the second report it has been met.
         assert values == [i // 2 for i in range(len(values))]
         assert len(here) - 1 <= len(values) // 2 <= len(here)
     else:

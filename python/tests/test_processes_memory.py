@@ -93,7 +93,8 @@ def test_a_value_of_shared_memory_for_which_a_host_has_no_room() -> None:  # rul
             Parallel(length.on(hosts[0])(c.reader()), write_large(c.writer()))
         assert caught.value.status == 1
         assert "memory_limit" in caught.value.stderr
-        assert run(away_length.on(hosts[0])(b"abc")) == 3  # by the process that took its place
+        # The process that took the place of the killed one answers.
+        assert run(away_length.on(hosts[0])(b"abc")) == 3
 
 
 @process

@@ -51,8 +51,9 @@ def test_every_name_in_another_os_process() -> None:
 
 
 def test_its_end_is_a_guard_here() -> None:
-    """Rule 7.11: its end is a guard in a choice, with the result or the exception of the
-    process."""
+    """Rule 7.11: the end of a process in another OS process is a guard in a choice, with the result
+    or the exception of the process.
+    """
 
     def here() -> tuple[int, Any, str]:
         with Hosts(1) as hosts, Group() as group:

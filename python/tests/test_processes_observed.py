@@ -274,7 +274,8 @@ def test_an_idle_host_that_is_killed_is_told_too(tmp_path: Path) -> None:
         with tracing(file), measuring() as m:
             os.kill(pids[0], signal.SIGKILL)
             assert run(targets.who.on(hosts[1])()) == pids[1]
-            with contextlib.suppress(ChildProcessError):  # its end has been noticed already
+            # The end of the OS process has been noticed already.
+            with contextlib.suppress(ChildProcessError):
                 os.waitid(os.P_PID, pids[0], os.WEXITED | os.WNOWAIT)
         assert _trace.summarise(events_of(file)).lost == m.lost == [pids[0]]
         out = io.StringIO()

@@ -86,7 +86,8 @@ def _pids(inp: Any) -> int:
 def _has_it_go_on(pid: int) -> None:
     """Continues the process once it has stopped: before that the signal would be lost, and the
     process would stop for ever."""
-    with contextlib.suppress(ChildProcessError):  # it was cancelled first, and has ended
+    # The OS process was cancelled first, and has ended.
+    with contextlib.suppress(ChildProcessError):
         os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)
         os.kill(pid, signal.SIGCONT)
 

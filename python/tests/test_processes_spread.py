@@ -86,7 +86,7 @@ def test_a_knot_over_two_hosts(two: Hosts, kind: Any) -> None:
 
 
 def test_a_knot_of_a_host_and_of_processes_here(two: Hosts) -> None:
-    """Rules 10.5, 14.7: and the processes that wait here behind them are named too."""
+    """Rules 10.5, 14.7: the processes that wait here behind the knot are named too."""
     c, d, e = Channel("c"), Channel("d"), Channel("e")
     found = found_beside(
         there.passes_on.on(two[0])(c.reader(), d.writer()).named("there"),
@@ -255,7 +255,9 @@ def test_nobody_in_a_network_that_goes_on(two: Hosts) -> None:
 
 @th.process
 def until_told(signal: Any) -> None:
-    """This process may go on by itself, so this is no deadlock of all (rule 10.3)."""
+    """Waits for a signal in a process that may go on by itself, so that there is no deadlock of all
+    (rule 10.3).
+    """
     th.select(signal, th.after(BOUND))
     raise there.Enough
 
@@ -511,7 +513,7 @@ def test_who_waits_for_the_end_of_one_that_is_stuck_is_so_too() -> None:
 
 
 def test_who_is_at_a_barrier_goes_on_if_anybody_may() -> None:
-    """Rule 14.3: the same in whichever OS process the end is."""
+    """Rule 14.3: this holds in whichever OS process the end is."""
     at_barrier = space(3, {})._replace(
         facts=[([(9, "main/p9", "sync", "x.py:3", 0, "places", [(30, False)], [], True)],
                 {30: ("b", False, (), (), 0, 0, None)})]

@@ -69,7 +69,7 @@ def test_the_environment_is_that_of_the_moment(
 @pytest.mark.parametrize("how", ["kill", "exit", "segv"])
 def test_a_child_of_a_server_says_how_it_died(server: None, how: str) -> None:
     with Hosts(1, start="forkserver") as hosts:
-        for _ in range(2):  # and another process comes in its place
+        for _ in range(2):  # another process takes the place of the first one
             with pytest.raises(ProcessDied) as caught:
                 run(targets.die.on(hosts)(how))
         expected = {"kill": (9, None), "exit": (None, 3), "segv": (11, None)}[how]
@@ -177,7 +177,7 @@ def test_a_fork_that_is_killed_ends_its_calls_alone(tmp_path: Path) -> None:
 def test_a_fork_is_refused_beside_threads() -> None:
     with pytest.raises(BadUse, match="start must be one of"):
         Hosts(1, start="threads")
-    with Hosts(1) as hosts:  # so that there are threads
+    with Hosts(1) as hosts:  # a host makes the program have threads
         run(targets.who.on(hosts)())
         with pytest.raises(BadUse, match=r"other threads live.*weft.*use start='forkserver'"):
             Hosts(1, start="fork")
@@ -257,8 +257,9 @@ FORK_FAILS = """
 @pytest.mark.soak
 @pytest.mark.parametrize("start", [pytest.param("spawn", marks=pytest.mark.soak), "forkserver"])
 def test_hosts_that_are_dropped_leave_nothing(server: None, start: str) -> None:
-    """This happens in a notebook whose cell is run again. The test waits until no descriptor of
-    these hosts is left."""
+    """Hosts are dropped in a notebook whose cell is run again. The test waits until no descriptor
+    of these hosts is left.
+    """
     with Hosts(1, start=start):  # the server of the first start stays
         pass
     gc.collect()
@@ -273,7 +274,7 @@ def test_hosts_that_are_dropped_leave_nothing(server: None, start: str) -> None:
             gc.collect()
             os.sched_yield()
         while any(Path(f"/proc/{pid}").exists() for pid in pids):
-            with Hosts(1, start=start):  # this takes the status of the earlier ones
+            with Hosts(1, start=start):  # the start of a host takes the status of the earlier ones
                 pass
 
 
@@ -318,7 +319,8 @@ def test_a_child_that_somebody_waits_for_is_not_kept() -> None:
         kept = weakref.ref(child)
         del child
         assert status == -9
-        assert kept() is None  # nor is there the descriptor by which a server tells of it
+        # The descriptor by which a server reports the end is not there either.
+        assert kept() is None
 
 
 def test_a_child_whose_status_the_program_took_itself() -> None:

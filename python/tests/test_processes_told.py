@@ -273,8 +273,9 @@ def test_by_the_environment_each_does_it_itself_and_tells_once(tmp_path: Path) -
 
 
 def test_what_goes_by_copy_is_not_kept_as_under_way(two: Hosts, changes: list[Changed]) -> None:
-    """Rule 14.5: nobody here will say that they have the value; nor a value that was in the
-    buffer before."""
+    """Rule 14.5: nobody here will say that they have such a value, nor that they have a value that
+    was in the buffer before.
+    """
     mode = _debug._present
     assert mode is not None
     there_and_back, c = Channel("there"), Channel("c", capacity=4)

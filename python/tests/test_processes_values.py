@@ -70,7 +70,7 @@ def test_values_of_many_kinds_with_arrays_in_them() -> None:
     values = [
         whole,
         whole.reshape(100, 1000),
-        whole[::2],  # not contiguous
+        whole[::2],  # this array is not contiguous
         numpy.asfortranarray(whole.reshape(10, 10_000)),
         {"a": whole, "again": whole, "small": numpy.arange(3)},
         (1, [whole, whole + 1], "x" * 100_000),

@@ -205,7 +205,8 @@ def test_the_collector_is_told_of_a_process_and_nothing_else():
     gc.collect()
     before = len(gc.get_objects())
     made = [idle(+coroutines.Channel(), -coroutines.Channel()) for _ in range(100)]
-    each = 2 if sys.version_info < (3, 11) else 1  # with the frame of its coroutine
+    # Before 3.11 this includes the frame of the coroutine.
+    each = 2 if sys.version_info < (3, 11) else 1
     assert 0 <= len(gc.get_objects()) - before - 100 * each < 10
     coroutines.run(*made)
 
@@ -509,7 +510,7 @@ def test_a_method_as_process(b):
 def test_the_package_types():
     mypy = pytest.importorskip("mypy.api")
     example = Path(__file__).parent / "typed_example.py"
-    if "site-packages" not in SOURCES:  # else it is found as any installed package
+    if "site-packages" not in SOURCES:  # an installed package is found without this
         os.environ["MYPYPATH"] = SOURCES
     out, err, status = mypy.run(["--strict", "--cache-dir", os.devnull, str(example)])
     assert status == 0, out + err

@@ -68,7 +68,8 @@ def test_who_asks_for_a_new_end_meets_none(b, how):  # rules 2.5, 3.5
     with pytest.raises(KINDS[how]) as caught:
         c.reader()
     assert caught.value.met is False
-    with pytest.raises(KINDS[how]) as caught:  # in a process it is a failure (rule 7.2)
+    # In a process the end of a channel is a failure (rule 7.2).
+    with pytest.raises(KINDS[how]) as caught:
         b.run(b.process(asks)(c), b.process(asks)(b.weft.Channel()))
     assert caught.value.met is False
 
@@ -152,7 +153,7 @@ def test_copies_keep_it(b):  # rule 3.5
     with pytest.raises(Retired) as caught:
         b.run(b.process(reads)(r))
     assert copy.copy(caught.value).met is True
-    caught.value.channel = None  # which cannot be pickled
+    caught.value.channel = None  # a channel cannot be pickled
     assert pickle.loads(pickle.dumps(caught.value)).met is True
 
 
@@ -346,7 +347,9 @@ def test_several_guests_stay_quiet(play: Callable[..., Any]) -> None:
 
 
 def test_a_guest_that_was_cancelled(play: Callable[..., Any]) -> None:
-    """Rules 6.5, 7.1, 13.4: it is cancelled by Weft, by asyncio, or by the task that awaits it."""
+    """Rules 6.5, 7.1, 13.4: the guest is cancelled by Weft, by asyncio, or by the task that awaits
+    it.
+    """
 
     @co.process
     async def asked(by: str) -> None:

@@ -171,7 +171,7 @@ def test_a_choice_lets_go_of_its_guards() -> None:
         assert sys.getrefcount(guard) == before
         before = sys.getrefcount(value)
         await co.select(guard)
-        assert sys.getrefcount(value) == before + 1  # that of the buffer
+        assert sys.getrefcount(value) == before + 1  # the buffer has one reference
         del guard, value
         c.reader().retire()
         gc.collect()

@@ -72,7 +72,9 @@ def pipeline(b: Backend, tick: Callable[[], None]) -> tuple[list[Any], list[Any]
         await b.op(barrier.sync())
 
     async def reads(b: Any, r: Any, keep: Any) -> None:
-        tick()  # before it is made, because one that is never entered causes a warning
+        # The tick comes before the block is made, because a block that is never entered causes a
+        # warning.
+        tick()
         block = r.extended()
         await b.op(b.enter(block))
         tick()
@@ -169,7 +171,7 @@ def test_ctrl_c_at_any_event() -> None:
         else:
             nobody_is_left(channels)
     assert interrupted == total
-    assert run(sum_of([1, 2])) == 3  # and the next run is as any
+    assert run(sum_of([1, 2])) == 3  # the next run is as any other
 
 
 @process

@@ -185,7 +185,7 @@ def test_a_host_that_dies_in_the_middle_voids_the_round(hosts: Any) -> None:  # 
 
 
 def test_so_does_one_that_could_not_tell(hosts: Any) -> None:  # wire 10.2
-    """One of the host's own hosts has gone."""
+    """A host whose own host has gone cannot tell its state, and counts as gone too."""
     one = hosts()
     result = in_thread(_rounds._all_spaces)
     one.says(answer(one.asked(), []))
@@ -290,7 +290,9 @@ def test_one_that_hears_nothing_is_asked_all_the_same(hosts: Any) -> None:  # ru
 
 
 def test_a_handler_amid_this_threads_own_question_asks_nothing(hosts: Any) -> None:  # rule 6.7
-    """It would take the thread's answers for its own, and its own would then belong to nobody."""
+    """A handler that asked would take the answers to the thread's question for its own, and its own
+    answers would belong to nobody.
+    """
     one = hosts()
     one.member.ask(_rounds.FOLLOW, "more")
     with _rounds._asking, _rounds._asking.lock:
@@ -359,7 +361,7 @@ def test_two_rounds_alike_are_a_deadlock(look: Any) -> None:  # wire 10.3
 
 
 def test_one_that_has_moved_between_the_rounds_is_none(look: Any) -> None:  # wire 10.3
-    """The host is asked again, and the deadlock is told once nothing moves."""
+    """The host is asked again, and the deadlock is reported once nothing moves."""
     assert look(STILL, MOVED, STILL, STILL) == (4, 1, False)
 
 

@@ -44,7 +44,7 @@ class Peer:
         self.seq = 0
         self.opened = False
         self.heard = heard
-        self.why = ""  # why the session ended, as it was told
+        self.why = ""  # the reason for the end of the session, as the peer was told
         self.errors: list[BaseException] = []
         name = struct.pack("<II", 0, 0) + b"played"
         self.send(HELLO, where=0x54464557, txn=1 | 1 << 16, op=ME, val=5 | 65528 << 32, body=name)
@@ -187,8 +187,7 @@ def test_a_peer_that_answers_as_it_should_and_waits_is_in_the_deadlock(peer: Any
     ids=["runs", "under way", "nothing", "cut", "too long", "stranger", "not whole", "huge"],
 )
 def test_an_answer_that_shows_no_standstill(peer: Any, wrong: Any) -> None:  # wire 10.3, 10.7
-    """Nothing is told because of the answer, and the session goes on: the next look finds the
-    deadlock."""
+    """The answer leads to no report, and the session goes on: the next look finds the deadlock."""
     p = peer(Answers(wrong, honest(), honest()))
     with pytest.raises(Deadlock):
         p.reads()
@@ -311,13 +310,13 @@ def test_two_who_ask_at_once_are_both_answered(peer: Any) -> None:  # wire 10.6
 
 
 def test_who_begins_another_round_is_answered_for_that_alone(peer: Any) -> None:  # wire 10.6, 10.8
-    """For each program that asks, its latest round counts."""
+    """Of the rounds of one asking program only the latest counts."""
     heard: list[int] = []
 
     def listens(peer: Peer, f: Frame) -> None:
         if f.kind == ASK and f.op != ME:
             peer.send(ASK, txn=8, op=ME)
-            peer.send(ASK, txn=7, op=ME)  # it is late
+            peer.send(ASK, txn=7, op=ME)  # this question is late
         elif f.kind == ANSWERED:
             heard.append(f.txn)
             if len(heard) == 2:

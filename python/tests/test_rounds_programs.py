@@ -21,7 +21,7 @@ from weft._distributed_deadlock import rounds as _rounds
 from weft._extension import native
 from weft.processes import Channel, Deadlock, Parallel, PeerDied
 
-pytestmark = [needs_compiler, pytest.mark.together]  # they use one program
+pytestmark = [needs_compiler, pytest.mark.together]  # all tests use one program
 
 HERE = Path(__file__).resolve().parent
 

@@ -498,8 +498,9 @@ def test_a_second_ctrl_c_names_the_threads_that_are_waited_for(tmp_path: Path) -
 def test_who_runs_is_where_the_program_called_a_function_of_the_library(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 6.7: the same for a function that is frozen into the interpreter, and names no file,
-    as os.path is."""
+    """Rule 6.7: a function may be frozen into the interpreter, as those of os.path are, and name no
+    file.
+    """
     called: queue.SimpleQueue[None] = queue.SimpleQueue()
     threads: list[int] = []
     lines: list[str] = []

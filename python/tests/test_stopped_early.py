@@ -195,7 +195,9 @@ def test_an_end_that_the_program_itself_let_go_of(b, messages, how):  # rules 3.
 
 
 def test_who_catches_it_is_not_told_of(b, messages):  # rules 3.5, 3.6
-    """Nor is a process reported that wrote in a select, which looks at more than one channel."""
+    """A process that wrote in a select, which looks at more than one channel, is not reported
+    either.
+    """
 
     async def catches(b, w):
         try:

@@ -31,7 +31,7 @@ def test_two_that_wait_for_each_other_while_a_third_goes_on(b: Any) -> None:
     found: list[Any] = []
 
     async def looker(b: Any, done: Any) -> None:
-        while not found:  # for threads: until both wait
+        while not found:  # threads need some time until both wait
             report = b.weft.deadlocks()
             if len(report.processes) == 2:
                 found.append(report)
@@ -124,7 +124,7 @@ def test_an_end_that_a_process_can_still_use_accuses_nobody() -> None:
 
 
 def test_the_holder_is_stuck_too() -> None:
-    """Rule 14.3: as before, but the process that waits holds the gate's writer."""
+    """Rule 14.3: the process that waits holds the writer of the gate itself."""
     c, gate = Channel("c"), Channel("gate")
     report = look_while(
         reads(c.reader(), gate.writer()),

@@ -378,7 +378,9 @@ def test_an_extended_read_is_entered_once() -> None:
 
 
 def test_who_dies_in_a_block_has_taken_the_value() -> None:
-    """Without a supervisor the writer goes on with success (wire 4.6)."""
+    """Without a supervisor the value of a reader that dies in the block is taken, and the writer
+    goes on (wire 4.6).
+    """
     c = Channel("c")
 
     @th.process

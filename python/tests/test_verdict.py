@@ -1,4 +1,5 @@
-"""The verdict (rule 14.12) on shares made by hand, and on generated networks with one slow stage.
+"""The verdict (rule 14.12) on seconds of a slow and of a fast stephares made by hand, and on
+generated networks with one slow stage.
 
 The soak runs all 200 networks; each names its seed. A slow stage takes some 12 ms a value, the
 others take a fifth of a millisecond. So a machine that is busy with other things does not change
@@ -141,7 +142,7 @@ class Lock:
 
 
 class Network:
-    """Returns a network made from a seed, its slow stage, and a way to run it."""
+    """A network made from a seed, its slow stage, and a way to run it."""
 
     def __init__(self, seed: int, backend: str) -> None:
         self.rng = random.Random(seed)
@@ -282,7 +283,7 @@ def seen_from_outside() -> Any:
 
 
 def is_right(network: Network, found: Any) -> bool:
-    """Is the slow stage the one that is named? Of several slow workers, one is enough."""
+    """Returns whether the slow stage is named. Of several slow workers, one is enough."""
     return any(folded(name.split("..")[0]).startswith(network.slow) for name in found.names)
 
 
@@ -303,7 +304,7 @@ def test_the_slow_stage_is_named(seed: int, backend: str) -> None:
 
 @pytest.mark.parametrize("backend", ["coroutines", "threads"])
 def test_a_trace_and_a_measurement_say_the_same(backend: str, tmp_path: Path) -> None:
-    """Rule 14.12: these observers know it from events."""
+    """Rule 14.12: a trace and a measurement know the shares of time from events."""
     file = tmp_path / "t.jsonl"
     network = Network(3, backend)
     with coroutines.tracing(file), measuring() as m:

@@ -174,8 +174,9 @@ NETWORK = """
 
 
 def test_a_network_of_threads_and_coroutines_runs_and_leaves_the_lock_as_it_is() -> None:
-    """The same under `-W error`: on builds without a lock, weft declares that it needs none
-    (gate.hpp)."""
+    """The program runs under `-W error`: on builds without a lock, weft declares that it needs none
+    (gate.hpp).
+    """
     done = python(NETWORK, "-W", "error")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [str([124750] * 4), str(not FREE_THREADED)]

@@ -159,7 +159,7 @@ def test_only_who_has_the_token_on_this_machine(home: Path, tmp_path: Path) -> N
             s.sendall(b"\0\xff no request\r\n\r\n")
             assert (
                 b"".join(iter(lambda: s.recv(1000), b"")).count(b"main/") == 0
-            )  # and it is closed
+            )  # the connection is closed too
         assert server.server_address[0] == "127.0.0.1"
         assert get(server, f"/{token}/", Host=f"localhost:{server.port}")[0] == 200
 
@@ -178,7 +178,7 @@ def test_browsers_that_come_and_go(
     with running(tmp_path, PIPE) as p, serving(p.pid) as server:
         assert asked == []
         one, two = Events(server), Events(server)
-        assert one.until("look")["at"] == two.until("look")["at"]  # they share a look
+        assert one.until("look")["at"] == two.until("look")["at"]  # the two browsers share a look
         status, text, _ = get(server, f"/{server.token}/looks")
         assert status == 503 and "Too many pages look at this program already" in text
         one.close()
@@ -213,7 +213,7 @@ def test_a_program_that_stops_goes_on_and_ends(
 
 
 def test_a_knot(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 14.3: the page is told who can never go on."""
+    """Rule 14.3: the page gets the processes that can never go on."""
     monkeypatch.setattr(_server, "STANDS", 0.05)
     with running(tmp_path, KNOT) as p, serving(p.pid) as server:
         events = Events(server)
@@ -229,8 +229,8 @@ def test_a_knot(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_command(home: Path, tmp_path: Path) -> None:
-    """It says where the page is, and ends with Ctrl-C. Nobody but the user can read the file
-    through which the browser gets the address.
+    """The command prints where the page is, and ends with Ctrl-C. Nobody but the user can read the
+    file through which the browser gets the address.
     """
     opened = tmp_path / "opened"
     browser = tmp_path / "browser"

@@ -25,7 +25,8 @@ async def reads(b, r):
     await b.op(r.read())  # here it is left
 
 
-async def reads_too(b, r):  # of another name: its path has no index, whoever started first
+# This process has another name, so its path has no index, whichever process started first.
+async def reads_too(b, r):
     await b.op(r.read())  # here it is left
 
 

@@ -19,7 +19,7 @@ PATH = re.compile(
 )
 # `path`: `name`, `name` and `name`
 LIST = re.compile(r"`([^`\n]+)`:((?:(?:,?(?: and| or)?) `[^`/\n]+`)+)")
-MADE = {".build/", ".venv/", "out/", "node_modules/"}  # what the house makes
+MADE = {".build/", ".venv/", "out/", "node_modules/"}  # folders that builds make
 PATTERNS = {"tools/TASK", "ROOM/tests/run", "ROOM/tests/soak"}
 
 

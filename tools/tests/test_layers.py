@@ -34,7 +34,8 @@ def like(name: str, pattern: str) -> bool:
 
 
 def layer(name: str, of: list[list[str]]) -> int:
-    found = [n for n, patterns in enumerate(of) if name in patterns]  # its own name has precedence
+    # A pattern that is exactly the name has precedence.
+    found = [n for n, patterns in enumerate(of) if name in patterns]
     found += [n for n, patterns in enumerate(of) if any(like(name, p) for p in patterns)]
     assert found, f"{name} is in no layer: write it into ARCHITECTURE.md"
     return found[0]
@@ -95,7 +96,7 @@ def place(path: Path) -> str:
 
 def test_headers_include_only_downwards() -> None:
     files = [*HEADERS.rglob("*.hpp"), *OLD_HEADERS.rglob("*.hpp"), *CPP_SOURCES.rglob("*.cpp")]
-    files.remove(CPP_SOURCES / "weft.cpp")  # it includes all sources
+    files.remove(CPP_SOURCES / "weft.cpp")  # weft.cpp includes all sources
     assert len(files) > 50
     edges = ((place(file), other) for file in files for other in included(file))
     assert upwards(edges, layers("cpp")) == []
@@ -404,8 +405,8 @@ def test_every_folder_is_in_the_table(where: str) -> None:
 
 @pytest.mark.parametrize("where", ["python", "native"])
 def test_a_folder_stands_on_one_line(where: str) -> None:
-    """So the files of a folder include nothing above it, and none of them is above another
-    folder's.
+    """The files of a folder include nothing above the folder, and none of them is above a file of
+    another folder.
     """
     lines = [line for patterns in layers(where) for line in patterns]
     names = folders("python/native" if where == "native" else "python/src/weft")

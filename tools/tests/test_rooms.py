@@ -30,7 +30,7 @@ def results(house: House, kind: str = "test") -> dict[str, dict[str, object]]:
 def test_the_counts_of_all_rooms_are_added(house: House) -> None:
     house.rooms(a="budget = 20", b="budget = 20")
     house.room("a", "echo working; echo '3 passed, 0 failed'")
-    house.room("b", "echo; printf '4 passed, 0 failed'")  # without a newline at its end
+    house.room("b", "echo; printf '4 passed, 0 failed'")  # the output has no newline at its end
     result = house.run("test")
     assert result.returncode == 0
     assert last_line(result.stdout) == "7 passed, 0 failed"
@@ -56,7 +56,7 @@ def test_the_counts_of_all_rooms_are_added(house: House) -> None:
         ("echo 'all 3 passed, 0 failed'", 0, 1, "last line"),
         ("echo '0 passed, 0 failed'", 0, 1, "no tests"),
         ("printf '\\033[32m3 passed, 0 failed\\033[0m\\n\\n'", 3, 0, None),
-        ("printf '\\xff\\xfe\\n3 passed, 0 failed\\n'", 3, 0, None),  # not UTF-8
+        ("printf '\\xff\\xfe\\n3 passed, 0 failed\\n'", 3, 0, None),  # the output is not UTF-8
     ],
 )
 def test_a_room_counts_what_it_reports_and_what_goes_wrong(
@@ -526,7 +526,7 @@ def test_pytest_room_keeps_the_files_of_lanes_apart(tmp_path: Path) -> None:
     assert pytest_room(tmp_path, "2") == ("40 passed, 0 failed", 0)
     places = {Path(line).parent for line in (tmp_path / "places").read_text().splitlines()}
     assert {place.name for place in places} == {"own"}
-    assert not any(place.parents[1].exists() for place in places)  # nothing is left
+    assert not any(place.parents[1].exists() for place in places)  # none of the folders is left
 
 
 def test_pytest_room_when_a_lane_dies(tmp_path: Path) -> None:
@@ -548,7 +548,7 @@ def test_pytest_room_counts_what_had_passed_where_a_test_hangs(tmp_path: Path) -
     output = pytest_room_output(tmp_path, "2", "-o", "faulthandler_timeout=1")
     assert last_line(output) == "3 passed, 1 failed"
     assert re.search(r"^lane \d died \(status 1\) in .*test_a.py::test_it$", output, re.MULTILINE)
-    assert "Timeout" in output  # it says where each thread is
+    assert "Timeout" in output  # the report says where each thread is
 
 
 @pytest.mark.parametrize("lanes", ["1", "2"])

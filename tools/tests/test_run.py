@@ -70,7 +70,8 @@ def test_a_task_that_has_a_help_of_its_own_is_given_it(house: House) -> None:
 
 
 RUNNERS = sorted(ROOT.glob("*/tests/run"))
-APART = ("python", "tools", "examples", "bench", "compat", "theses")  # their options are pytest's
+# The options of these rooms are pytest's.
+APART = ("python", "tools", "examples", "bench", "compat", "theses")
 
 
 @pytest.mark.parametrize("word", ["-h", "--help"])

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-pytestmark = pytest.mark.soak  # they need a browser, and take half a minute
+pytestmark = pytest.mark.soak  # these tests need a browser, and take half a minute
 
 QUIET = [
     "--headless",

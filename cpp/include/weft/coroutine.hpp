@@ -17,6 +17,7 @@
 #include "checked.hpp"
 #include "result.hpp"
 #include "runtime/function_info.hpp"
+#include "runtime/observer.hpp"
 
 namespace weft::inline WEFT_ABI {
 
@@ -90,8 +91,14 @@ void visit_held(const void* at, runtime::Ends& v) {
   const A& a = *static_cast<const A*>(at);
   if constexpr (Range<const A> && !IsReader<A>::value) {
     for (const auto& e : a) visit_held<std::remove_cvref_t<decltype(e)>>(&e, v);
-  } else if (const auto* c = a.core()) {
+  } else if (auto* const c = a.core()) {
     v.end(*c, IsWriter<A>::value, at, c->reader_ends(), c->writer_ends());
+    if (v.wants_figures()) {
+      runtime::Passed figures;
+      figures.glances = true;
+      figures.at(*c, IsWriter<A>::value);
+      v.figures(figures);
+    }
   }
 }
 

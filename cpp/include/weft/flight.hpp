@@ -158,10 +158,13 @@ class flight {
     if (size < runtime::flight::kLeast) detail::bad_use("flight: a recorder has at least 256 KB");
     if (!detail::Watchers::all().record(recorder_.get()))
       detail::bad_use("flight: there is a recorder already: one is enough for a program");
+    current_.store(recorder_.get(), std::memory_order_release);
+    runtime::write_flight.store(&write_current, std::memory_order_release);
   }
   flight(const flight&) = delete;
   flight& operator=(const flight&) = delete;
   ~flight() {
+    current_.store(nullptr, std::memory_order_release);
     if (const int error = recorder_->write(path_))
       std::fprintf(stderr, "weft: flight: cannot write %s: %s\n", path_.c_str(),
                    std::strerror(error));
@@ -175,6 +178,17 @@ class flight {
   }
 
  private:
+  // For `weft dump`, on a thread of the door.
+  static int write_current(const char* path) noexcept {
+    detail::Flight* const f = current_.load(std::memory_order_acquire);
+    try {
+      return f ? f->write(path) : -1;
+    } catch (...) {  // there is no memory
+      return ENOMEM;
+    }
+  }
+  static inline std::atomic<detail::Flight*> current_{nullptr};
+
   // Another thread may still be using the recorder for a moment, so its memory is never freed.
   static void keep(std::unique_ptr<detail::Flight> recorder) {
     static std::mutex mutex;

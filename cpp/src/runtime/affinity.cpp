@@ -1,4 +1,8 @@
 // The definitions of runtime/affinity.hpp.
+#if defined(__linux__)
+#include <time.h>
+#endif
+
 #include <weft/runtime/affinity.hpp>
 #include <weft/runtime/text.hpp>
 
@@ -22,7 +26,18 @@ std::string cpu_refused(int cpu) {
   return joined(
       {"CPU ", std::to_string(cpu), " is not one that this program may use; it may use ", list});
 }
+std::int32_t clock_of_this_thread() noexcept {
+  clockid_t clock;
+  return pthread_getcpuclockid(pthread_self(), &clock) == 0 ? clock : 0;
+}
+std::int64_t cpu_time(std::int32_t clock) noexcept {
+  timespec t{};
+  if (clock == 0 || clock_gettime(clock, &t) != 0) return -1;
+  return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
 #else
+std::int32_t clock_of_this_thread() noexcept { return 0; }
+std::int64_t cpu_time(std::int32_t) noexcept { return -1; }
 std::string cpu_refused(int) {
   return "holding a thread on a CPU is not supported on this system: leave the CPU out";
 }

@@ -259,6 +259,7 @@ void Run::cancel_everybody() noexcept {
 }
 
 void Run::serve_cancellations(Executor& e) noexcept {
+  if (const auto looks = serve_looks.load(std::memory_order_acquire)) looks(*this, e);
   const std::lock_guard lock(groups_mutex_);
   for (Group* g = groups_; g; g = g->next_) g->serve_cancellations(e);
 }

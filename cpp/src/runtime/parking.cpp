@@ -132,7 +132,7 @@ std::int64_t Parking::nap(std::int64_t until) noexcept {
 bool Parking::leave_idle() noexcept {
   std::uint32_t s = word_.load(std::memory_order_relaxed);
   while (sleeps(s))
-    if (word_.compare_exchange_weak(s, 0, std::memory_order_acq_rel)) return true;
+    if (word_.compare_exchange_weak(s, 0, std::memory_order_seq_cst)) return true;
   return false;
 }
 
@@ -140,15 +140,13 @@ bool Parking::give_way() noexcept {
   // the awaited thread would have to wait for the global lock
   if (around_sleep.begin && !around_sleep.step_aside) return false;
   if (!giving_way_.worth_trying()) return false;
-  const auto came = [this] { return signalled(); };
-  if (!around_sleep.step_aside) return giving_way_.until(came);
-  if (giving_way_.forgoes()) return false;
-  const std::int64_t began = prim::now();
-  void* const state = around_sleep.step_aside();
-  const bool yes = giving_way_.until(came);
-  giving_way_.took(prim::now() - began);
-  around_sleep.step_back(state);
-  return yes;
+  void* state = nullptr;
+  const bool came = giving_way_.until([&] {
+    if (!state && around_sleep.step_aside) state = around_sleep.step_aside();
+    return signalled();
+  });
+  if (state) around_sleep.step_back(state);
+  return came;
 }
 
 }  // namespace weft::inline WEFT_ABI::runtime

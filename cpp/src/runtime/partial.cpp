@@ -261,21 +261,26 @@ class Partial {
   Pairs ends_, holders_;
 };
 
+Found look_for_stuck_held(Run& run, Executor& here, const OpKind& waits) {
+  Partial p(&here, waits);
+  run.each_process([&](ProcessBase& one) { p.add(one); });
+  p.look();
+  p.solve();
+  return p.report(false);
+}
 Found look_for_stuck(Run& run, Executor& here, const OpKind& waits) {
-  struct Look {
+  struct Call {
     Run& run;
-    Partial p;
+    Executor& here;
+    const OpKind& waits;
     Found stuck;
-  } look{run, Partial(&here, waits), {}};
+  } call{run, here, waits, {}};
   const auto takes = [](void* x) {
-    Look& l = *static_cast<Look*>(x);
-    l.run.each_process([&](ProcessBase& one) { l.p.add(one); });
-    l.p.look();
-    l.p.solve();
-    l.stuck = l.p.report(false);
+    Call& c = *static_cast<Call*>(x);
+    c.stuck = look_for_stuck_held(c.run, c.here, c.waits);
   };
-  here.held(takes, &look);
-  return std::move(look.stuck);
+  here.held(takes, &call);
+  return std::move(call.stuck);
 }
 
 Found look_at_rest(Run& run, const OpKind& waits) {

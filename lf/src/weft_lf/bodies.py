@@ -13,6 +13,7 @@ Invariants
 from __future__ import annotations
 
 import functools
+import re
 
 from weft_lf import tree
 from weft_lf.layout import Layout, Uses, base_of
@@ -44,7 +45,9 @@ class Bodies:
     # --- the struct -------------------------------------------------------------------------------
 
     def aliases(self) -> list[str]:
-        """Typedefs of ports and actions under upstream's names: count_out_t and _count_out_t."""
+        """Returns typedefs of ports and actions under upstream's names: count_out_t and
+        _count_out_t.
+        """
         lines, cls = [], self.cls
         for name, port in cls.ports.items():
             kind = self.layout.type_of(port.type, cls)
@@ -65,9 +68,22 @@ class Bodies:
         if decl.type is None:
             return "weft_rx_void_action"
         kind = self.layout.type_of(decl.type, self.cls)
-        return (
-            f"WEFT_RX_TOKEN_ACTION({kind.text})" if kind.token else f"WEFT_RX_ACTION({kind.text})"
-        )
+        made = "TOKEN_ACTION" if kind.token else "HELD_ACTION" if self.held(decl) else "ACTION"
+        return f"WEFT_RX_{made}({kind.text})"
+
+    def held(self, decl: tree.Action) -> bool:
+        """Returns whether bodies ask for a token of an action of plain values."""
+        if decl.type is None or self.layout.type_of(decl.type, self.cls).token:
+            return False
+        name = re.escape(decl.name)
+        asks = rf"\b{name}\s*->\s*token\b|\blf_(schedule|new)_token\s*\(\s*{name}\s*,"
+        return re.search(asks, self.uses.text) is not None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the class has an action whose plain values bodies ask for as tokens."""
+        actions = (placed.decl for placed in self.cls.of(tree.Action))
+        return any(self.held(a) for a in actions if isinstance(a, tree.Action))
 
     def named(self) -> bool:
         return any(
@@ -176,7 +192,9 @@ class Bodies:
 
     @functools.cached_property
     def varying_deadlines(self) -> list[tuple[int, Placed]]:
-        """The reactions whose deadline differs between instances, or may change, with their numbers."""
+        """Returns the reactions whose deadline differs between instances, or may change, with their
+        numbers.
+        """
         found = []
         for at, placed in enumerate(self.cls.of(tree.Reaction)):
             values = {made.reactions[at].deadline for made in self.layout.of[self.cls]}
@@ -206,7 +224,7 @@ class Bodies:
             check = f"  WEFT_RX_DEADLINE(instance, {interval}, {name}_late);"
         if updates(decl) and decl.deadline_code is not None:
             check += f" int64_t *const weft_rx_deadline_here = &self->_lf_deadline_{at};"
-        elif updates(decl):  # only lf_check_deadline in this body asks about it
+        elif updates(decl):  # only lf_check_deadline in this body asks about the deadline
             check += " int64_t weft_rx_own = -1, *const weft_rx_deadline_here = &weft_rx_own;"
         if decl.code is None:
             return lines + self.bodyless(name, decl, names, check)
@@ -355,6 +373,10 @@ class Names:
                     ):
                         kind = f"{bodies.action_name(action, placed.mode)}_t"
                         self.add(name, f"  {kind} *{name} = &self->_lf_{placed.mode}_{name};")
+                        if bodies.held(action):
+                            made = f"{name}->token = weft_rx_value_token(&{name}->action)"
+                            let_go = "__attribute__((cleanup(weft_rx_let_go), unused))"
+                            self.add(name, f"  weft_rx_token *_lf_{name}_held {let_go} = {made};")
                         break
         self.layout = layout
 

@@ -2,8 +2,8 @@
 
 Invariants
 - The build writes only to src-gen/ and bin/ of the project, or of the folder that is asked for; and
-  to include/ if a reaction without a body calls a C function. The project is the folder above the
-  nearest `src`, or else the folder of the file.
+  to include/ if the program has C files of its own. The project is the folder above the nearest
+  `src`, or else the folder of the file.
 - A program for this machine (target `host`) takes one call of the compiler, unless it has CMake
   code of its own (`cmake-include`).
 - Messages of the C compiler about bodies are problems at lines of the `.lf` file; those about
@@ -34,8 +34,8 @@ from weft_lf.target import BUILD_TYPES
 from weft_lf.ticks import check, tick_of
 
 TARGETS = ("host", "rp2040", "an521")
-UTILITIES = "/lib/c/reactor-c/util/"
-DEVICES = {  # the compiler that reads bodies, without the rest of a build
+UTILITIES = "/lib/c/reactor-c/"  # where programs look for what comes with upstream's runtime
+DEVICES = {  # the compiler that reads the bodies, without the rest of a build
     "rp2040": "arm-none-eabi-gcc -mcpu=cortex-m0plus -mthumb",
     "an521": "arm-none-eabi-gcc -mcpu=cortex-m33 -mthumb -ffreestanding",
 }
@@ -72,7 +72,8 @@ class Built:
 
     source: Path
     program: Path | None
-    warnings: list[Problem] = field(default_factory=list)  # such as times that the target rounds
+    # For example about times that the target rounds.
+    warnings: list[Problem] = field(default_factory=list)
 
 
 def runtime() -> Path:
@@ -107,10 +108,10 @@ def find(name: str, span: Span, root: Path) -> Path:
     file that contains it, or else to the project. A utility that comes with upstream's runtime is
     ours.
     """
-    if name.startswith(UTILITIES) and "/" not in name[len(UTILITIES) :]:
+    if name.startswith(UTILITIES):
         own = Path(__file__).with_name("util")
-        if (own / name[len(UTILITIES) :]).is_file():
-            return own / name[len(UTILITIES) :]
+        if (own / Path(name).name).is_file():
+            return own / Path(name).name
         known = ", ".join(sorted(p.name for p in own.iterdir() if p.suffix != ".cmake"))
         raise fail(span, f"the utility '{name}' is not here", f"of upstream's there are: {known}")
     for base in (Path(span.file).parent, root, root / "src"):
@@ -186,8 +187,10 @@ def build(model: Model, wanted: Wanted) -> Built:
 
 
 def _write_headers(model: Model, header: Path, places: list[Path]) -> None:
-    """Writes, as upstream, a header include/FILE/REACTOR.h for each reactor, where FILE.lf has the
-    reactor: in the program's folder, and in the project, where C files look for it by `../`."""
+    """Writes a header include/FILE/REACTOR.h for each reactor of FILE.lf, as upstream's compiler
+    does. The header goes to the program's folder, and to the project, where C files look for it by
+    `../`.
+    """
     for place in places:
         for cls in model.classes:
             names = {Path(cls.file.tree.path).stem, model.program.name}
@@ -223,7 +226,7 @@ def _compiled(
     cmake = _cmake(model, root, place)
     if target == "host":
         return _by_cmake(model, place, bin_folder, cmake, run)
-    image = Image(model, place, bin_folder, runtime(), root, flags(model), cmake, run)
+    image = Image(model, place, bin_folder, runtime(), root, flags(model, place), cmake, run)
     if target == "an521":
         return image.for_an521()
     return image.with_sdk() if sdk else image.bare(wanted.flash)
@@ -243,8 +246,10 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def flags(model: Model) -> list[str]:
-    """Returns the compiler options that the program asks for."""
+def flags(model: Model, place: Path) -> list[str]:
+    """Returns the compiler options that the program asks for; `place` is where its C and its files
+    are.
+    """
     config = model.program.config
     found = list(BUILD_TYPES[config.build_type or "relwithdebinfo"])
     found += [
@@ -253,6 +258,7 @@ def flags(model: Model) -> list[str]:
     root, _ = project(model.program.path)
     found.append(f'-DLF_SOURCE_DIRECTORY="{model.program.path.parent}"')
     found.append(f'-DLF_PACKAGE_DIRECTORY="{root}"')
+    found += [f'-D{n}="{place}"' for n in ("LF_SOURCE_GEN_DIRECTORY", "LF_TARGET_FILES_DIRECTORY")]
     found.append('-DLF_FILE_SEPARATOR="/"')
     return [*found, *config.c_flags]
 
@@ -306,10 +312,10 @@ def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
     others = [find(name, span, root) for name, span in config.files]
     folders = [f for one in others for f in (one.parent, one)]
     if target == "host":
-        command, given, rest = _cc(model), flags(model), includes(root)
+        command, given, rest = _cc(model), flags(model, root), includes(root)
     else:
         command = [*DEVICES[target].split(), *QUIET.split()]
-        given = [f for f in flags(model) if f.startswith("-D")] + config.c_flags
+        given = [f for f in flags(model, root) if f.startswith("-D")] + config.c_flags
         rest = [f"-I{mcu / 'include'}", f"-I{mcu / 'ports' / target}"]
     command += ["-std=gnu11", "-fsyntax-only", *given, *rest, *(f"-I{f}" for f in folders)]
     if shutil.which(command[0]) is None:
@@ -368,7 +374,7 @@ def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted, run: Ru
     command = [
         *_cc(model),
         "-std=gnu11",
-        *flags(model),
+        *flags(model, source.parent),
         *includes(source.parent),
         str(source),
     ]
@@ -409,7 +415,7 @@ def _by_cmake(model: Model, place: Path, bin_folder: Path, cmake: CMake, run: Ru
         f"set(LF_MAIN_TARGET {name})",
         "find_package(Threads REQUIRED)",
         f"add_executable(${{LF_MAIN_TARGET}} {name}.c {runtime() / 'ports' / 'posix' / 'port.c'})",
-        f"target_compile_options(${{LF_MAIN_TARGET}} PRIVATE {' '.join(quoted(f) for f in [*flags(model), *includes(place)])})",
+        f"target_compile_options(${{LF_MAIN_TARGET}} PRIVATE {' '.join(quoted(f) for f in [*flags(model, place), *includes(place)])})",
         "target_link_libraries(${LF_MAIN_TARGET} PRIVATE Threads::Threads m)",
         f"set_target_properties(${{LF_MAIN_TARGET}} PROPERTIES RUNTIME_OUTPUT_DIRECTORY {bin_folder})",
     ]

@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     test = commands.add_parser(
         "test", help="build and run every .lf of a folder, print a table by tier"
     )
+    commands.add_parser("serve", help="serve an editor, by the Language Server Protocol")
     for command in (build, run, check, graph, oracle):
         command.add_argument("file", type=Path, metavar="FILE.lf")
     for command in (build, run):
@@ -199,6 +200,10 @@ def _do(given: argparse.Namespace) -> int:
         words = [w for w in given.words if not Path(w).is_dir()]
         way = Way(given.limit or LIMIT, given.limit is not None, given.build, given.jobs)
         return conform(folders, words, given.list, way)
+    if given.command == "serve":
+        from weft_lf.server import serve
+
+        return serve(sys.stdin.buffer, sys.stdout.buffer)
     model = model_of(given.file, given)
     if given.command == "check":
         from weft_lf.build import check_bodies, target_of

@@ -108,16 +108,28 @@ def by_reactor(trace: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def run_one(path: Path, project: Path, place: Path, way: Way) -> Result:
+def copied(project: Path, root: Path, place: Path) -> Path:
+    """Returns a copy of the folder `project` under `place`. What else is in `root` is beside it as links,
+    because a program may import from there."""
+    copy, at = place / root.name, root
+    for name in project.relative_to(root).parts:
+        copy.mkdir()
+        for beside in at.iterdir():
+            if beside.name != name:
+                (copy / beside.name).symlink_to(beside)
+        copy, at = copy / name, at / name
+    shutil.copytree(
+        project, copy, ignore=shutil.ignore_patterns("src-gen", "bin", ".*"), symlinks=True
+    )
+    return copy
+
+
+def run_one(path: Path, project: Path, root: Path, place: Path, way: Way) -> Result:
     """Builds and runs the test `path` in a copy, under `place`, of the folder `project`, whose
-    other files the test may use."""
+    other files the test may use, as it may those of `root`."""
     text = path.read_text(errors="replace")
     tier = tier_of(text)
-    copy = place / project.name
-    if not copy.exists():
-        shutil.copytree(
-            project, copy, ignore=shutil.ignore_patterns("src-gen", "bin", ".*"), symlinks=True
-        )
+    copy = copied(project, root if project.is_relative_to(root) else project, place)
     here = copy / path.relative_to(project)
     expected = [line[len(MARK) :] for line in text.splitlines() if line.startswith(MARK)]
     if path.with_suffix(".trace").exists():
@@ -189,7 +201,7 @@ def results(
     def one(path: Path) -> Result:
         with tempfile.TemporaryDirectory(prefix="weft-lf-") as place:
             at = path.resolve()
-            result = run_one(at, project_of(at, root), Path(place), how)
+            result = run_one(at, project_of(at, root), root, Path(place), how)
         result.folder = folder
         ended(result)
         return result

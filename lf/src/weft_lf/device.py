@@ -133,8 +133,9 @@ class Image:
 
     @property
     def options(self) -> list[str]:
-        """The compiler's options: of the flags, those for the host's default build type are left
-        out, because each form of a device has its own."""
+        """Returns the compiler's options. The flags for the host's default build type are left out,
+        because each form of a device has flags of its own.
+        """
         if self.model.program.config.build_type:
             return self.flags
         host = BUILD_TYPES["relwithdebinfo"]

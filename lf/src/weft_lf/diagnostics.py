@@ -33,8 +33,8 @@ class _Record:
     span: Span
     text: str
     severity: str
-    placed: bool  # its place is in a .lf file
-    drawn: bool = False  # the line with its caret was read
+    placed: bool  # whether the place of the message is in a .lf file
+    drawn: bool = False  # whether the line with the caret was read
 
 
 def _records(output: str) -> list[_Record]:
@@ -91,7 +91,9 @@ def _hint(model: Model, span: Span, text: str) -> str:
 
 
 def _named(cls: Class, name: str) -> str:
-    """How a reaction of `cls` names `name`; empty if the reactor has nothing of that name."""
+    """Describes what a reaction of `cls` calls `name`; empty if the reactor has nothing of that
+    name.
+    """
     if name in cls.ports and not cls.ports[name].is_input:
         return f"it is an output: name it as an effect, reaction(…) -> {name} {{= … =}}"
     if name in cls.ports:

@@ -215,7 +215,9 @@ class Emission:
         self.start += lines
 
     def around_code(self, value: Value, made: Instance) -> list[str]:
-        """C declarations for the code in `value`: `self` and the parameters that it names."""
+        """Returns C declarations for the code in `value`: `self` and the parameters that the code
+        names.
+        """
         scope, text = value.scope or made, c_expr(value)
         key = scope.cls.key
         lines = [f"{key}_self_t *self = &lf_s_{key}[{self.layout.slot[scope]}]; (void)self;"]

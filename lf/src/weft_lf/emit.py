@@ -340,13 +340,15 @@ class Emitter(Emission):
 
     def text(self, header: str = "") -> tuple[str, str]:
         """Returns the C file and the header for the program's own C files, which is empty if the
-        program has none."""
+        program has none. Preambles of reactors are in the header only if the C file includes it,
+        because it has the functions of reactions: else they may define what is to be there once."""
         self.fill()
         static = self.fills.count <= STATIC
         types, bodies, externs = self.types()
         defines = self.defines(static)
         lines = ["/* Made by `weft lf` from " + self.model.program.path.name + ". */", *defines]
-        declarations = ['#include "weft_mcu/lf.h"', "#include <string.h>", *types, *externs]
+        includes = ['#include "weft_mcu/lf.h"', "#include <string.h>"]
+        declarations = [*includes, *types, *externs]
         if header and externs:
             lines.append(f'#include "{header}"')
         else:
@@ -364,15 +366,16 @@ class Emitter(Emission):
             f"#define {guard}",
             *[f"#ifndef {d.split()[1]}\n{d}\n#endif" for d in defines],
         ]
-        shared += [*declarations, "#endif"]
-        return _numbered(lines, f"{self.model.program.name}.c"), _numbered(
-            shared, header
-        ) if externs else ""
+        shared += [*(declarations if externs else [*includes, *self.common]), "#endif"]
+        wanted = bool(externs) or self.model.program.config.has_own_c
+        text = _numbered(shared, header) if wanted else ""
+        return _numbered(lines, f"{self.model.program.name}.c"), text
 
     def defines(self, static: bool) -> list[str]:
         layout, config = self.layout, self.model.program.config
         actions = [a for made in self.model.instances for a in made.actions.values()]
         tokens = any(t.token for t in layout.types.values())
+        tokens = tokens or any(b.holds for b in self.bodies.values())
         physical = any(a.decl.physical for a in actions)
         events, delays = 0, 0 if self.schedule is not None else len(self.model.delays)
         if actions or delays:
@@ -405,8 +408,10 @@ class Emitter(Emission):
 
     def types(self) -> tuple[list[str], list[str], list[str]]:
         """Returns the lines of three parts: types with preambles; functions; and prototypes of the
-        C functions that the program provides."""
+        C functions that the program provides. `common` becomes the types without the preambles
+        of reactors."""
         types: list[str] = []
+        self.common: list[str] = []
         functions: list[str] = []
         externs: list[str] = []
         known: set[str] = set()
@@ -420,11 +425,13 @@ class Emitter(Emission):
         for loaded in self.model.program.files:
             for one in loaded.tree.preambles:
                 preamble(one.code)
+        self.common += types
         for cls in self.model.classes:
             bodies = self.bodies[cls]
             for placed in cls.of(tree.Preamble):
                 assert isinstance(placed.decl, tree.Preamble)
                 preamble(placed.decl.code)
+            begin = len(types)
             types.append(f"typedef struct {bodies.self_t} {bodies.self_t};")
             for text in [self.layout.type_of(p.type, cls).text for p in cls.ports.values()]:
                 if text in known:
@@ -444,6 +451,7 @@ class Emitter(Emission):
                     made = "WEFT_RX_DELAY" if self.schedule is None else "WEFT_RX_HOLD"
                     types.append(f"typedef {made}({kind.port}) lf_delay_{kind.name}_t;")
             types += bodies.aliases() + bodies.refs() + bodies.struct()
+            self.common += types[begin:]
             functions += bodies.functions()
             externs += bodies.externs
         return types, functions, externs
@@ -480,7 +488,7 @@ def emit(model: Model, options: Options | None = None, header: str = "") -> tupl
         header: the path by which the C file includes the header.
 
     Returns:
-        The two texts. The header is empty if the program has no C functions of its own.
+        The two texts. The header is empty if the program has no C files of its own.
     """
     return Emitter(model, options or Options()).text(header)
 

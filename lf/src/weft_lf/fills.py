@@ -66,7 +66,7 @@ class Fills:
     # --- static -----------------------------------------------------------------------------------
 
     def declarations(self) -> list[str]:
-        """Declarations of the arrays, so that code before their definitions can name them."""
+        """Returns declarations of the arrays, so that code before their definitions can name them."""
         return [
             f"static {'const ' * a.table}{a.type} {a.name}[{max(a.size, 1)}];"
             for a in self.arrays.values()
@@ -74,8 +74,9 @@ class Fills:
         ]
 
     def static(self, fixed_alone: bool = False) -> list[str]:
-        """Definitions of the arrays with their contents as initialisers; with `fixed_alone`, only
-        of the `fixed` arrays."""
+        """Returns definitions of the arrays with their contents as initialisers; with
+        `fixed_alone`, only of the `fixed` arrays.
+        """
         members: dict[str, dict[int, list[str]]] = {name: {} for name in self.arrays}
         for (name, path, value, _), rows in self.groups.items():
             for index, *numbers in rows:
@@ -102,7 +103,7 @@ class Fills:
     # --- by statements ----------------------------------------------------------------------------
 
     def plain(self) -> list[str]:
-        """Definitions, without contents, of the arrays that `statements` fills."""
+        """Returns definitions, without contents, of the arrays that `statements` fills."""
         return [
             f"{a.linkage}{a.type} {a.name}[{max(a.size, 1)}];"
             for a in self.arrays.values()

@@ -12,6 +12,7 @@ Invariants
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from weft_lf.errors import LfError, Problem, Span, fail
 from weft_lf.target import Config, configured
 from weft_lf.tree import File, Reactor
 
+NO_MAIN = "this file has no main reactor"
 LONGEST = 10_000_000  # the most characters of a file: a file such as /dev/zero never ends
 
 
@@ -46,7 +48,8 @@ class Program:
 
 
 class _Loader:
-    def __init__(self) -> None:
+    def __init__(self, opened: Mapping[Path, str] | None = None) -> None:
+        self.opened = opened or {}
         self.files: dict[Path, Loaded] = {}
         self.order: list[Loaded] = []
         self.open: list[Path] = []
@@ -63,7 +66,7 @@ class _Loader:
                 asked, "these files import each other: " + " → ".join(names), "break the cycle"
             )
         if text is None:
-            text = self.read(path, asked)
+            text = self.opened[path] if path in self.opened else self.read(path, asked)
         try:
             parsed = parser.parse(text, str(path))
         except LfError as error:
@@ -164,17 +167,31 @@ def _in_package(path: Path, wanted: tree.Import) -> Path:
     )
 
 
-def load(path: Path, text: str | None = None) -> Program:
+def parts(
+    path: Path, opened: Mapping[Path, str] | None = None
+) -> tuple[Loaded | None, list[Problem]]:
+    """Returns a file with what it imports, be it a program or not, and the problems in it; None if it
+    cannot be parsed.
+
+    Raises:
+        LfError: a file cannot be read, or files import each other.
+    """
+    loader = _Loader(opened)
+    return loader.load(path, None), loader.problems
+
+
+def load(path: Path, text: str | None = None, opened: Mapping[Path, str] | None = None) -> Program:
     """Returns the program whose main file is `path`.
 
     Args:
         path: the main file.
         text: the contents of the main file, if they are not to be read from `path`.
+        opened: the contents of files that are not to be read, by their resolved paths.
 
     Raises:
         LfError: the program has errors; the exception lists those of all files.
     """
-    loader = _Loader()
+    loader = _Loader(opened)
     main_file = loader.load(path, None, text)
     if main_file is None:
         raise LfError(loader.problems)
@@ -194,9 +211,7 @@ def load(path: Path, text: str | None = None) -> Program:
             )
     if not mains:
         names = Span(str(path.resolve()), 1, 1)
-        loader.problems.append(
-            Problem(names, "this file has no main reactor", "write: main reactor { … }")
-        )
+        loader.problems.append(Problem(names, NO_MAIN, "write: main reactor { … }"))
     if len(mains) > 1:
         loader.problems.append(Problem(mains[1].span, "a second main reactor", "keep one"))
     for loaded in loader.order:

@@ -131,6 +131,12 @@ class Config:
         return self.workers or 4
 
     @property
+    def has_own_c(self) -> bool:
+        """Whether C files of the program's own may be compiled, besides what comes with the runtime."""
+        own = (n for n, _ in (*self.files, *self.cmake_include) if not n.startswith("/lib/c/"))
+        return any(n.endswith((".c", ".cmake", ".txt")) for n in own)
+
+    @property
     def has_cmake(self) -> bool:
         """Whether the program is built by CMake: it has CMake code or arguments of its own."""
         return bool(self.cmake_include or self.cmake_init or self.cmake_args)

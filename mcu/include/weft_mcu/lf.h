@@ -3,8 +3,8 @@
  *
  * In the program's own file (where WEFT_RX_REACTIONS is defined) this header declares the whole
  * interface. In other C files of the program it declares what does not depend on the program's
- * sizes: types, times, printing, threads, request_stop. Such files schedule actions through
- * lf_schedule_action.
+ * sizes: types, times, printing, threads, request_stop, and lf_schedule and its kin for actions whose
+ * addresses a reaction has handed out.
  */
 #ifndef WEFT_MCU_LF_H
 #define WEFT_MCU_LF_H
@@ -16,7 +16,9 @@
 #define WEFT_LF_PROGRAM 0
 #endif
 #if defined(WEFT_POSIX) || !defined(__STDC_HOSTED__) || __STDC_HOSTED__
+#include <assert.h> /* upstream's headers include this and limits.h, and bodies lean on it */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,7 +134,7 @@ static inline tag_t lf_delay_strict(tag_t tag, interval_t interval) {
   tag_t later = lf_delay_tag(tag, interval);
   return interval ? lf_tag_latest_earlier(later) : tag;
 }
-#define LF_TIME_BUFFER_LENGTH 80
+#define LF_TIME_BUFFER_LENGTH 64
 
 /* ---- printing, ends, tests ------------------------------------------------------------------- */
 #define LOG_LEVEL_ERROR 0
@@ -235,7 +237,7 @@ void lf_critical_section_exit_(void);
 #define LF_CRITICAL_SECTION_ENTER(...) lf_critical_section_enter_()
 #define LF_CRITICAL_SECTION_EXIT(...) lf_critical_section_exit_()
 /* Events of the user's own in a trace. There is no trace of them, as upstream without tracing. */
-#define register_user_trace_event(self, text) ((void)(self), (void)(text), 0)
+#define register_user_trace_event(self, text) ((void)(self), (void)(text), 1)
 #define tracepoint_user_event(self, text) ((void)(self), (void)(text))
 #define tracepoint_user_value(self, text, value) ((void)(self), (void)(text), (void)(value))
 
@@ -303,4 +305,13 @@ static inline lf_multiport_iterator_t lf_multiport_iterator_at(void *channels, i
 /* For other files. `action` is the address of the action's struct, which a reaction has handed
  * out. */
 int lf_schedule_action(void *action, interval_t extra);
+int lf_schedule_action_int(void *action, interval_t extra, int value);
+int lf_schedule_action_copy(void *action, interval_t extra, const void *value, size_t length);
+int lf_schedule_action_value(void *action, interval_t extra, void *value, size_t length);
+#if !WEFT_LF_PROGRAM
+#define lf_schedule(a, extra) lf_schedule_action((a), (extra))
+#define lf_schedule_int(a, extra, v) lf_schedule_action_int((a), (extra), (v))
+#define lf_schedule_copy(a, extra, v, n) lf_schedule_action_copy((a), (extra), (v), (n))
+#define lf_schedule_value(a, extra, v, n) lf_schedule_action_value((a), (extra), (v), (n))
+#endif
 #endif

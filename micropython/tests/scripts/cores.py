@@ -463,6 +463,6 @@ _time.idle = idle
 line = core1.to_main(4, "line")
 print(hows(run(total(+line), core1.run(numbers(-line, 5)))))
 
-# The same in asyncio's loop.
+# The next network runs in asyncio's loop.
 raw, line = core1.Channel("raw"), core1.to_main(4, "means")
 print(hows(run(total(+line), core1.run(numbers(-raw, 100), means(+raw, -line)), host="asyncio")))

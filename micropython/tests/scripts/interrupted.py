@@ -89,5 +89,5 @@ def tried(*make):
 tried(lambda r, w: reads("one", r, w), 1)
 tried(lambda r, s, w: chooses("two", r, s, w), 2)
 tried(both, 2)
-tried(goes_on, 1)  # nothing can go on: it is asked once more, and then dropped
+tried(goes_on, 1)  # nothing can go on: the process is asked to end once more, and then dropped
 tried(clears_up, 1)

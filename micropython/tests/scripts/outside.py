@@ -125,7 +125,7 @@ async def sleeps(ring):
     return r is not None
 
 
-print(run(sleeps(Ring(4)), clock="virtual"))  # nor does it hold a virtual clock (8.6)
+print(run(sleeps(Ring(4)), clock="virtual"))  # an empty ring does not hold a virtual clock (8.6)
 
 
 class Poller:

@@ -588,12 +588,12 @@ int init_channel(PyObject* m) {
   ChannelType.tp_as_async = &channel_async;
   ChannelType.tp_iter = gated<iterate_channel>;
 
-  reader_async.am_aiter = PyObject_SelfIter;
+  reader_async.am_aiter = reader_iter;
   reader_async.am_anext = gated<reader_anext>;
   ReaderType.tp_name = "weft.Reader";
   ReaderType.tp_doc = "A reader end of a channel: made by channel.reader() or +channel.";
   ReaderType.tp_call = gated<reader_call>;
-  ReaderType.tp_iter = PyObject_SelfIter;
+  ReaderType.tp_iter = reader_iter;
   ReaderType.tp_iternext = gated<reader_next>;
   ReaderType.tp_as_async = &reader_async;
   ReaderType.tp_methods = reader_methods;

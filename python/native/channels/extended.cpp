@@ -40,18 +40,31 @@ void begin_block(ExtendedObject* x, ProcessBase& p) noexcept {
   x->inside = true;
 }
 
-void leave_block(ExtendedObject* x, bool back) noexcept {
+namespace {
+
+void end_block(ExtendedObject* x, bool back) noexcept {
   if (!x->inside) return;
   x->inside = false;
   ChannelObject* const c = x->end->channel;
   if (!of_this_fork(c)) return;  // the block belongs to the parent process
-  if (is_far(c)) return side_of(c).held_end(x->number, back && x->keeps);
+  if (is_far(c)) return side_of(c).held_end(x->number, back);
   core::Node n;
   n.hold(x->partner);
   c->core.end_extended(n);
 }
 
+}  // namespace
+
+void leave_block(ExtendedObject* x, bool back) noexcept { end_block(x, back && x->keeps); }
+
 namespace {
+
+// Whether a MemoryError ends this OS process (rule 7.17): then the value of the block goes back, as
+// at any other death.
+bool limited(const ExtendedObject* x) noexcept {
+  const ChannelObject* const c = x->end->channel;
+  return is_far(c) && (side_of(c).loops & 4) != 0;
+}
 
 void extended_dealloc(PyObject* o) {
   if (!ext(o)->entered) [[unlikely]] {
@@ -62,7 +75,10 @@ void extended_dealloc(PyObject* o) {
                          channel_name(ext(o)->end->channel).c_str()) < 0)
       PyErr_WriteUnraisable(Py_None);
   }
-  leave_block(ext(o), true);
+  // A loop of a supervised process is left: by an exception if one is set.
+  const bool died =
+      PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError) && limited(ext(o));
+  end_block(ext(o), ext(o)->keeps || died);
   Py_DECREF(reinterpret_cast<PyObject*>(ext(o)->end));
   PyObject_Free(o);
 }
@@ -76,13 +92,16 @@ PyObject* extended_aenter(PyObject* o, PyObject*) {
     return bad_use("async with over an extended read is for coroutine processes: use with");
   return new_operation(OpType_::extended, o);
 }
-// Returns whether an exception left the block, from the arguments of __exit__.
-bool failed(PyObject* args) noexcept {
-  return PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None;
+// Tells from the arguments of __exit__ whether the value goes back: with redeliver=True if an
+// exception left the block.
+bool goes_back(const ExtendedObject* x, PyObject* args) noexcept {
+  PyObject* const raised = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : Py_None;
+  if (raised == Py_None) return false;
+  return x->keeps || (limited(x) && PyErr_GivenExceptionMatches(raised, PyExc_MemoryError) != 0);
 }
 
 PyObject* extended_aexit(PyObject* o, PyObject* args) {
-  leave_block(ext(o), failed(args));
+  end_block(ext(o), goes_back(ext(o), args));
   return operation_ready(Py_NewRef(Py_None));
 }
 PyObject* enter_extended(PyObject* o) {
@@ -98,7 +117,7 @@ PyObject* extended_enter(PyObject* o, PyObject*) {
                   [&] { return enter_extended(o); });
 }
 PyObject* extended_exit(PyObject* o, PyObject* args) {
-  leave_block(ext(o), failed(args));
+  end_block(ext(o), goes_back(ext(o), args));
   run_deferred();
   Py_RETURN_NONE;
 }
@@ -129,6 +148,16 @@ PyObject* extended_new(PyObject* end, bool keeps) {
   x->entering = x->inside = x->entered = false;
   x->keeps = keeps;
   return reinterpret_cast<PyObject*>(x);
+}
+
+// iter(reader) and aiter(reader). Not gated: in a supervised process the loop is Python code.
+PyObject* reader_iter(PyObject* o) {
+  const ChannelObject* const c = reinterpret_cast<EndObject*>(o)->channel;
+  const int loops = is_far(c) ? side_of(c).loops : 0;
+  if (loops == 0) [[likely]]
+    return Py_NewRef(o);
+  const Owned module(PyImport_ImportModule("weft._hosts.loops"));
+  return module ? PyObject_CallMethod(module.get(), "over", "Oi", o, loops) : nullptr;
 }
 
 int init_extended(PyObject*) {

@@ -21,5 +21,6 @@ PyObject* reader_read_many(PyObject* reader, PyObject* most);
 PyObject* reader_blocks(PyObject* reader, PyObject* most);
 PyObject* writer_write_many(PyObject* writer, PyObject* values);
 PyObject* extended_new(PyObject* end, bool keeps);  // extended.cpp
+PyObject* reader_iter(PyObject* reader);
 
 }  // namespace weft::py

@@ -26,7 +26,7 @@ inline PyObject* value_from(Carries what, const wire::Payload& p, wire::Carrier&
   return what == Carries::pickle ? packed_from(p, by) : cbor_from(p, what);
 }
 
-class ValueRoom final : public wire::Room {
+class ValueRoom : public wire::Room {
  public:
   explicit ValueRoom(Carries what = Carries::pickle) noexcept : what_(what) {}
   void* slot() noexcept override { return &value; }
@@ -73,7 +73,8 @@ class SlotRoom final : public wire::Room {
 template <Side S>
 class ChannelPort : public wire::Port {
  public:
-  // If `counted`, takes ownership of one count of the core.
+  static constexpr Carries kCarries = Carries::pickle;
+  // Takes over one count of the core, if `counted`.
   explicit ChannelPort(ChannelObject* c, bool counted = true) noexcept
       : Port(S == Side::out), closed_(!counted), channel_(c) {
     Py_INCREF(reinterpret_cast<PyObject*>(c));
@@ -162,6 +163,7 @@ template <Side S, Carries What>
 class CborPort : public ChannelPort<S> {
  public:
   using ChannelPort<S>::ChannelPort;
+  static constexpr Carries kCarries = What;
   std::string type() const override { return type_of(What); }
   std::unique_ptr<wire::Room> room() const override { return std::make_unique<ValueRoom>(What); }
   bool put(const wire::Payload& value, wire::Carrier& by) noexcept override {
@@ -169,18 +171,63 @@ class CborPort : public ChannelPort<S> {
   }
 };
 
-// As Base, for a process that is supervised (SEMANTICS.md 7.13): the end does not die with the
-// process, since the supervisor holds it as well. If there is a list, a value whose extended read
-// the process had not finished goes to the list instead of back to the channel.
+// The value that a reader was given last by a plain read, unless it has asked for the next one; an
+// Ellipsis for a value with ends, which would keep them open.
+struct LastRead {
+  ~LastRead() { is(nullptr); }
+  void is(PyObject* value) noexcept {
+    if (PyObject* const before = std::exchange(o, Py_XNewRef(value))) defer_decref(before);
+  }
+  PyObject* o = nullptr;
+  bool plain = true;  // the read under way is a plain one
+};
+
+// A room that notes the value which leaves it.
+class NotedRoom final : public ValueRoom {
+ public:
+  NotedRoom(Carries what, std::shared_ptr<LastRead> last) noexcept
+      : ValueRoom(what), last_(std::move(last)) {}
+  wire::Payload unload(wire::Buffer& keep, wire::Carrier& by) const override {
+    if (last_->plain) last_->is(has_ends(value.o) ? Py_Ellipsis : value.o);
+    return ValueRoom::unload(keep, by);
+  }
+
+ private:
+  const std::shared_ptr<LastRead> last_;
+};
+
+// The same for a process that is supervised (SEMANTICS.md 7.13): the end does not die with the
+// process, since the supervisor holds it as well. With the list `in_hand`, the value that the
+// process had in hand goes to the list instead of back to the channel. With the list `lost`, the
+// last value that a plain read has given to the process goes to that list when the process dies,
+// unless it has asked for the next one.
 template <Side S, class Base = ChannelPort<S>>
 class SupervisedPort final : public Base {
  public:
-  SupervisedPort(ChannelObject* c, bool last, PyObject* in_hand) noexcept
-      : Base(c), last_(last), in_hand_(Py_XNewRef(in_hand)) {}
+  SupervisedPort(ChannelObject* c, bool last, PyObject* in_hand, PyObject* lost) noexcept
+      : Base(c), last_(last), in_hand_(Py_XNewRef(in_hand)), lost_(Py_XNewRef(lost)) {}
   ~SupervisedPort() override {
     if (in_hand_) defer_decref(in_hand_);
+    if (lost_) defer_decref(lost_);
   }
-  void close(bool died) noexcept override { Base::close(died && last_); }
+  std::unique_ptr<wire::Room> room() const override {
+    if constexpr (S == Side::in)
+      if (lost_) return std::make_unique<NotedRoom>(Base::kCarries, last_read_);
+    return Base::room();
+  }
+  Status begin(core::Node& n) noexcept override {
+    asks(!n.is(core::NodeFlags::extended));
+    return Base::begin(n);
+  }
+  void arm(core::Guard& g) noexcept override {
+    asks(true);
+    Base::arm(g);
+  }
+  void close(bool died) noexcept override {
+    if (died && last_read_->o && PyList_Append(lost_, last_read_->o) < 0) PyErr_Clear();
+    last_read_->is(nullptr);
+    Base::close(died && last_);
+  }
   Status give_back(core::Node& n, core::Node& again) noexcept override {
     if (!in_hand_) return Base::give_back(n, again);
     if constexpr (S == Side::in) {
@@ -192,8 +239,15 @@ class SupervisedPort final : public Base {
   }
 
  private:
-  const bool last_;  // no further process will be started in this one's place
+  void asks(bool plainly) noexcept {
+    last_read_->is(nullptr);
+    last_read_->plain = plainly;
+  }
+  const bool last_;  // no process is started in its place
   PyObject* const in_hand_;
+  PyObject* const lost_;
+  // A room may live longer than the port.
+  const std::shared_ptr<LastRead> last_read_ = std::make_shared<LastRead>();
 };
 
 // --- the party's side ----------------------------------------------------------------------------
@@ -239,6 +293,8 @@ class FarSide : public core::FarAgent {
   // Whether the value of an extended read goes to the next reader if this program dies (WIRE.md
   // 4.7).
   bool keeps = false;
+  // How a loop over this reader reads: 0 plainly; else as weft._hosts.loops says.
+  int loops = 0;
   std::shared_ptr<wire::FarEnd> end;  // null if the end was given back
 
   // Returns the number by which the home knows an extended read that has committed. Called once for

@@ -533,6 +533,9 @@ wire::Keeper packed_keeper(PyObject* packed) {
 namespace {
 wire::Payload out_alone(const PackedObject* p, wire::Buffer& keep, wire::Carrier& by);
 }
+bool has_ends(PyObject* packed) noexcept {
+  return packed_of(packed)->sealed || packed_of(packed)->moved;
+}
 wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by) {
   const PackedObject* const p = packed_of(packed);
   if (!p->sealed && !p->moved) return out_alone(p, keep, by);

@@ -14,7 +14,9 @@ PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept;
 // Returns a packed value in the form for a frame. `keep` owns the memory to which the payload
 // refers.
 wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by);
-// Returns the object that keeps the bytes of such a payload, for a payload that outlives its frame.
+// Whether ends go with the packed value, which then keeps them open.
+bool has_ends(PyObject* packed) noexcept;
+// Returns the keeper of the bytes of such a payload, if the payload outlives its frame.
 wire::Keeper packed_keeper(PyObject* packed);
 
 // A large value that comes in pieces from a program on another machine. Each piece is stored in its

@@ -259,9 +259,9 @@ bool is_named(const std::string& given, std::string_view key) noexcept {
 
 template <Side S>
 std::shared_ptr<wire::Port> port_of(ChannelObject* c, Carries what, bool supervised, bool last,
-                                    PyObject* in_hand) {
+                                    PyObject* in_hand, PyObject* lost) {
   const auto made = [&]<class Port>(std::type_identity<Port>) -> std::shared_ptr<wire::Port> {
-    if (supervised) return std::make_shared<SupervisedPort<S, Port>>(c, last, in_hand);
+    if (supervised) return std::make_shared<SupervisedPort<S, Port>>(c, last, in_hand, lost);
     return std::make_shared<Port>(c);
   };
   switch (what) {
@@ -318,15 +318,16 @@ PyObject* give_far(AnyLink& link, EndObject* e, const char* name, bool supervise
 }
 
 // give(), for an end of a channel of this program.
-PyObject* give_ours(AnyLink& link, EndObject* e, const char* name, int last, PyObject* in_hand) {
+PyObject* give_ours(AnyLink& link, EndObject* e, const char* name, int last, PyObject* in_hand,
+                    PyObject* lost) {
   ChannelObject* const c = e->channel;
   std::shared_ptr<wire::Port> port;
   if (is_reader(reinterpret_cast<PyObject*>(e))) {
     c->core.another_reader();
-    port = port_of<Side::in>(c, link.what, last >= 0, last, in_hand);
+    port = port_of<Side::in>(c, link.what, last >= 0, last, in_hand, lost);
   } else {
     c->core.another_writer();
-    port = port_of<Side::out>(c, link.what, last >= 0, last, in_hand);
+    port = port_of<Side::out>(c, link.what, last >= 0, last, in_hand, lost);
   }
   {
     const Space::Step step(*space);
@@ -338,16 +339,18 @@ PyObject* give_ours(AnyLink& link, EndObject* e, const char* name, int last, PyO
   Py_RETURN_NONE;
 }
 
-// give(end, name): moves the end to the peer. `last` is given for a supervised process: the end
-// moves if no other process will be started in its place; otherwise this program keeps it too.
-// `in_hand` is a list for the values of extended reads during which the process dies; with None
-// those values go back to their channels.
+// give(end, name): the end moves to the peer. `last` is given for a supervised process: the end
+// moves if no other process will be started in its place; else the peer has the end as well.
+// `in_hand`: a list for the values of extended reads in which the process dies; None: those values
+// go back. `lost`: a list for the value that a plain read has given to the process last, if it dies
+// before it asks for another.
 PyObject* wire_give(PyObject* o, PyObject* args) {
-  PyObject *end, *in_hand = nullptr;
+  PyObject *end, *in_hand = nullptr, *lost = nullptr;
   const char* name;
   int last = -1;
-  if (!PyArg_ParseTuple(args, "Os|pO", &end, &name, &last, &in_hand)) return nullptr;
+  if (!PyArg_ParseTuple(args, "Os|pOO", &end, &name, &last, &in_hand, &lost)) return nullptr;
   if (in_hand && !PyList_Check(in_hand)) in_hand = nullptr;
+  if (lost && !PyList_Check(lost)) lost = nullptr;
   std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
   if (Py_IS_TYPE(end, &BarrierType))
@@ -359,13 +362,13 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
   if (wire_channel(e->channel, link->what) < 0 || !(link = open_link(o)) ||
       check_end(e, "give") < 0)
     return nullptr;
-  return give_ours(*link, e, name, last, in_hand);
+  return give_ours(*link, e, name, last, in_hand, lost);
 }
 
 // Returns the Python object for an end or a barrier that a peer has handed to this program under
 // that name.
 PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, bool barrier,
-                    bool keeps) {
+                    bool keeps, int loops) {
   if (barrier && got.got.here)
     return Py_NewRef(
         reinterpret_cast<PyObject*>(static_cast<const BarrierPort&>(*got.got.here).of()));
@@ -380,17 +383,20 @@ PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, boo
   const std::string called = got.name.substr(std::string_view(PyUnicode_AsUTF8(name)).size() + 1);
   if (barrier) return far_barrier(std::move(there), called);
   PyObject* const mine = far_end(std::move(there), got.writes, called, link.what);
-  if (mine) side_of(end_of(mine)->channel).keeps = keeps;
+  if (mine) {
+    side_of(end_of(mine)->channel).keeps = keeps;
+    side_of(end_of(mine)->channel).loops = loops;
+  }
   return mine;
 }
 
-// take(name): waits until the peer has handed an end to this program by this name, and returns it.
-// Returns None if the session ended first. `keeps`: values of extended reads during which this
-// program dies are not lost (WIRE.md 4.7).
+// take(name): returns the end that the peer has handed to this program by this name; waits for it.
+// None: the session ended first. `keeps`: values of extended reads in which this program dies are
+// not lost (WIRE.md 4.7). `loops`: see FarSide.
 PyObject* wire_take(PyObject* o, PyObject* args) {
   PyObject* name;
-  int keeps = 0;
-  if (!PyArg_ParseTuple(args, "U|p", &name, &keeps)) return nullptr;
+  int keeps = 0, loops = 0;
+  if (!PyArg_ParseTuple(args, "U|pi", &name, &keeps, &loops)) return nullptr;
   const char* const wanted = PyUnicode_AsUTF8(name);
   if (!wanted) return nullptr;
   for (;;) {
@@ -411,7 +417,7 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
         const Peer::Offered got = std::move(at);
         link->peer()->offered.erase(link->peer()->offered.begin() +
                                     (&at - link->peer()->offered.data()));
-        return object_of(*link, got, name, barrier, keeps != 0);
+        return object_of(*link, got, name, barrier, keeps != 0, loops);
       }
       if (link->peer()->session.is_over()) Py_RETURN_NONE;
     }

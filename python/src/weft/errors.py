@@ -195,7 +195,7 @@ class Cancelled(BaseException):
     in ``value``.
     """
 
-    _at: str | None = None  # as in ChannelEnd
+    _at: str | None = None  # the place of the operation, as in ChannelEnd
 
     def __init__(self, value: Any = None, _by: Any = None) -> None:
         super().__init__("cancelled" if _by is None else "cancelled: a timeout has expired")
@@ -211,7 +211,7 @@ class BlockedProcess(NamedTuple):
     """One blocked process in the report of a deadlock."""
 
     path: str  #: such as "main/worker[3]" (rule 7.8)
-    operation: str  #: in words, such as "read of 'c'" or "select of 2 guards"
+    operation: str  #: the operation in words, such as "read of 'c'" or "select of 2 guards"
     places: tuple[str, ...]  #: the names of the channels and barriers at which it waits
     at: str  #: FILE:LINE of the operation
 

@@ -36,7 +36,7 @@ OTHER = "(other)"
 EVERY = 0.1  # seconds between two samples
 ADDS = 1.0  # seconds after which a new channel is known at the latest
 SAME = 0.2  # seconds for which a reading is good: a client asks for each metric by itself
-MOST = 20_000  # of more processes than these the states are those of a part
+MOST = 20_000  # if there are more processes, the states are those of a part of them
 
 
 @dataclass
@@ -153,8 +153,8 @@ def _states(r: Reading) -> Iterator[Row]:
 
 @dataclass
 class _Metric:
-    name: str  #: for OpenTelemetry; Prometheus has _ for each dot
-    counts: bool  #: it never falls
+    name: str  #: the name for OpenTelemetry; for Prometheus each dot is a _
+    counts: bool  #: whether the value never falls
     unit: str
     text: str
     labels: tuple[str, ...]

@@ -96,7 +96,7 @@ def _found(path: str | os.PathLike[str]) -> Path:
     if not named or f".{parts[-1]}" in (*_SOURCES, *_LIBRARIES) or Path(path).exists():
         return Path(path)
     where: Sequence[str] = sys.path
-    for i in range(1, len(parts)):  # nothing is imported
+    for i in range(1, len(parts)):  # no module is imported here
         spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:i]), where)
         if spec is None or spec.submodule_search_locations is None:
             raise BadUse(

@@ -7,6 +7,7 @@ from weft._watching.debug import Changed, Debug, debug
 from weft._watching.flight import flight
 from weft._watching.measure import ChannelMeasure, Measurement, measure, measuring
 from weft._watching.on_signal import on_signal
+from weft._watching.supervision import Supervised, supervision
 from weft._watching.trace import tracing
 from weft._watching.watchdog import Hog, Watchdog, watchdog
 from weft.errors import WeftWarning
@@ -19,6 +20,7 @@ __all__ = [
     "Measurement",
     "PartialDeadlock",
     "Stuck",
+    "Supervised",
     "Watchdog",
     "WeftWarning",
     "deadlocks",
@@ -27,6 +29,7 @@ __all__ = [
     "measure",
     "measuring",
     "on_signal",
+    "supervision",
     "tracing",
     "watchdog",
     "watching_deadlocks",

@@ -193,7 +193,7 @@ def _drain(pipe: Any, out: Writer[Any], mode: Mode, wake: _Wake) -> None:
                 out.retire()
                 break
     except Retired:
-        pass  # there is no reader: the child gets SIGPIPE if it goes on
+        pass  # there is no reader, so the child gets SIGPIPE if it goes on
     except Poisoned as poison:
         wake.poison = poison
         wake.all()
@@ -281,7 +281,7 @@ def _wait_for(child: subprocess.Popen[bytes], wake: _Wake) -> None:
 
 @process
 def _await_end(child: subprocess.Popen[bytes], gate: Writer[Any], wake: _Wake) -> None:
-    _wait_for(child, wake)  # then the gate retires
+    _wait_for(child, wake)  # when the child has ended, the gate retires
 
 
 def _serve(

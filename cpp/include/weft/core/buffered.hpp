@@ -27,6 +27,8 @@ class Buffered : public Rendezvous<T, P> {
   bool buffered() const noexcept { return ring != nullptr; }
 
   std::uint64_t dropped() const noexcept { return ring ? ring->dropped : 0; }
+  std::uint64_t depth() const noexcept { return ring ? ring->size : 0; }
+  std::uint64_t capacity() const noexcept { return ring ? ring->capacity : 0; }
 
  protected:
   using B = ChannelBase<P>;

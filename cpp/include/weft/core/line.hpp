@@ -93,6 +93,12 @@ class ChannelBase : public SyncObject {
     const std::uintptr_t w = reader_line_.word();
     return (w & ~Queue::kTag) != 0 || !writer_line_.empty();
   }
+  // Returns whether this party waits here, as far as can be seen without the lock. The party is at
+  // rest.
+  bool is_waiting(const Node& n) const noexcept {
+    const std::uintptr_t w = reader_line_.word();
+    return lines(w) ? n.is(NodeFlags::queued) : alone_as(w) == &n;
+  }
   template <class F>
   void with_lock(F&& f) noexcept {
     lock_lines();

@@ -84,6 +84,9 @@ class OneToOneEngine : public ChannelBase<P> {
     return head_.load(std::memory_order_relaxed) - dropped();
   }
   std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
+  std::uint64_t depth() const noexcept { return size(); }
+  bool is_waiting(const Node& n) const noexcept { return n.is(NodeFlags::queued); }
+  std::uint64_t capacity() const noexcept { return capacity_; }
 
   // --- plain operations --------------------------------------------------------------------------
 

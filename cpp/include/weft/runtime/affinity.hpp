@@ -1,5 +1,6 @@
 // Restricts threads to CPUs. Linux only; elsewhere a request for a CPU is refused with a message.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,10 @@ class Pinned {
 // Returns the CPUs that the calling thread may use, in ascending order.
 std::vector<int> cpus();
 #endif
+// The clock of the CPU time that the calling thread has used; 0: there is none.
+std::int32_t clock_of_this_thread() noexcept;
+// The time of such a clock in ns, from any thread; -1: there is none, or its thread has ended.
+std::int64_t cpu_time(std::int32_t clock) noexcept;
 // Returns why this program may not use `cpu`; an empty text if it may.
 std::string cpu_refused(int cpu);
 

@@ -83,6 +83,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
       call(0);
     }
   }
+  bool sleeps() const noexcept override { return Base::all_sleep(); }
   void held(void (*f)(void*), void* x) override {
     while_held(*this_worker, [&] { f(x); });
   }

@@ -246,6 +246,12 @@ class Crew {
     pending_.store(1, std::memory_order_seq_cst);
     signal_one(Parking::nudged);
   }
+  // Returns whether all workers sleep.
+  bool all_sleep() const noexcept {
+    for (unsigned i = 0; i < n_; ++i)
+      if (!workers_[i].parking_.has_sleeper()) return false;
+    return true;
+  }
   // Makes that worker call its `done` soon.
   void call(unsigned worker) noexcept { workers_[worker].parking_.signal(Parking::woken); }
 

@@ -24,6 +24,9 @@ class Ends {
   // channel has.
   virtual void end(const core::SyncObject&, bool writer, const void* at, std::uint32_t readers,
                    std::uint32_t writers) = 0;
+  // Who wants the figures of the channel too gets them here, after end().
+  virtual bool wants_figures() const noexcept { return false; }
+  virtual void figures(const struct Passed&) {}
 
  protected:
   ~Ends() = default;

@@ -191,6 +191,10 @@ void Run::each_process_still(F&& f) {
   for (Group* g = groups_; g; g = g->next_) g->each_child(f);
 }
 template <class F>
+void Run::each_group_still(F&& f) {
+  for (Group* g = groups_; g; g = g->next_) f(*g);
+}
+template <class F>
 void Run::each_process(F&& f) {
   still([&] { each_process_still(f); });
 }

@@ -36,16 +36,34 @@ struct Passed {
   bool writing = false;
   std::uint64_t transfers = 0;
   std::uint64_t dropped = 0;
+  // For a look from outside (look.hpp), which takes no lock of a channel: the numbers are of about
+  // now. The rest is known only then; `waits`: does `who` wait there?
+  bool glances = false;
+  const core::Node* who = nullptr;
+  bool waits = false;
+  std::uint64_t depth = 0, capacity = 0;
 
   template <class Engine>
   [[gnu::noinline, gnu::cold]] void at(Engine& c, bool writes) noexcept {
     place = &c;
     writing = writes;
+    if (glances) {
+      transfers = c.transfers();
+      dropped = c.dropped();
+      depth = c.depth();
+      capacity = c.capacity();
+      waits = who && c.is_waiting(*who);
+      return;
+    }
     c.with_lock([&](auto&, auto&) {
       transfers = c.transfers();
       dropped = c.dropped();
     });
   }
 };
+
+// Writes what the flight recorder has to that file (../flight.hpp); null: there is no recorder.
+// Returns 0, or the error's number.
+inline constinit std::atomic<int (*)(const char* path) noexcept> write_flight{nullptr};
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -315,6 +315,13 @@ class Executor {
   virtual void withdraw(ProcessBase& p) noexcept {
     if (p.op && p.op->withdraw(p)) p.ops->wake(&p);
   }
+  // For a look from outside (look.hpp), from any thread. `sleeps`: every thread of the executor
+  // sleeps, and if the run's door is closed none goes on until it opens (Run::while_door_closed).
+  virtual bool sleeps() const noexcept { return false; }
+  // Returns the process that runs here; null: none, or it is told by runs_on.
+  virtual const ProcessBase* runs_now() const noexcept { return nullptr; }
+  // As nudge(), but a thread that is busy looks at the end of its step.
+  virtual void hurry() noexcept { nudge(); }
   // Called for a process that runs here and gives way. Looks everywhere, and returns true if no
   // other process is ready; otherwise the process goes behind those that are.
   virtual bool nobody_ready() noexcept { return true; }

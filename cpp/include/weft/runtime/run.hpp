@@ -47,6 +47,9 @@ inline std::atomic<std::int32_t> link_tokens{0};
 inline std::atomic<void (*)() noexcept> links_stand{nullptr};
 
 class Run;
+// Looks from outside that await an executor are served on its own thread, in
+// Run::serve_cancellations(); null: nobody has ever looked (look.hpp).
+inline std::atomic<void (*)(Run&, Executor&) noexcept> serve_looks{nullptr};
 // Returns whether a process of the run waits where a source brings values (source.hpp). Null if
 // there has never been a source.
 inline std::atomic<bool (*)(Run&) noexcept> source_is_expected{nullptr};
@@ -148,6 +151,14 @@ class Run final : public Activity {
     return g.owns_lock() && behind_the_door(f);
   }
   void awoken() noexcept override;
+  // Calls f while the door is closed: an executor that sleeps then goes on after f. Others run.
+  template <class F>
+  void while_door_closed(F&& f) {
+    const std::lock_guard g(door_);
+    closed_.store(1, std::memory_order_seq_cst);
+    f();
+    closed_.store(0, std::memory_order_release);
+  }
   // Returns whether this is the first standstill of the run with these processes waiting at these
   // places.
   bool first_of(std::uint64_t places);
@@ -246,6 +257,8 @@ class Run final : public Activity {
   // For use within still() or try_still().
   template <class F>
   void each_process_still(F&& f);
+  template <class F>
+  void each_group_still(F&& f);
 
   // --- threads of thread processes ---------------------------------------------------------------
   // Starts a thread that is joined before the run ends. Finished threads are joined when the next

@@ -42,6 +42,16 @@ class Scheduler final : public Executor {
   }
   void nudge() noexcept override { parking_.signal(Parking::nudged); }
   bool here() const noexcept override { return this_scheduler == this; }
+  bool sleeps() const noexcept override { return parking_.has_sleeper(); }
+  const ProcessBase* runs_now() const noexcept override {
+    return prim::load_from(context_.running, std::memory_order_relaxed);
+  }
+  void hurry() noexcept override {
+    nudge();
+    // The scheduler reads the flag plainly at each step: an atomic read would cost an instruction.
+    // If the flag is stored at this moment, the scheduler looks after some steps all the same.
+    prim::store_to(context_.attention, true, std::memory_order_relaxed);
+  }
   // Returns the operations for processes whose home is this scheduler. May be called from any
   // thread.
   const ProcessOps& ops_here(const ProcessOps& base) override {
@@ -247,7 +257,7 @@ class Scheduler final : public Executor {
       // A process without a frame to resume tells the observer itself that it goes on.
       step(w, context);
       o->suspended(context.running, &context);
-      if (++handed_on_ % kLook == 0) look_around();
+      if (++handed_on_ % kLook == 0 || parking_.signalled()) look_around();
     }
     return false;
   }

@@ -105,6 +105,9 @@ class ThreadProcess : public ProcessBase, public Executor {
   void post(core::Waker*) noexcept override { parking_.signal(Parking::woken); }
   void nudge() noexcept override;
   bool here() const noexcept override { return current == this; }
+  bool sleeps() const noexcept override { return parking_.has_sleeper(); }
+  // The clock of the thread's CPU time, once it runs; 0: not known.
+  prim::atomic<std::int32_t> cpu_clock{0};
 
  private:
   struct Lone;  // the Activity of a thread in no run

@@ -15,6 +15,7 @@
 // tries it again now and then. A thread that owes a wake-up to a peer in another program may put it
 // off until it sleeps itself (wire/lazily.hpp).
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -45,13 +46,48 @@ class Worth {
 // hand-over by yielding costs one switch of threads; by sleeping and waking it costs two.
 //
 //   until() ──it came──► worth it
-//      └──all yields in vain──► one yield fewer the next time ──none left──► only now and then
-//   took(): it took long──► the next sleeps do not yield first (forgoes()), twice as many each time
+//      │└──all yields in vain──► one yield fewer the next time ──none left──► only now and then
+//      └──it took long──► the next sleeps do not yield first, twice as many each time
+//
+// A yield may give the CPU to another program that computes, for some ms. What the thread waits for
+// has come meanwhile, and yet a sleep would have been a thousand times as quick. So the time of an
+// attempt counts as well. To time each would add to each hand-over: one attempt of kTimed is timed,
+// and the first one after sleeps that did not yield.
 class GivingWay {
  public:
-  bool worth_trying() noexcept { return worth_.now(); }
+  bool worth_trying() noexcept {
+    if (forgone_ == 0) return worth_.now();
+    --forgone_;
+    return false;
+  }
   template <class F>
   bool until(F&& came) noexcept {
+    if (tries_++ % kTimed != 0) return yields_until(came);
+    const std::int64_t began = prim::now();
+    const bool yes = yields_until(came);
+    took(prim::now() - began, kTimed);
+    return yes;
+  }
+  // So long did one attempt take, which stands for so many. For a caller that yields by itself.
+  void took(std::int64_t ns, std::uint16_t attempts = 1) noexcept {
+    if (ns > kBrief) {
+      forgone_ = dear_ = std::min(static_cast<std::uint16_t>(dear_ * 2), kMostForgone);
+      tries_ = 0;
+    } else {
+      dear_ = dear_ < kFewest + attempts ? kFewest : static_cast<std::uint16_t>(dear_ - attempts);
+    }
+  }
+
+ private:
+  static constexpr std::uint8_t kYields = 4;
+  static constexpr std::uint8_t kTimed = 16;
+  // ns; an attempt that took longer counts as long
+  static constexpr std::int64_t kBrief = 100'000;
+  // numbers of sleeps that do not yield first
+  static constexpr std::uint16_t kFewest = 64, kMostForgone = 8'192;
+
+  template <class F>
+  bool yields_until(F&& came) noexcept {
     for (unsigned i = 0; i <= worth_.left(); ++i) {
       if (came()) {
         worth_.came();
@@ -63,29 +99,8 @@ class GivingWay {
     return came();
   }
 
-  // A yield may give the CPU to another program that computes, for some ms. So after an attempt
-  // that took long, a number of sleeps do not yield first; the number grows each time this happens.
-  // This works only for callers that report by took() how long each attempt took.
-  bool forgoes() noexcept {
-    if (forgone_ == 0) return false;
-    --forgone_;
-    return true;
-  }
-  void took(std::int64_t ns) noexcept {
-    if (ns > kBrief)
-      forgone_ = dear_ = dear_ < kMostForgone ? static_cast<std::uint16_t>(dear_ * 2) : dear_;
-    else if (dear_ > kFewest)
-      --dear_;
-  }
-
- private:
-  static constexpr std::uint8_t kYields = 4;
-  // ns; an attempt that took longer counts as long
-  static constexpr std::int64_t kBrief = 100'000;
-  // numbers of sleeps that do not yield first
-  static constexpr std::uint16_t kFewest = 64, kMostForgone = 8'192;
-
   Worth worth_{kYields};
+  std::uint8_t tries_ = 0;
   // the number of sleeps that a long attempt costs; a brief one reduces it by one
   std::uint16_t dear_ = kFewest;
   std::uint16_t forgone_ = 0;  // how many of these sleeps are still to come

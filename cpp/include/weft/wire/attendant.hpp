@@ -398,17 +398,15 @@ class Attendant {
   template <class Came>
   void give_way(const Came& came) noexcept {
     runtime::GivingWay& ours = giving_way_here();
-    if (alone_ < 0 || !ours.worth_trying() || ours.forgoes()) return;
+    if (alone_ < 0 || !ours.worth_trying()) return;
     pay();
     if (came() || !anybody_looks()) return;
-    const std::int64_t began = prim::now();
     ours.until([&] {
       if (came() || wanted_.load(std::memory_order_relaxed) != 0) return true;
       if (!anything()) return false;
       take_all();
       return came();
     });
-    ours.took(prim::now() - began);
   }
   // Used by the bells' thread, which waits for nothing else.
   bool anything_soon() noexcept {

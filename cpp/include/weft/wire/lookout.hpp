@@ -26,7 +26,7 @@ class Lookout {
     int found = ::poll(fds, n, 0);
     if (found != 0 || ms == 0) return found;
     const std::int64_t began = prim::now();
-    if (!giving_way_.forgoes()) found = look(fds, n, began);
+    if (giving_way_.worth_trying()) found = look(fds, n, began);
     if (found != 0) return found;
     const std::int64_t waited = (prim::now() - began) / 1'000'000;
     found = ::poll(fds, n, ms < 0 ? ms : static_cast<int>(std::max<std::int64_t>(ms - waited, 0)));

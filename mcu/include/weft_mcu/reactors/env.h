@@ -153,6 +153,8 @@ weft_rx_token *weft_rx_writable(void *port);
 void weft_rx_hold_token(weft_rx_token *token);
 void weft_rx_drop_token(weft_rx_token *token);
 void weft_rx_own_copy(void *port_copy, bool last);
+weft_rx_token *weft_rx_value_token(weft_rx_action *action);
+void weft_rx_let_go(weft_rx_token **token);
 void weft_rx_done_copy(void *port_copy);
 /* Set a pointer, which becomes a token of one element. */
 void weft_rx_set_pointer(void *port, void *value);

@@ -21,6 +21,15 @@ int weft_rx_schedule_int(weft_rx_action *a, int64_t extra, int value) {
   int64_t whole = value; /* little-endian: a shorter type takes the low bytes */
   return weft_rx_schedule_event(a, extra, (weft_rx_payload){.bits = (uint64_t)whole}, true);
 }
+int lf_schedule_action_int(void *action, interval_t extra, int value) {
+  return weft_rx_schedule_int((weft_rx_action *)action, weft_rx_ticks(extra), value);
+}
+int lf_schedule_action_copy(void *action, interval_t extra, const void *value, size_t length) {
+  return weft_rx_schedule_bytes((weft_rx_action *)action, weft_rx_ticks(extra), value, length);
+}
+int lf_schedule_action_value(void *action, interval_t extra, void *value, size_t length) {
+  return weft_rx_schedule_owned((weft_rx_action *)action, weft_rx_ticks(extra), value, length);
+}
 #ifdef WEFT_POSIX
 #include <time.h>
 int lf_thread_id(void) {
@@ -107,24 +116,26 @@ size_t lf_comma_separated_time(char *buffer, instant_t time) {
   *to = 0;
   return (size_t)(to - buffer);
 }
+/* As upstream does it, whose programs have buffers of 64: what is no more than one of a unit is told
+ * in the next smaller one, and nothing is told of a time before 0. */
 size_t lf_readable_time(char *buffer, instant_t time) {
-  static const struct { const char *one; int64_t ns;
-  } units[] = {{"week", 604800 * BILLION}, {"day", 86400 * BILLION}, {"hour", 3600 * BILLION},
-               {"minute", 60 * BILLION},   {"second", BILLION}};
+  static const struct { const char *name; int64_t ns;
+  } units[] = {{"weeks", 604800 * BILLION}, {"d", 86400 * BILLION}, {"h", 3600 * BILLION},
+               {"min", 60 * BILLION},       {"s", BILLION}};
   char *to = buffer;
   for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-    int64_t many = time / units[i].ns;
+    if (time <= units[i].ns) continue;
+    to += lf_comma_separated_time(to, time / units[i].ns);
     time %= units[i].ns;
-    if (many <= 0) continue;
-    to += lf_comma_separated_time(to, many);
-    to += sprintf(to, " %s%s%s", units[i].one, many > 1 ? "s" : "", time ? ", " : "");
+    to += sprintf(to, " %s%s", units[i].name, time ? ", " : "");
   }
-  if (!time && to != buffer) return (size_t)(to - buffer);
-  const char *unit = "ns";
-  if (time && time % 1000000 == 0) unit = "ms", time /= 1000000;
-  else if (time && time % 1000 == 0) unit = "us", time /= 1000;
-  to += lf_comma_separated_time(to, time);
-  to += sprintf(to, " %s", unit);
+  if (time > 0) {
+    const char *unit = "ns";
+    if (time % 1000000 == 0) unit = "ms", time /= 1000000;
+    else if (time % 1000 == 0) unit = "us", time /= 1000;
+    to += lf_comma_separated_time(to, time);
+    to += sprintf(to, " %s", unit);
+  } else if (to == buffer) to += sprintf(to, "0");
   return (size_t)(to - buffer);
 }
 #if WEFT_RX_HOST

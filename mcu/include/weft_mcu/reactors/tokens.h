@@ -234,6 +234,9 @@ static void weft_rx_put_token(void *port, weft_rx_token *t) {
   weft_rx_drop_token(before);
 }
 weft_rx_token *weft_rx_token_for(void *port, void *value, size_t length) {
+  weft_rx_action *plain = (weft_rx_action *)port;
+  if ((plain->flags & (WEFT_RX_IS_ACTION | WEFT_RX_IS_TOKEN)) == WEFT_RX_IS_ACTION)
+    return weft_rx_new_token(plain->size, value, length);
   weft_rx_view v = weft_rx_view_of(port);
   weft_rx_token *t = weft_rx_new_token(v.element_size, value, length);
   if (t) t->destructor = v.destructor, t->copy_constructor = v.copy;
@@ -288,6 +291,18 @@ void weft_rx_own_copy(void *port, bool last) {
   if (t) memcpy(v.value, &t->value, sizeof(void *));
 }
 void weft_rx_done_copy(void *port) { weft_rx_drop_token(*weft_rx_view_of(port).token); }
+/* A token with a copy of the value of an action of plain values; 0: there is no value, or no block
+ * for the copy. Who asks for it lets it go. */
+weft_rx_token *weft_rx_value_token(weft_rx_action *a) {
+  void *value = a->is_present && a->has_value ? weft_rx_alloc(a->size) : 0;
+  if (!value) return 0;
+  memcpy(value, (uint8_t *)a + a->value_at, a->size);
+  weft_rx_token *t = weft_rx_new_token(a->size, value, 1);
+  if (!t) weft_rx_free(value);
+  weft_rx_hold_token(t);
+  return t;
+}
+void weft_rx_let_go(weft_rx_token **t) { weft_rx_drop_token(*t); }
 static void weft_rx_end_token(weft_rx_port *p) {
   weft_rx_view v = weft_rx_view_of(p);
   weft_rx_token *t = *v.token;

@@ -363,6 +363,21 @@ typedef struct weft_rx_action { WEFT_RX_ACTION_MEMBERS; } weft_rx_action;
     };                               \
     T value;                         \
   }
+/* An action of plain values whose bodies ask for a token all the same. Its token is there while one
+ * of these bodies runs. */
+#define WEFT_RX_HELD_ACTION(T)       \
+  struct {                           \
+    union {                          \
+      weft_rx_port head;             \
+      weft_rx_action action;         \
+      struct {                       \
+        WEFT_RX_ACTION_MEMBERS;      \
+      };                             \
+      weft_rx_plain weft_rx_kind[1]; \
+    };                               \
+    T value;                         \
+    weft_rx_token *token;            \
+  }
 #define WEFT_RX_TOKEN_ACTION(T)       \
   struct {                            \
     union {                           \

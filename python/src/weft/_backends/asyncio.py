@@ -22,6 +22,7 @@ import threading
 import weakref
 from typing import Any, TypeGuard
 
+from weft._backends import unawaited as _unawaited
 from weft._extension import native as _native
 from weft.errors import BadUse
 
@@ -274,6 +275,9 @@ async def _drive(guest: Any, block: BaseException | None = None) -> Any:
         except BaseException as error:  # a signal handler has raised it
             raised = error
         return await _wait_for(guest, block, loop, raised)
+    except Exception as error:
+        _unawaited.network_failed(error)
+        raise
     finally:
         raised = None
         _saying.end(loop, wait)

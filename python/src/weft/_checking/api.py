@@ -142,7 +142,9 @@ class Check:
 
     def _tokens(self, tokens: tuple[str, ...]) -> tuple[str, ...]:
         if not tokens:
-            raise BadUse("weft.check.replay needs a token: what a report has after --replay")
+            raise BadUse(
+                "weft.check.replay needs a token: copy the text after --replay from a report"
+            )
         for token in tokens:
             if not isinstance(token, str):
                 raise BadUse(

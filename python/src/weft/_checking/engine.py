@@ -71,7 +71,7 @@ class Decision(NamedTuple):
     """One decision of a run, where there was more than one choice."""
 
     process: str  #: path of the process that had run last
-    step: int  #: which of its steps that was, from 1
+    step: int  #: the number of that step among the steps of this process, from 1
     kind: str  #: "go", "time", "guard", "fault"
     #: The path of the process that goes on, "" for a time, else the number of the choice that was
     #: taken.
@@ -96,7 +96,8 @@ class Outcome:
     steps: int = 0
     decisions: tuple[Decision, ...] = ()
     lost: int = 0  #: values in blocking buffers that nobody took, without poison
-    lost_in: tuple[tuple[str, int], ...] = ()  #: by the name of the channel
+    #: Pairs of a channel's name and the number of values lost in it.
+    lost_in: tuple[tuple[str, int], ...] = ()
     starved: tuple[str, ...] = ()  #: sentences about who was passed over (rule 17.6)
     in_block: bool = False  #: ordinary code had an operation in a block, which is no point
     early: int = 0  #: times that came although a process could run
@@ -392,8 +393,8 @@ def is_checking() -> bool:
 
 
 def events() -> list[str]:
-    """Returns what each step of the last run followed and touched, for whoever looks for a fault in
-    the engine.
+    """Returns what each step of the last run followed and touched, to help to find a fault in the
+    engine.
     """
     return _engine.events()
 

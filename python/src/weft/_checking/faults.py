@@ -167,7 +167,7 @@ class Here:
 
 
 def _marked(function: Any, mortal: _Mortal) -> Any:
-    """Returns the coroutine function, as one whose process faults may befall."""
+    """Returns the coroutine function, changed so that faults may happen to its process."""
 
     @functools.wraps(function)
     async def marked(*args: Any, **named: Any) -> Any:

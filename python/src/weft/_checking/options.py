@@ -122,8 +122,8 @@ def options(**given: Any) -> Options:
         given["faults"] = parse_faults(faults)
     if given.get("faults", Faults()).delay and given.get("grain") == "park":
         raise BadUse(
-            "the fault delay is an order in which others go before an operation, and grain='park' leaves these out: "
-            "take the grain operation"
+            "the fault 'delay' lets other processes go before an operation, and grain='park' has no such orders: "
+            "use grain='operation'"
         )
     stubs = given.get("stub", ())
     given["stub"] = (stubs,) if isinstance(stubs, str) else tuple(stubs)

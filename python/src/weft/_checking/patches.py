@@ -568,8 +568,8 @@ def alarm(seconds: float, progress: Callable[[], Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def silenced() -> Iterator[Callable[[], str]]:
-    """Keeps what the function prints. It is shown for the schedule that is told; otherwise it would
-    be printed a thousand times.
+    """Keeps what the function prints. The output is shown for the reported schedule only; otherwise
+    it would be printed a thousand times.
     """
     import io
 

@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
         except BadUse as error:
             raise pytest.UsageError(f"--weft-replay: {error}") from None
         if override == "off":
-            raise pytest.UsageError("--weft-replay and --weft-check=off: one of the two")
+            raise pytest.UsageError("give only one of --weft-replay and --weft-check=off")
         override = {**override, "replay": token}  # type: ignore[dict-item]
     Checked.override = override
 

@@ -67,7 +67,7 @@ class Watch:
         self.shared: list[str] = []
         self.processes = 0
         self._objects = objects
-        self._paths: dict[int, str] = {}  # by process
+        self._paths: dict[int, str] = {}  # process → its path
         self._ended: list[tuple[int, str, str]] = []
         # By id of the object: the object, the process that had it first, and what it held.
         self._owner: dict[int, tuple[Any, int, bytes | None]] = {}

@@ -49,7 +49,9 @@ class Report:
     schedules: int = 0  #: how many were run to search (not to make a failure short)
     found_at: int = 0  #: the number of the schedule that failed
     seconds: float = 0.0
-    deviations: int = 0  #: of the failing schedule from the usual order, after it was made short
+    #: The number of deviations of the failing schedule from the usual order, after it was
+    #: shortened.
+    deviations: int = 0
     deviation_texts: list[str] = field(default_factory=list)  #: the deviations in words
     least: bool = False  #: all schedules with fewer deviations were run, and none failed
     token: str = ""

@@ -295,7 +295,7 @@ def _edge(
     if x2 > x1:
         bend = (x2 - x1) // 2
         way = f"M{x1},{y1} C{x1 + bend},{y1} {x2 - bend},{y2} {x2 - 2},{y2}"
-    else:  # it leads back
+    else:  # the edge leads back
         low = max(y1, y2) + _BOX
         way = f"M{x1},{y1} C{x1 + 40},{low} {x2 - 40},{low} {x2 - 2},{y2}"
     title = f"{label or source + ' to ' + target}: {n} values"

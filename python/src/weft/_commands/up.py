@@ -60,7 +60,7 @@ def _server_of(server: str | None, folder: Path, nodes: list[_net_nodes.Node]) -
     here = ("127.0.0.1", "::1", "localhost")
     if host in here and any(node.address not in here for node in nodes):
         raise BadUse(
-            f"{url} is reached on this machine alone: start it with "
+            f"{url} can be reached from this machine only: start it with "
             f"`weft net up --address 0.0.0.0:{port}`, or give --join nats://HOST:PORT"
         )
     return url

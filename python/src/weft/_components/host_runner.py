@@ -52,7 +52,7 @@ class Call:
         call_there = self._call_there
         if any(isinstance(value, _native.Barrier) for value in call_there[4]):
             raise BadUse(
-                f"{name} of component {call_there[3]} in another OS process: it is given a Barrier, and takes one of its own OS process only. "
+                f"{name} of component {call_there[3]} in another OS process: it is given a Barrier, which works only within one OS process. "
                 "Run it on='thread', or meet by a channel"
             )
 

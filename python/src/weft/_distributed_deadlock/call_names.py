@@ -62,7 +62,8 @@ def call_of(process: Any) -> tuple[str, str] | None:
     return None
 
 
-Named = dict[str, Any]  #: for the parent: a process ("p", "call", "within"), or what it did
+#: Describes to the parent a process ("p", "call", "within"), or what the process did.
+Named = dict[str, Any]
 
 
 def name_for_parent(path: str, call: tuple[str, str] | None) -> Named:

@@ -37,7 +37,7 @@ class Row(NamedTuple):
     pid: int
     hidden: bool  #: the process waits for others as their parent, or for a call
     places: tuple[tuple[str, _Key, bool], ...]  #: name, channel, whether the process writes
-    names: tuple[str, ...]  #: of these places, and of channels that have ended
+    names: tuple[str, ...]  #: the names of these places, and of channels that have ended
 
     def line(self) -> str:
         where = "" if self.pid == os.getpid() else f" in OS process {self.pid}"

@@ -53,9 +53,9 @@ class Space(NamedTuple):
     lent: list[tuple[int, int, int, bool, int]]
     far: list[tuple[int, int, int, int]]  #: place, incarnation of the home, name, open ends here
     held: list[tuple[int, int, bool, int]]  #: process, place, whether it is a writer, the end
-    facts: list[tuple[Any, Any]]  #: of each run, as _watching/deadlocks.py describes
+    facts: list[tuple[Any, Any]]  #: the facts of each run, as _watching/deadlocks.py describes them
     strangers: bool  #: whether foreign threads may hold ends without Weft's knowledge
-    calls: dict[int, str]  #: in a host: process → the call that it runs
+    calls: dict[int, str]  #: process → the call that it runs, if this OS process is a host
     away: dict[tuple[int, str], int]  #: (pid of a host, call) → process that waits
     others: tuple[str, ...] = ()  #: what else may act: signal handlers, open `Outside` tokens
 
@@ -100,7 +100,7 @@ class Member:
         self.pid = 0
         self.away: dict[str, Any] = {}  # call → the process here that waits for it
         self.output: Any = None  # reads what the host reports: see _hosts/child_output.py
-        self.follows: set[Any] = set()  # the observations that the host was told of
+        self.follows: set[Any] = set()  # the observations of which the host knows
         self.closing = False  # whether its Hosts have let go of it
         # If this program has started the host: `kill` kills it, `reap` takes its status once it has
         # ended.
@@ -178,7 +178,7 @@ class Member:
 
     def hang_up(self) -> None:
         """Makes the socket read as that of a host that has gone."""
-        with contextlib.suppress(OSError):  # this socket is closed, or the host's
+        with contextlib.suppress(OSError):  # this socket, or the socket of the host, is closed
             self._by.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:

@@ -56,10 +56,10 @@ class Moment(NamedTuple):
     lent: list[tuple[int, int, int, bool, int]]
     far: list[tuple[int, int, int, int]]  #: place, incarnation of the home, name, open ends here
     held: list[tuple[int, int, bool, int]]  #: process, place, whether it is a writer, the end
-    facts: list[tuple[Any, Any]]  #: of each run, as _watching/deadlocks.py describes
+    facts: list[tuple[Any, Any]]  #: the facts of each run, as _watching/deadlocks.py describes them
     figures: dict[int, tuple[int, int, int]]  #: place → values passed, dropped, in the buffer
     shared: list[int]  #: places of far channels with an end in a value, or under way
-    calls: dict[int, str]  #: in a host: process → the call that it runs
+    calls: dict[int, str]  #: process → the call that it runs, if this OS process is a host
     away: dict[tuple[int, str], int]  #: (pid of a host, call) → process that waits
 
 
@@ -100,10 +100,12 @@ class _Waits(NamedTuple):
 
     waiter: Waiter
     state: str  #: the state of a Waiter; or "call": waits for a call elsewhere
-    places: frozenset[tuple[_Key, bool]]  #: each with whether the process writes there
+    #: The places where it waits, each with whether the process writes there.
+    places: frozenset[tuple[_Key, bool]]
     names: tuple[str, ...]
     seen: tuple[Any, ...]  #: equal in each round if nobody has woken the process
-    sessions: frozenset[tuple[int, int]]  #: with the homes of its places: (this space, the home)
+    #: The sessions with the homes of its places, as (this space, the home).
+    sessions: frozenset[tuple[int, int]]
 
 
 class Spaces:
@@ -302,8 +304,8 @@ class Round(Spaces):
 
 
 def _all_received(before: int, now: int) -> bool:
-    """Compares two 32-bit counters: has all that was sent by the earlier round now been
-    received?
+    """Compares two 32-bit counters. Returns whether everything that had been sent by the earlier
+    round has now been received.
     """
     return (now - before) % (1 << 32) < 1 << 31
 

@@ -80,7 +80,7 @@ def answer_within(
     call: FarCall, asked: cf.Future[list[str] | None], seconds: float
 ) -> list[str] | None:
     """Returns where the call is, if its agent says so within so many seconds, else None."""
-    import concurrent.futures as cf  # whoever asks has imported it already
+    import concurrent.futures as cf  # the code that asks has imported this module already
 
     with contextlib.suppress(cf.TimeoutError, cf.CancelledError, OSError, ValueError):
         return asked.result(max(seconds, 0.0))

@@ -86,9 +86,10 @@ class _Gone(Exception):
 _lock = threading.Lock()  # guards the variables below, except _asking
 _members: set[Member] = set()
 _calls: dict[int, str] = {}
-_late = False  # in a host: it may wait as soon as an attending thread does (at_work.py)
-_server: int | None = None  # in a host of an Executor: the process that asks for its calls
-_executors: dict[int, weakref.ref[State]] = {}  # of this space; not under the lock
+_late = False  # whether this host may wait as soon as an attending thread does (at_work.py)
+_server: int | None = None  # the process that asks for calls, if this is a host of an Executor
+# The Executors of this space; the lock does not guard this.
+_executors: dict[int, weakref.ref[State]] = {}
 _waiting: set[State] = set()  # Executors with calls when this space last said that it waits
 # In a host: functions that end the calls of Executors that have been told of a deadlock.
 _broken: list[Callable[[], None]] = []
@@ -524,7 +525,7 @@ def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple
 
 def _mine(members: list[Member]) -> Space:
     global _asked, _late, _waiting
-    _asked = True  # before the look: calls that it still finds will be over later
+    _asked = True  # this is set before the look: calls that the look still finds will be over later
     callers = _with_calls()
     before = _at_work.look()
     incarnation, waits, sessions, lent, far, held = _native._network(sum(callers.values()))

@@ -43,6 +43,7 @@ from weft._hosts import child_output as _child_output
 from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft._hosts import forked_child as _forked_child
 from weft._hosts import host as _host
+from weft._hosts import loops as _loops
 from weft._hosts import pickling as _pickling
 from weft._hosts import remote_observers as _remote_observers
 from weft._hosts import user_values as _user_values
@@ -172,6 +173,7 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
         me = _native.current_process()
         assert me is not None
         _rounds.called(me.id, call)
+        _loops.began(me.id)
         obeys = threading.Thread(target=_obey, args=(orders, me), name="weft: obeys", daemon=True)
         _at_work.attends(orders)
         try:
@@ -212,8 +214,8 @@ def _obedient(function: Any, orders: Any, call: str) -> Any:
     return _shared.process(body)
 
 
-def taken(link: Any, name: str) -> Any:
-    return link.take(name, name.startswith(_host.KEPT))
+def taken(link: Any, name: str, loops: int = 0) -> Any:
+    return link.take(name, name.startswith(_host.KEPT), loops)
 
 
 _shown = ""  # the name of this OS process, as the system shows it
@@ -230,9 +232,11 @@ def _show_name(name: str) -> None:
 
 
 def run_call(
-    load: Callable[[], _pickling.Call], orders: Any, call: str
+    load: Callable[[], _pickling.Call], orders: Any, call: str, limit: int | None = None
 ) -> tuple[Any, _pickling.Failure | None]:
-    """Runs a call. Returns what it returned, or its failure."""
+    """Runs a call. Returns what it returned, or its failure. With a limit of memory, a MemoryError
+    ends this OS process.
+    """
     before = os.getpid()
     try:
         function, args, keywords = load()
@@ -249,6 +253,8 @@ def run_call(
         with _call_names.running(process, call):
             return _shared.run(process), None
     except BaseException as error:
+        if limit is not None and issubclass(type(error), MemoryError):
+            _loops.die_of_memory(limit, error)
         return None, _pickling.Failure(error)
 
 
@@ -299,17 +305,33 @@ def _unsendable(brief: str, error: BaseException) -> _pickling.Failure:
     )
 
 
-def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None) -> None:
-    """Runs a whole call, from taking its ends to writing its result. `wrong` is the reason why
-    nothing can run here, or None.
+def _serve(
+    link: Any,
+    ours: tuple[Any, ...],
+    packed: bytes,
+    wrong: BaseException | None,
+    prepared: dict[str, Any],
+) -> None:
+    """Does all of a call, from taking its ends to writing its result. `ours` names its own two
+    channels; if it is supervised its terms follow. `wrong` says why nothing can run here, or is
+    None.
     """
     orders, result = link.take(ours[0]), link.take(ours[1])
+    terms = ours[2] if len(ours) > 2 else None
+    loops = (
+        0 if terms is None else terms.loops | (_loops.LIMITED if prepared["memory_limit"] else 0)
+    )
+    if terms is not None and not prepared["warm"]:
+        _loops.follow(terms)
     try:
         value, failure = (
             (None, _pickling.Failure(wrong))
             if wrong is not None
             else run_call(
-                lambda: _pickling.load_call(packed, lambda name: taken(link, name)), orders, ours[1]
+                lambda: _pickling.load_call(packed, lambda name: taken(link, name, loops)),
+                orders,
+                ours[1],
+                None if terms is None else prepared["memory_limit"],
             )
         )
         _remote_observers.tell()
@@ -385,7 +407,7 @@ def _breakpoint(*args: Any, **keywords: Any) -> Any:
         typed, output = terminal.open(encoding="utf-8"), terminal.open("w", encoding="utf-8")
     except OSError:
         raise BadUse(
-            "breakpoint() in an OS process asks at the terminal, and this program has none"
+            "breakpoint() in an OS process needs a terminal, and this program has none"
         ) from None
     pdb.Pdb(stdin=typed, stdout=output).set_trace(sys._getframe(1))
     return None
@@ -446,25 +468,30 @@ def _refused(link: Any) -> bool:
 def _end_with_parent(link: Any) -> None:
     """Ends this OS process a little after its parent is gone. It runs on a thread of its own."""
     _helper_threads.ours()
-    _native._continue_with_parent()  # else an OS process that is stopped (SIGSTOP) would never end
+    # Without this call, an OS process that is stopped (SIGSTOP) would never end.
+    _native._continue_with_parent()
     link.wait()
     _refused(link)
     if not _parent_gone:  # without its parent, the OS processes that were started here end too
         for member in _rounds.members():
             if member.orphaned is not None:
-                with contextlib.suppress(Exception):  # that OS process has gone
+                with contextlib.suppress(Exception):  # that OS process has already ended
                     member.orphaned()
     time.sleep(AFTERLIFE)  # this thread waits: there may be no memory for another one
     os._exit(1)
 
 
 def _serve_beside(
-    link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None
+    link: Any,
+    ours: tuple[Any, ...],
+    packed: bytes,
+    wrong: BaseException | None,
+    prepared: dict[str, Any],
 ) -> None:
     """Runs one call of a warm host, on a thread of its own."""
     show = _observers.hide()
     try:
-        _serve(link, ours, packed, wrong)
+        _serve(link, ours, packed, wrong, prepared)
     finally:
         show()
         _at_work.at_work(-1)
@@ -521,13 +548,15 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
                 continue
             if not prepared["warm"]:
                 _helper_threads.not_ours()
-                _serve(link, ours, packed, wrong)
+                _serve(link, ours, packed, wrong, prepared)
                 break
             _at_work.at_work(1)
             calls = [c for c in calls if c.is_alive()]
             calls.append(
                 threading.Thread(
-                    target=_serve_beside, args=(link, ours, packed, wrong), name="weft: a call"
+                    target=_serve_beside,
+                    args=(link, ours, packed, wrong, prepared),
+                    name="weft: a call",
                 )
             )
             calls[-1].start()

@@ -154,8 +154,8 @@ class ChildOutput:
             self._taken += 1
 
     def _next(self) -> tuple[str, bytes] | None:
-        """Returns what the passer passes on next, or None if there is no more, and this thread is
-        no longer the passer.
+        """Returns what the passer passes on next, or None if there are no more records, and this
+        thread is no longer the passer.
         """
         with self._lock:
             self._passed = self._taken - len(self._found)

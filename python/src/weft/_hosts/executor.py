@@ -50,7 +50,8 @@ class _Calls(_Executor):
 
 
 _states: weakref.WeakSet[_pool.State] = weakref.WeakSet()
-os.register_at_fork(after_in_child=_states.clear)  # in a child, the threads are the parent's
+# In the child of a fork there are no feeders, since their threads stay in the parent.
+os.register_at_fork(after_in_child=_states.clear)
 
 
 def _at_exit() -> None:
@@ -167,7 +168,7 @@ class Executor(_Executor):
         """Adds these calls, in their order. Raises what submit() raises."""
         if os.getpid() != self._maker:
             raise BadUse(
-                "this Executor was made before a fork, and this is the child: its processes stay the parent's. "
+                "this Executor was made before a fork, and this is the child: its processes belong to the parent. "
                 "Make an Executor in the child"
             )
         self._state.put(calls)

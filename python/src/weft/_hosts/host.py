@@ -41,6 +41,7 @@ from weft._hosts import log_records as _log_records
 from weft._hosts import pickling as _pickling
 from weft._hosts import remote_observers as _remote_observers
 from weft._hosts import user_values as _user_values
+from weft._hosts.attempt import Attempt as Attempt
 from weft._watching import deaths as _deaths
 from weft._watching import observers as _observers
 from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied, Retired
@@ -75,24 +76,10 @@ class Setting(NamedTuple):
     memory_limit: int | None = None  #: bytes of address space
     nice: int = 0
     threads: int | None = None  #: the number of threads of BLAS and OpenMP
-    start: str = "spawn"  #: one of WAYS
+    start: str = "spawn"  #: how the OS process starts: one of WAYS
     #: Whether the host runs many calls, each on a thread. If not, it runs one call, on its main
     #: thread.
     warm: bool = False
-
-
-class Attempt:
-    """One attempt at a call that is supervised (_hosts/supervisor.py). What it means for the ends
-    is described at SupervisedPort in native/wire/far.hpp.
-    """
-
-    def __init__(self, last: bool, in_hand: list[Any] | None) -> None:
-        self.last = last  #: whether no attempt follows this one
-        #: The list that gets the values in the attempt's hand. If it is None, these values go back.
-        self.in_hand = in_hand
-        self.died = False
-        #: The request to end that came before the OS process died.
-        self.cancelled: Cancelled | None = None
 
 
 def _preparation(setting: Setting) -> dict[str, Any]:
@@ -137,7 +124,9 @@ def _killed_for_memory() -> int:
 
 
 def _no_end(end: Any) -> str:
-    raise BadUse(f"{end!r} goes to a host as an argument of a process, not of its initializer")
+    raise BadUse(
+        f"{end!r} can be passed to a host as an argument of a process, not of the initializer"
+    )
 
 
 def _name() -> str:
@@ -260,7 +249,9 @@ def refuse_imports() -> None:
         if _shared.at_run is not None:
             raise why
     module = _shared.imported_for_call.get()
-    if module is not None:  # each OS process would import the module again, without end
+    # Otherwise each OS process would import the module again, and so start OS processes without
+    # end.
+    if module is not None:
         raise BadUse(
             f"an OS process imports the module {module!r} for a function of it, and that starts OS processes when it is imported: "
             'put what starts them below `if __name__ == "__main__":`'
@@ -425,7 +416,7 @@ class Host:
         """
         if os.getpid() != self._maker:
             raise BadUse(
-                f"the OS process {self.pid} was started before a fork, and this is the child: it stays the parent's. "
+                f"the OS process {self.pid} was started before a fork, and this is the child: it belongs to the parent. "
                 "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
             )
         called = getattr(function, "_weft_called", None)  # the name that the report of a death has
@@ -433,7 +424,9 @@ class Host:
             _foreign_exceptions.name_of(function) if called is None else called(*args, **keywords)
         )
         given: dict[str, Any] = {}  # ends, by their names in the child
-        barriers: list[Any] = []
+        barriers: list[Any] = [] if attempt is None else attempt.barriers
+        if attempt is not None and not self.setting.warm:
+            attempt.runs(self.pid, self.kill)
 
         def lend(end: Any) -> str:
             given[name := self._next_name()] = end
@@ -468,12 +461,12 @@ class Host:
                     name = next(iter(given))
                     end = given.pop(name)
                     if attempt is not None and name.startswith(KEPT):
-                        self._link.give(end, name, attempt.last, attempt.in_hand)
+                        attempt.give(self._link, end, name)
                     else:
                         self._link.give(end, name)
                     del end
                     sent.append(name)
-                self._jobs.write((ours, packed))
+                self._jobs.write((ours if attempt is None else (*ours, attempt.terms), packed))
             except (PeerDied, Retired):
                 raise
             except BaseException:  # the child has not received the call, or an end cannot be sent
@@ -601,9 +594,10 @@ def run_away(
     args: tuple[Any, ...],
     keywords: dict[str, Any],
     attempt: Attempt | None = None,
+    setting: Setting | None = None,
 ) -> Any:
     """Runs a function as a process in an OS process of its own. Raises what Host.call() raises."""
-    host = Host()
+    host = Host(setting)
     try:
         host.begin()
         return host.call(function, args, keywords, attempt)

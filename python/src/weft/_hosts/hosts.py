@@ -31,6 +31,7 @@ class Elsewhere:
     it.
     """
 
+    _stops = False  # whether it can end one call without ending others
     _way = ""  # how the OS processes of this place start: one of _host.WAYS, or "network"
 
     def call(
@@ -306,7 +307,7 @@ class Hosts(Elsewhere):
         with self._lock:
             if place.starter == me:
                 raise BadUse(
-                    "a call on a host that is being started, by what it is started with (the initializer's arguments): "
+                    "a call on a host while that host is being started, made from the arguments of its initializer: "
                     "make the call before, or on other Hosts"
                 )
             self._lock.wait_for(lambda: place.starter is None or self._closed)

@@ -285,7 +285,7 @@ class State(abc.ABC):
         self.begun: deque[Feeder] = deque()  # those feeders that have a thread
         # An item wakes a feeder that sleeps.
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self.hosts: set[Any] = set()  # killed if the pool breaks
+        self.hosts: set[Any] = set()  # the hosts to kill if the pool breaks
         self.ended = False  # whether no more calls come
         self.lots: set[_Lot] = set()  # the lots with calls that are not over
         self._whys: deque[str] = deque()  # the first is the reason why the pool is broken

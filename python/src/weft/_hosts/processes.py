@@ -64,7 +64,9 @@ def away_to(function: Any, where: Any) -> Any:
     """
     call: Any = None
     far = False
-    if isinstance(where, (_hosts.Elsewhere, _supervisor.Supervisor)):
+    if isinstance(where, _supervisor.Supervisor):
+        call, far = where.placed(), where._way == "network"
+    elif isinstance(where, _hosts.Elsewhere):
         call, far = where.call, where._way == "network"
     elif _name_of(where) == "processes":
         call = _host.run_away

@@ -35,7 +35,7 @@ def empty(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any = float) ->
     try:
         import numpy
     except ImportError:
-        raise BadUse("empty makes an array of numpy's: pip install numpy") from None
+        raise BadUse("weft.processes.empty needs numpy: pip install numpy") from None
     lengths: tuple[int, ...]
     try:  # isinstance(shape, SupportsIndex) takes longer than all the rest
         lengths = (operator.index(shape),)  # type: ignore[arg-type]

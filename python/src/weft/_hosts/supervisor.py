@@ -1,31 +1,37 @@
-"""Workers that are started again when they die (rule 7.13): `worker.on(Supervisor(...))`.
+"""Workers that are started again when they die (rules 7.13, 7.16, 7.17): `worker.on(Supervisor(...))`.
 
     call(): an attempt ──it ends──► its result, or what it raised
-        └─its OS process dies──► a pause ──► the next attempt … the last: its death is raised
+        ├─it is recycled──► the next attempt
+        └─its OS process dies──► lives.py decides ──► a pause ──► the next attempt
+             │                         └──no restart is left──► its death is raised
              └─the call was cancelled before: Cancelled
 
 Invariants
-- The supervisor holds the call's ends during all attempts except the last, so that they survive the
-  death of an attempt: see SupervisedPort in native/wire/far.hpp. The last attempt has the ends to
-  itself, as a call without a supervisor.
+- The supervisor holds the call's ends during all attempts but one that is known from its beginning
+  to be the last, so that they survive the death of an attempt: see SupervisedPort in
+  native/wire/far.hpp. Such a last attempt has the ends to itself, as a call without a supervisor.
 - Before the death of an attempt is known here, any value that it had in hand has gone back or is in
-  the attempt's list.
+  the attempt's lists.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft._extension import native as _native
+from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft._hosts import host as _host
 from weft._hosts import hosts as _hosts
+from weft._hosts import lives as _lives
+from weft._hosts import loops as _loops
+from weft._hosts.attempt import Attempt, Terms
 from weft._watching import deaths as _deaths
+from weft._watching import supervision as _supervision
 from weft.errors import BadUse, ProcessDied
 
-__all__ = ["Supervisor"]
-
-LONGEST = 10.0  #: the longest time between two attempts, in seconds
+__all__ = ["Health", "Supervisor"]
 
 
 def _unpacked(value: Any) -> Any:
@@ -35,9 +41,26 @@ def _unpacked(value: Any) -> Any:
         return error
 
 
+def _log(level: str, text: str, *args: object) -> None:
+    import logging  # imported late: each OS process of a program imports this module
+
+    getattr(logging.getLogger("weft"), level)(text, *args)
+
+
+class Health(NamedTuple):
+    """How a supervised process is."""
+
+    process: str  #: its path
+    state: str  #: "runs", "waits" for its next life, or "starts"
+    life: int  #: 1 for its first life
+    restarts: int  #: how often it has died and was started again
+    age: float  #: seconds since this life began, by the run's clock
+    pid: int | None  #: its OS process; None: it has none at this moment, or runs on Hosts
+
+
 class Supervisor:
     """A place for processes that are started again when their OS process dies:
-    `worker.on(Supervisor(restarts=3))(…)`.
+    `worker.on(Supervisor(restarts=3, within=60))(…)`.
 
     A process there has an OS process of its own, or runs on `hosts`. Its ends stay open until it
     has ended for good, so that the other sides of its channels learn of no death before that. Each
@@ -45,16 +68,31 @@ class Supervisor:
 
     If the worker dies inside a block `with reader.extended() as value:`, that value is the next to
     be read, before those written later; or it is reported. A plain read has taken its value, which
-    is lost with the worker. So with such blocks no job is lost; but one may be done twice, if the
-    worker dies between its work and the end of the block.
+    is lost with the worker: a warning names it. With `redeliver=True` the loop `for job in reader`
+    reads as such blocks do, and no job is lost; but one may be done twice, if the worker dies
+    between its work and the end of the block.
 
     Args:
         hosts: Hosts, or one of them; None: each attempt has an OS process of its own.
-        restarts: how often a process is started again. None means without end.
-        backoff: seconds before the first restart. The pause is doubled each time, up to 10 seconds.
+        restarts: how often a process is started again; None: always.
+        within: the seconds in which so many restarts are allowed; None: in all.
+        backoff: seconds before the first restart; doubled each time, at most 10.
+        healthy: after a life of so many seconds the back-off starts over.
+        strategy: "one for one": who dies is started again. "one for all": so are all processes of
+            this supervisor, and they share one count. "rest for one": so are those that were put
+            there (by `.on()`) later.
+        under: the supervisor above: when this one has no restart left, all its processes are
+            started again as a restart of the one above, and its own count begins anew.
+        redeliver: whether `for job in reader` holds each job until the loop asks for the next.
+        max_values, max_age, max_memory: after so many values of `for` loops, so many seconds, or
+            with so many bytes of memory, a process ends in its loop between two values (Cancelled
+            is raised there), and is started again; this is no death.
+        memory_limit: bytes of address space of each process (RLIMIT_AS). A MemoryError that leaves
+            the process is a death.
         report: called with the ProcessDied and the list of values that were in hand, instead of
             giving them back; also for the last death. For a value that cannot be unpickled here the
             list has the error that says why. An exception that it raises ends the supervision.
+        name: in events and in the log.
     Raises:
         BadUse: an argument makes no sense.
     """
@@ -64,8 +102,18 @@ class Supervisor:
         hosts: _hosts.Elsewhere | None = None,
         *,
         restarts: int | None = 3,
+        within: float | None = None,
         backoff: float = 0.1,
+        healthy: float = 60.0,
+        strategy: str = "one for one",
+        under: Supervisor | None = None,
+        redeliver: bool = False,
+        max_values: int | None = None,
+        max_age: float | None = None,
+        max_memory: int | None = None,
+        memory_limit: int | None = None,
         report: Callable[[ProcessDied, list[Any]], object] | None = None,
+        name: str = "supervisor",
     ) -> None:
         if hosts is not None and not isinstance(hosts, _hosts.Elsewhere):
             raise BadUse(f"Supervisor({hosts!r}): give it Hosts, one of them, or nothing")
@@ -75,16 +123,75 @@ class Supervisor:
                 "use start='forkserver'"
             )
         _hosts.whole("Supervisor: restarts", restarts, 0)
+        if within is not None:
+            _hosts.seconds("Supervisor: within", within)
         _hosts.seconds("Supervisor: backoff", backoff)
+        _hosts.seconds("Supervisor: healthy", healthy)
+        if strategy not in _lives.STRATEGIES:
+            raise BadUse(
+                f"Supervisor: strategy must be one of {', '.join(_lives.STRATEGIES)}, not {strategy!r}"
+            )
+        if under is not None and not isinstance(under, Supervisor):
+            raise BadUse(f"Supervisor: under must be a Supervisor, not {under!r}")
+        _hosts.whole("Supervisor: max_values", max_values, 1)
+        if max_age is not None:
+            _hosts.seconds("Supervisor: max_age", max_age)
+        _hosts.whole("Supervisor: max_memory", max_memory, 1)
+        _hosts.whole("Supervisor: memory_limit", memory_limit, 1)
         if report is not None and not callable(report):
             raise BadUse(f"Supervisor: report must be a function, not {report!r}")
-        self._run = _host.run_away if hosts is None else hosts.call
+        self._terms = Terms(bool(redeliver), max_values, max_age, max_memory)
+        if hosts is not None and not hosts._stops:
+            alone = {
+                "strategy": strategy != "one for one",
+                "under": under is not None,
+                "memory_limit": memory_limit is not None,  # Hosts have one
+                "max_values, max_age or max_memory": self._terms.loops & 1,
+                "redeliver": redeliver and hosts._way == "network",
+            }
+            if wrong := [what for what, given in alone.items() if given]:
+                raise BadUse(
+                    f"Supervisor(hosts): {wrong[0]} is for processes that have an OS process each, which can end "
+                    "alone: leave hosts out"
+                )
+        if hosts is None:
+            setting = _host.Setting(memory_limit=memory_limit)
+            self._run: Any = functools.partial(_host.run_away, setting=setting)
+        else:
+            self._run = hosts.call
         self._way = "spawn" if hosts is None else hosts._way
-        self._restarts, self._backoff, self._report = restarts, backoff, report
+        self._report, self.name = report, str(name)
+        above = None if under is None else under._node
+        self._node: _lives.Node = _lives.Node(restarts, within, backoff, healthy, strategy, above)
+        # Only then is a last attempt known from its beginning.
+        simple = within is None and strategy == "one for one" and self._terms.loops & 1 == 0
+        self._known = simple and above is None
+        self._restarts = restarts
 
     def __repr__(self) -> str:
         often = "always" if self._restarts is None else f"{self._restarts} times"
-        return f"<a Supervisor that restarts {often}>"
+        within = "" if self._node.within is None else f" within {self._node.within:g} s"
+        return f"<a Supervisor that restarts {often}{within}>"
+
+    def health(self) -> list[Health]:
+        """Returns how each process is that this supervisor has, and those below it."""
+        now = _native.now()
+        with self._node.lock:
+            return [
+                Health(
+                    m.path,
+                    m.state,
+                    m.life,
+                    m.restarts,
+                    now - m.began,
+                    None if m.attempt is None else m.attempt.pid,
+                )
+                for m in self._node.members()
+            ]
+
+    def placed(self) -> Callable[..., Any]:
+        """Returns the function that calls for one `.on()` of this supervisor."""
+        return functools.partial(self._call, self._node.place())
 
     def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Runs function(*args, **keywords) until it ends, or has died once too often.
@@ -93,31 +200,133 @@ class Supervisor:
             What the function raised; the last ProcessDied; Cancelled; BadUse; what the report
             raised.
         """
-        deaths = 0
+        return self.placed()(function, args, keywords)
+
+    def _call(
+        self, position: int, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
+        me = _native.current_process()
+        path = _foreign_exceptions.name_of(function) if me is None else me.path
+        member = _lives.Member(path, position, self._node)
+        self._node.enter(member)
+        try:
+            value = self._live_on(member, function, args, keywords)
+        except BaseException as error:
+            if member.state != "given up":
+                self._tell(member, "ended", error=error)
+            raise
+        finally:
+            self._node.leave(member)
+        self._tell(member, "ended")
+        return value
+
+    def _live_on(
+        self, member: _lives.Member, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
         while True:
+            last = self._known and member.deaths.total == self._restarts
             in_hand: list[Any] | None = None if self._report is None else []
-            attempt = _host.Attempt(deaths == self._restarts, in_hand)
+            attempt = Attempt(last, in_hand, self._terms)
+            if not self._begins(member, attempt):
+                continue
             try:
-                return self._run(function, args, keywords, attempt)
+                try:
+                    return self._run(function, args, keywords, attempt)
+                finally:
+                    # A plan that was made meanwhile has stopped this attempt.
+                    self._node.over(member)
+            except _loops.Recycled:
+                self._recycled(member)
             except ProcessDied as error:
                 if not attempt.died:  # an OS process that the function has started died
                     raise
-                if self._report is not None:
-                    self._report(error, [_unpacked(value) for value in in_hand or ()])
-                if attempt.last:
-                    raise
-                if attempt.cancelled is not None:  # the process was asked to end, and has ended
-                    raise attempt.cancelled from error
-                deaths += 1
-                _deaths.note("restarts")
-                import logging
+                self._died(member, attempt, error, in_hand)
 
-                logging.getLogger("weft").warning(
-                    "%s; it is started again (%d%s)",
-                    str(error).partition("\n")[0].rstrip(":"),
-                    deaths,
-                    "" if self._restarts is None else f" of {self._restarts}",
-                )
-            wait = min(LONGEST, self._backoff * 2 ** min(deaths - 1, 20))
-            if wait > 0:
-                _native.sleep(wait)
+    def _begins(self, member: _lives.Member, attempt: Attempt) -> bool:
+        """The attempt is the member's next life, unless somebody has planned another."""
+        with self._node.lock:
+            if member.plan is None:
+                member.attempt, member.state = attempt, "runs"
+                member.life += 1
+                member.began = _native.now()
+        if member.attempt is None:
+            if (plan := self._node.await_plan(member)) is not None:
+                self._pause(member, plan.pause)
+            return False
+        self._tell(member, "began")
+        return True
+
+    def _recycled(self, member: _lives.Member) -> None:
+        member.state = "waits"
+        self._tell(member, "recycled")
+        _log("info", "%s is recycled: it begins anew", member.path)
+
+    def _died(
+        self,
+        member: _lives.Member,
+        attempt: Attempt,
+        error: ProcessDied,
+        in_hand: list[Any] | None,
+    ) -> None:
+        """Waits until the next life of the member may begin.
+
+        Raises:
+            ProcessDied: there is none. Cancelled: the member was asked to end. What the report
+                raises.
+        """
+        member.state = "waits"
+        first = str(error).partition("\n")[0].rstrip(":")
+        lost = tuple(
+            (name, "a value with ends" if value is ... else _unpacked(value))
+            for name, value in attempt.lost()
+        )
+        if lost:
+            import reprlib
+
+            these = ", ".join(f"{reprlib.repr(v)} of channel {name!r}" for name, v in lost)
+            _log("warning", "%s; lost with it is what it had read last: %s", first, these)
+        if self._report is not None:
+            self._report(error, [_unpacked(value) for value in in_hand or ()])
+        if attempt.last:
+            self._give_up(member, attempt, error, lost)
+        if attempt.cancelled is not None:  # the process was asked to end, and has
+            raise attempt.cancelled from error
+        with self._node.lock:
+            stopped = member.plan is not None
+            plan = member.plan or self._node.decide(member, _native.now())
+        if not plan.gives_up:
+            member.restarts += 1
+            _deaths.note("restarts")
+            self._tell(
+                member, "stopped" if stopped else "died", pause=plan.pause, error=error, lost=lost
+            )
+            if stopped:
+                _log("info", "%s was ended with others, and is started again", member.path)
+            else:
+                _log("warning", "%s; it is started again (%s)", first, plan.count)
+        plan = self._node.await_plan(member) or plan
+        if plan.gives_up:
+            attempt.give_up()
+            self._give_up(member, attempt, error, lost)
+        self._pause(member, plan.pause)
+
+    def _pause(self, member: _lives.Member, seconds: float) -> None:
+        if seconds > 0:
+            _native.sleep(seconds)
+
+    def _give_up(
+        self,
+        member: _lives.Member,
+        attempt: Attempt,
+        error: ProcessDied,
+        lost: tuple[tuple[str, Any], ...],
+    ) -> None:
+        member.state = "given up"
+        _log("warning", "%s is given up by its supervisor", member.path)
+        self._tell(member, "given up", error=error, lost=lost)
+        raise error
+
+    def _tell(self, member: _lives.Member, event: Any, **more: Any) -> None:
+        _supervision.tell(
+            _supervision.Supervised(event, member.path, self.name, member.life, **more)
+        )

@@ -234,7 +234,7 @@ def _unpacked(
             return args, keywords
     except (TypeError, ValueError, LookupError):
         pass
-    raise BadUse("the arguments of a call came malformed: has the caller another version of Weft?")
+    raise BadUse("the arguments of a call are malformed: has the caller another version of Weft?")
 
 
 # --- failures -------------------------------------------------------------------------------------
@@ -464,7 +464,7 @@ def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
             while True:
                 calls, wrong = _read_orders(orders)
                 if wrong is None and not isinstance(calls, list):
-                    wrong = BadUse("what came was no list of calls")
+                    wrong = BadUse("the message is not a list of calls")
                 if wrong is None:
                     _feeding.in_order(calls, call, lambda done: _feeding.send_each(write, done))
                     calls = None  # no arguments are kept while this process waits for more calls

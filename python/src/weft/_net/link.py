@@ -483,7 +483,7 @@ def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> OnConnection:
         writer.transport.has_come()
         ends = writer.get_extra_info("peername"), writer.get_extra_info("sockname")
         if ends in _asking:
-            raise Refused("it is this program itself, and a session joins two")
+            raise Refused("this is the program itself, and a session joins two programs")
         welcome = await answer(request)
         try:
             trusted = welcome.trust and request.get("trust") is True
@@ -605,7 +605,8 @@ async def _greeted(
             raise BadUse(f"{where} says nothing: is it a Weft program of this network?") from None
         except Refused as error:
             raise BadUse(f"{where}: {error}") from None
-        except (OSError, EOFError) as error:  # with TLS 1.3 a certificate is refused only now
+        except (OSError, EOFError) as error:
+            # With TLS 1.3 the other side refuses a certificate only at this point.
             kind = BadUse if isinstance(error, ssl.SSLError) else Closed
             raise kind(why(error, where)) from None
         if "refused" in answer:

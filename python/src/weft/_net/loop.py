@@ -193,7 +193,9 @@ def begin(
     """
     if _loop is not loop:
         what.close()
-        raise BadUse("this was closed, or made before a fork: make another one")
+        raise BadUse(
+            "the network, session or door was closed, or was made before a fork: make another one"
+        )
     return asyncio.run_coroutine_threadsafe(what, loop)
 
 
@@ -208,7 +210,7 @@ def call(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
     try:
         return future.result()
     except concurrent.futures.CancelledError:
-        raise BadUse("this was closed meanwhile") from None
+        raise BadUse("the network or session was closed meanwhile") from None
     except BaseException:
         future.cancel()
         raise
@@ -252,7 +254,7 @@ def _waited(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
     try:
         return future.result()
     except concurrent.futures.CancelledError:
-        raise BadUse("this was closed meanwhile") from None
+        raise BadUse("the network or session was closed meanwhile") from None
 
 
 async def within(seconds: float, what: Coroutine[Any, Any, T], drop: Callable[[T], object]) -> T:

@@ -453,7 +453,7 @@ class Meeting:
             )
         if offer.agent is not None and "pass" in request:
             if not offer.agent.knows(request["pass"]):
-                raise _net_link.Refused("this pass is another agent's", again=True)
+                raise _net_link.Refused("this pass belongs to another agent", again=True)
             return await self._welcome_of(offer, request)
         if not offer.takes(request.get("ticket"), asyncio.get_running_loop().time()):
             raise _net_link.Refused(

@@ -40,7 +40,8 @@ from weft._net.tls import OnConnection, Streams, Tls
 __all__ = ["RELAY", "Relay", "Way"]
 
 RELAY = "weft.relay"  # all subjects begin with this
-PACKET, WINDOW = 16_384, 32  # bytes of a session in a packet; packets under way
+# The most bytes of a session in a packet, and the most packets under way.
+PACKET, WINDOW = 16_384, 32
 AGAIN, AGAIN_MOST = 200, 2_000  # ms until packets are sent again, and at most
 LEASE = 20_000  # ms without a sign of life after which the connection is over
 TELL = 0.005  # seconds for which an acknowledgement waits for data to go with

@@ -51,7 +51,7 @@ def _result_of(message: Any, host: str, asked: _net_calls.Asked) -> list[Any]:
     if pair and (message[1] is None or isinstance(message[1], (dict, _pickling.Failure))):
         return list(message)
     raise BadUse(
-        f"host {host} sent what is not a result of {asked.run}: {message!r:.100}. Has it another version of Weft?"
+        f"host {host} sent something that is not a result of {asked.run}: {message!r:.100}. Has it another version of Weft?"
     )
 
 
@@ -144,8 +144,10 @@ class _Far(Elsewhere, abc.ABC):
             del args, keywords
             try:
                 for name in list(given):
-                    more = () if attempt is None else (attempt.last, attempt.in_hand)
-                    link.give(given.pop(name), name, *more)
+                    if attempt is None:
+                        link.give(given.pop(name), name)
+                    else:
+                        attempt.give(link, given.pop(name), name)
                 link.give(orders.reader(), "orders")
                 link.give(result.writer(), "result")
             except BadUse:
@@ -320,7 +322,7 @@ class FarHosts(_Far):
                             )
                             self._running[host.home] -= 1
                     return host.name, session
-                except _net_named.NotYet:  # it may have gone since the list was made
+                except _net_named.NotYet:  # the host may have gone since the list was made
                     self._over(host.name, host.home, died=False)
                     if time.monotonic() > until:
                         raise

@@ -5,9 +5,10 @@
     Agents.close() ──► its input is closed ──► it has ended │ it does not answer: killed
 
 Invariants
-- The standard input of an `ssh` is a pipe, which gets a line every BEAT seconds. `weft host
-  --attached` at its other end stops when the pipe ends, or is silent for LEASE seconds. So no agent
-  outlives this program for long, however this program ends and whatever becomes of the connection.
+- The standard input of an `ssh` is a pipe, which gets a line every BEAT seconds between two lines
+  to an agent. `weft host --attached` at its other end stops when the pipe ends, or is silent for
+  LEASE seconds. So no agent outlives this program for long, however this program ends and whatever
+  becomes of the connection.
 - The fields of a Started belong to its own thread until `joined` or `over` is set, which `_changed`
   announces.
 - Ctrl-C at the terminal reaches no `ssh`: this program ends them.

@@ -309,7 +309,7 @@ class Coming:
     SOON = 2.0  # seconds; a hand-shake takes some milliseconds
 
     def __init__(self) -> None:
-        self._since: dict[Tls, float] = {}  # in the order in which the connections came
+        self._since: dict[Tls, float] = {}  # connection → when it came, in the order of coming
         self._many = False
 
     def add(self, way: Tls) -> None:
@@ -476,7 +476,8 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
                     _net_loop.quickly.pop(self._number, None)
                 return
             own = self.get_extra_info("socket")
-            within = getattr(self._tls, "_sslobj", None)  # its functions are written in C
+            # The functions of this inner object are written in C.
+            within = getattr(self._tls, "_sslobj", None)
             if own is None or within is None or self._closing:
                 return
             take, give = lock.acquire, lock.release

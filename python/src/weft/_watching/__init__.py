@@ -1,1 +1,1 @@
-"""What observes a run, and what observers are told."""
+"""Observers of a run, and the events that they get."""

@@ -89,7 +89,7 @@ class Stuck(NamedTuple):
     at: str  #: file and line of the operation
     #: Paths of the processes that hold ends there; all of them are stuck.
     waits_for: tuple[str, ...]
-    pid: int | None = None  #: its OS process; None: the one that asked
+    pid: int | None = None  #: the OS process of the stuck process; None if it is the one that asked
 
     def line(self) -> str:
         where = "" if self.pid is None else f" in OS process {self.pid}"

@@ -85,7 +85,7 @@ class Changed(NamedTuple):
     file: str  #: the file of the write
     line: int  #: the line of the write
     noticed: str  #: when the change was noticed, in words
-    pid: int | None = None  #: the sender's OS process; None: the one that asked
+    pid: int | None = None  #: the OS process of the sender; None if it is the one that asked
 
     def __str__(self) -> str:
         where = "" if self.pid is None else f" in OS process {self.pid}"
@@ -164,7 +164,7 @@ class _Sent:
     def __init__(self, value: Any, digest: bytes, path: Any, channel: Any) -> None:
         self.value = value
         self.digest = digest
-        self.path = path  # as Debug._sender() returns it
+        self.path = path  # the sender, as Debug._sender() returns it
         self.channel = channel
         self.file, self.line = _quiet_ends.caller()
         self.thread = threading.get_ident()  # the thread of the sender

@@ -59,7 +59,9 @@ def begin(size: int) -> None:
     """Begins to record, unless the recorder runs already."""
     global _users
     if not hasattr(_native, "_flight_on"):
-        raise BadUse("the flight recorder: only CPython's extension has it")
+        raise BadUse(
+            "the flight recorder needs Weft's extension module, which pure Python does not have"
+        )
     with _lock:
         if _users == 0:
             _native._flight_on(size)

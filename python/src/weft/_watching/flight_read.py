@@ -46,7 +46,8 @@ HOWS = ("returned", "Retired", "Poisoned", "Cancelled", "failed", "lost")
 KINDS = {3: "input", 4: "output"}
 DROPS, BARRIER = 1, 2
 WRITES = (1, 4)
-_WAITS = ("reads", "writes", "time", "io", "waits")  # in the order of flight_read.cpp
+# These names are in the order of flight_read.cpp.
+_WAITS = ("reads", "writes", "time", "io", "waits")
 _AT_A_TIME = 10_000
 
 
@@ -60,7 +61,7 @@ class Event(NamedTuple):
     why: int
     guard: int  #: -1: none
     waited: int  #: in ns; -1 if it did not wait
-    number: int  #: of a commit: among the reads, or the writes, of its place
+    number: int  #: the number of a commit among the reads, or the writes, of its place
     text: str
 
 
@@ -71,8 +72,8 @@ class Step:
     path: str
     busy: float
     time: float  #: it waited for time, or for something that is no process
-    late: float  #: it could go on, and did not run yet
-    unknown: float  #: it waited for somebody who is not in the file
+    late: float  #: the time in which it could go on, and did not run yet
+    unknown: float  #: the time in which it waited for somebody who is not in the file
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,9 @@ class Path_:
 
 
 def is_binary(path: str | os.PathLike[str]) -> bool:
-    """Is it no text, so that it may be a file of the flight recorder? An empty one may be, too."""
+    """Returns whether a file is not a text, so that it may be one of the flight recorder. An empty
+    file counts, too.
+    """
     try:
         with Path(path).open("rb") as file:
             return file.read(1) in (b"", MAGIC[:1])

@@ -200,7 +200,8 @@ def _channel(row: Any, seconds: float, samples: int) -> dict[str, Any]:
         "dropped": dropped,
         "depth": depth,
         "capacity": capacity,
-        "reading": reading / (samples or 1),  # in this share of the samples somebody waited to read
+        # The share of the samples in which somebody waited to read.
+        "reading": reading / (samples or 1),
         "writing": writing / (samples or 1),
         "readers": readers,
         "writers": writers,

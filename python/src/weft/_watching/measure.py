@@ -8,9 +8,9 @@ The observers (_watching/observers.py) report of one operation
        └─────────────────────┘
 
 At `begin` the operation's channels become known, so that what passes there is counted. At `park`
-the operation joins the waiting queues at its *places* (a channel and a side; a select has several).
-At `commit` or `raise` it leaves them, and the time since `park` counts for the one place where it
-came to its outcome.
+the operation joiwhen it began to wait, in ns the waiting queues at its *places* (a channel and a
+side; a select has several). At `commit` or `raise` it leaves them, and the time since `park` counts
+for the one place where it came to its outcome.
 
 Invariants
 - Channels of one name (made in one line of the program) share a row.
@@ -115,13 +115,13 @@ class Measurement:
     kind = "measure"
 
     def __init__(self) -> None:
-        self._rows: dict[str, ChannelMeasure] = {}  # by name, without what is in _live
-        self._live: dict[int, _Live] = {}  # by id() of the channel
+        self._rows: dict[str, ChannelMeasure] = {}  # name → its row, without what is still in _live
+        self._live: dict[int, _Live] = {}  # id() of a channel → the channel
         self._targets: dict[int, Any] = {}  # process → the target of its operation
         self._parked: dict[int, _Parked] = {}  # process → its operation that waits
         self._elsewhere: dict[Any, dict[str, dict[str, Any]]] = {}  # OS process → rows, by name
         self._goes_on = False
-        self._shares = _shares.Shares()  # of the processes here
+        self._shares = _shares.Shares()  # the shares of time of the processes here
         #: The pids of OS processes that died, or did not answer: a part of what they did is
         #: missing.
         self.lost: list[int] = []
@@ -277,7 +277,8 @@ class Measurement:
             self._share(key, what, process, operation, target, detail)
         if what == "begin":
             self._targets[key] = target
-            self._places(operation, target)  # from now on the channels' transfers count
+            # This makes the transfers of the channels count from now on.
+            self._places(operation, target)
         elif what == "park":
             places = self._places(
                 operation, target if target is not None else self._targets.get(key)

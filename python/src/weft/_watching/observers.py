@@ -146,7 +146,8 @@ class Everywhere(Protocol):
 
 
 wanted: dict[Key, Everywhere] = {}  # observations that go on
-known: dict[Key, Everywhere] = {}  # also observations that end, and still take what comes
+# These observations, and those that are ending and still take what comes.
+known: dict[Key, Everywhere] = {}
 _numbers = itertools.count(1)
 
 

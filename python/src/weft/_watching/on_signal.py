@@ -27,7 +27,7 @@ def on_signal(number: int = getattr(signal, "SIGUSR1", 10)) -> None:
         BadUse: this signal cannot be used for it.
     """
     if not hasattr(_native, "_on_signal"):
-        raise BadUse("on_signal: only CPython's extension has it")
+        raise BadUse("on_signal needs Weft's extension module, which pure Python does not have")
     fatal = {"SIGKILL", "SIGSTOP", "SIGSEGV", "SIGFPE", "SIGILL", "SIGBUS", "SIGABRT", "SIGINT"}
     try:
         name = signal.Signals(number).name

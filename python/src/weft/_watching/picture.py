@@ -57,7 +57,7 @@ class _Operation:
     end: int
     what: str
     outcome: str
-    waited: float  # seconds
+    waited: float  # how long the operation waited, in seconds
     channel: str | None = None
     writes: bool = False
 

@@ -94,7 +94,8 @@ class Naming:
     def __init__(self, say: Callable[[str], object], guards: bool = True) -> None:
         self._say = say
         self._guards = guards
-        self._named: dict[int, set[tuple[str, int]]] = {}  # by process: kind of guard and channel
+        # Process → the guards that were reported, as (kind, channel).
+        self._named: dict[int, set[tuple[str, int]]] = {}
         self._away: set[int] = set()  # processes that run in another OS process, which names them
 
     def begin(self) -> None:

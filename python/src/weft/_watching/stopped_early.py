@@ -22,7 +22,7 @@ def tell(why: Any) -> None:
         "process %s ended at %s (%s): each process that could read there returned after one read. "
         "If the other values were lost by that, read in a loop: `for value in reader` "
         "(`async for` in a coroutine process). If one read was meant, retire the reader after it; "
-        "then this is not told",
+        "then there is no warning",
         why.process,
         why.where,
         why.reason,

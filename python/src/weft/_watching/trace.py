@@ -37,7 +37,7 @@ class Recorder(abc.ABC):
     """Makes a line of each event."""
 
     def __init__(self, start: int) -> None:
-        self._start = start  # in ns of the steady clock
+        self._start = start  # the beginning of the trace, in ns of the steady clock
         self._begun: dict[int, int] = {}  # process → since when its operation has waited
         self._names: dict[int, dict[str, Any]] = {}
 
@@ -195,7 +195,7 @@ class Trace(Recorder):
     def _flush(self) -> None:
         if os.getpid() != self._pid or self._file < 0:
             return
-        with self._lock:  # so that blocks stay in order
+        with self._lock:  # the lock keeps blocks in order
             lines, self._lines = self._lines, []
             if self._full is not None:
                 return

@@ -35,12 +35,13 @@ class Node:
 
     path: str
     busy: float = 0.0
-    time: float = 0.0  #: it waited for time
-    io: float = 0.0  #: it waited for io, or for something else that is no process
+    time: float = 0.0  #: the share in which it waited for time
+    #: The share in which it waited for io, or for something else that is no process.
+    io: float = 0.0
     reads: float = 0.0
     writes: float = 0.0
-    due: float = 0.0  #: it could go on, and another process ran
-    #: it computed; None if that is not known
+    due: float = 0.0  #: the share in which it could go on, and another process ran
+    #: the share in which it computed; None if that is not known
     cpu: float | None = None
     inputs: set[str] = field(default_factory=set)  #: channels from which it reads
     outputs: set[str] = field(default_factory=set)

@@ -298,14 +298,15 @@ class Row:
     kind: str
     now: str
     seconds: float  #: how long it has been where it is
-    before: bool  #: it was there already at the first look, so `seconds` may be too few
+    #: Whether it was there already at the first look, so that `seconds` may be too few.
+    before: bool
     where: str  #: what it does: "read 'c' at shop.py:12"
     share: dict[str, float]
     cpu: float | None  #: share of one processor
     rate: float | None  #: operations a second
     reads_from: list[str]  #: names of channels
     writes_to: list[str]
-    holds: list[tuple[str, bool]]  #: its ends: Pipe.id, and whether it writes
+    holds: list[tuple[str, bool]]  #: the ends that it holds: Pipe.id, and whether the end writes
     waits: list[tuple[str, bool]]  #: those at which it waits
 
     def part(self, *states: str) -> float:
@@ -356,7 +357,7 @@ class Network:
     nodes: list[_verdict.Node]
     silent: list[str]  #: a sentence for each OS process that did not answer
     left_out: int = 0  #: how many processes have no row
-    stuck: list[Stuck] = field(default_factory=list)  #: only if asked for
+    stuck: list[Stuck] = field(default_factory=list)  #: the stuck processes, if they were asked for
 
     @property
     def verdict(self) -> _verdict.Verdict:

@@ -32,7 +32,7 @@ class Hog(NamedTuple):
     seconds: float  #: the time since it was resumed
     file: str  #: the file where it was, as Python names it
     line: int  #: where it was; for a component's process, its last operation
-    stack: str  #: as in a traceback, innermost last; "" for a component's process
+    stack: str  #: the stack as in a traceback, innermost last; "" for a component's process
     pid: int | None = None  #: the pid of its OS process; None: this one
 
     def __str__(self) -> str:

@@ -109,7 +109,7 @@ class AnyChannel:
         self._native: Any = _weft.Channel(name or born(sys._getframe(1)), **self._limit)
         self._reader = self._native.reader()
         self._writer = self._native.writer()
-        self._sent = 0  # of a buffered channel: how many writes are done
+        self._sent = 0  # how many writes at a buffered channel are done
         self.name = name
         self.poisoned = False
 

@@ -156,7 +156,9 @@ class Channel:
             self._native.poison()
 
     def _lost(self, error: PeerDied, side: int) -> Exception:
-        """Returns the exception of an operation on that side whose other side died."""
+        """Returns the exception of an operation on the side `side` of a channel whose other side
+        has died.
+        """
         return error
 
     def _ended(self) -> Exception:

@@ -237,7 +237,7 @@ class Alternation:
             if error.guard is None:
                 raise
             self.guards[error.guard][0]._failed(error)
-            raise  # it has
+            raise  # the channel has ended
         except BadUse:
             for end in self._ends:  # another process has closed an end meanwhile
                 if end._closed or (end._op == WRITE and end.channel._draining):

@@ -58,7 +58,7 @@ class BaseProcess:
 
     @property
     def id(self) -> str:
-        """Returns a name that no other process has."""
+        """A name that no other process has."""
         if self._id is None:
             self._id = f"{next(_ids)}.{self.name}"
         return self._id

@@ -1,7 +1,8 @@
 """Channels that are found by their address in another program of the same user: pycsp's `connect=`.
 
     there: here(), or a process with pycsp_port ── its port is taken on loopback ──► Unix sockets of
-           that number listen: one for programs of this machine, one for those that come by `ssh`
+           that number listen: one for programs of names of this machine, one for those that come by
+           `ssh`
     here:  Channel(name, connect=(host, port)) ── the same user? ──► a link ──"asked", "answers"──►
            ends of the channel of that name ──its program ends: "last"──► how the channel had ended
 

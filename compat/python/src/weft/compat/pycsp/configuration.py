@@ -26,7 +26,7 @@ PYCSP_HOST = 6
 
 
 class Configuration:
-    """The one store of settings, whoever makes it."""
+    """The one store of settings: all objects of this class share it."""
 
     _settings: dict[Any, Any] = {  # noqa: RUF012 - one for all, on purpose
         SOCKETS_CONNECT_TIMEOUT: 2,

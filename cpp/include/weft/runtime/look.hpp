@@ -1,0 +1,129 @@
+// What a look from outside sees (rules 14.9 to 14.11): samples of what every process does, and what
+// has passed through channels. A thread of the door (door.hpp) looks while the program goes on.
+//
+//   Look ──begin(): an interval──► sample(), as often as wanted ──► end(): rows ──► begin() …
+//
+// No process counts or notes anything for a look. A sample reads, from another thread, what the
+// runtime has anyway: the operation of a process, its status, its place, as numbers that are not
+// followed. So who was woken counts as waiting until it goes on. Where processes wait and which ends they hold is read while they are at rest:
+//
+//   executor sleeps ──the run's door is closed: it cannot go on──► the looking thread reads
+//   executor is busy ──hurry()──► Run::serve_cancellations() on its own thread reads
+//                        └──it does not come in time──► what was known before counts
+//
+// Invariants
+//  1 A look takes no lock of a channel: a lock that is biased to its thread stays so. So the numbers
+//    of a channel are of about that moment.
+//  2 At most kPiece processes are read at a time; between two pieces the program goes on.
+//  3 Between two samples processes and channels come and go. A process is known by its id. A channel
+//    is known by its address, and by its counts, which never fall: if they are smaller, it is another
+//    channel.
+//  4 What a Look keeps of a process goes once the samples do not find that process any more.
+//  5 No fork, and no end of the program, comes in the midst of what is read (at_work()).
+#pragma once
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "partial.hpp"
+#include "process.hpp"
+
+namespace weft::inline WEFT_ABI::runtime {
+
+class Look {
+ public:
+  // What a sample finds a process to do.
+  enum Now : std::uint8_t { runs, due, reads, writes, either, timed, barrier, waits, io, kStates };
+  // a channel, by its address; is it an end to write?
+  using Place = std::pair<const core::SyncObject*, bool>;
+
+  struct Row {
+    std::uint32_t id = 0, parent = 0;
+    std::string path;
+    const char* kind = "";
+    Now now = runs;
+    std::int64_t ns = 0;  // so long it has been in that state
+    bool before = true;   // it was so when it was first looked at
+    std::string does;
+    std::array<std::uint32_t, kStates> found{};  // samples by state, in the interval
+    std::int64_t cpu = -1;                       // ns of CPU time since its last row; -1: not known
+    std::vector<Place> holds, waits;
+  };
+  struct Channel {
+    const core::SyncObject* key = nullptr;
+    std::string name;
+    std::uint64_t passed = 0, dropped = 0;  // in the interval
+    std::uint64_t depth = 0, capacity = 0;
+    std::array<std::uint32_t, 2> waits{};  // samples in which somebody waited to read, to write
+    std::array<std::uint32_t, 2> line{};   // how many wait now
+  };
+  struct Found {
+    std::vector<Row> rows;
+    std::vector<Channel> channels;
+    std::uint32_t samples = 0;
+    std::size_t left_out = 0;  // processes without a row
+  };
+
+  void begin();
+  void sample();
+  // The rows of at most so many processes; if there are more, of those that did more than wait for
+  // others. The interval ends here.
+  Found end(std::size_t most);
+  // How many processes there are, as of the last sample.
+  std::size_t count() const noexcept { return count_; }
+
+  // The processes that can never go on, of all runs (rule 14.3). `wait` is as in look_for_stuck().
+  static runtime::Found stuck(const OpKind& wait);
+
+  // Held while something is read.
+  static std::mutex& at_work() noexcept;
+  // Called in the child of a fork, whose parent's threads may have held the locks.
+  static void forget() noexcept;
+
+ private:
+  struct Seen {
+    std::array<std::uint32_t, kStates> found{};
+    std::uint32_t selects = 0;   // samples in which it waited in a select
+    std::uint64_t sample = 0;    // the last one
+    std::int64_t since = 0;      // when its state began, as far as is known
+    std::int64_t cpu = -1;       // CPU time of its thread at the last rows
+    std::string path, function;  // empty: not asked for yet
+    const char* kind = nullptr;
+    Now now = runs, chooses = either;  // chooses: what its select waits for
+    bool before = true;
+    bool woken = false;  // at the last reading: its operation was over
+    std::vector<Place> holds, waits;
+    bool has_weight() const noexcept { return found[runs] + found[timed] + found[io] > 0; }
+  };
+  struct Flow {
+    std::string name;
+    std::uint64_t seen = 0;  // the round in which it was found last
+    std::uint64_t transfers = 0, dropped = 0, depth = 0, capacity = 0;
+    std::uint64_t transfers_before = 0, dropped_before = 0;
+    std::uint32_t reader = 0, writer = 0;  // who last used its ends
+    std::uint64_t sample = 0;
+    std::array<std::uint32_t, 2> waits{}, line{};
+    bool known = false;  // have its numbers been read?
+    bool has_moved() const noexcept {
+      return transfers != transfers_before || dropped != dropped_before;
+    }
+  };
+  class Gather;
+
+  void note(ProcessBase& p, std::int64_t at);
+  void take_over(Gather& g);
+  void wait_at(const core::SyncObject* place, bool writing, std::uint32_t samples = 1);
+
+  std::unordered_map<std::uint32_t, Seen> seen_;
+  std::unordered_map<const core::SyncObject*, Flow> flows_;
+  std::uint64_t samples_ = 0, round_ = 1;
+  std::uint32_t in_round_ = 0;
+  std::uint64_t stride_ = 1;  // a sample looks at one of so many processes, in turn
+  std::size_t count_ = 0;
+};
+
+}  // namespace weft::inline WEFT_ABI::runtime

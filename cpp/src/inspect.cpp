@@ -1,0 +1,615 @@
+// The definitions of inspect.hpp.
+#include <weft/inspect.hpp>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include <weft/compose.hpp>
+#include <weft/runtime/door.hpp>
+#include <weft/runtime/look.hpp>
+#include <weft/runtime/observer.hpp>
+#include <weft/version.hpp>
+
+namespace weft::inline WEFT_ABI::detail {
+
+namespace {
+
+constexpr int kVersion = 1;          // of the protocol
+constexpr int kSamples = 20;         // how many samples an interval has
+constexpr double kLongestLook = 60;  // s
+constexpr std::size_t kMost = 2'000;
+constexpr int kPatience = 3'600;  // s for which a visitor may ask nothing
+
+// --- JSON ----------------------------------------------------------------------------------------
+
+// How many bytes the character at `s` has; 0: it is not UTF-8.
+std::size_t character(std::string_view s) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
+  const unsigned char c = byte(0);
+  const std::size_t n = c < 0x80                ? 1
+                        : c >= 0xC2 && c < 0xE0 ? 2
+                        : c >= 0xE0 && c < 0xF0 ? 3
+                        : c >= 0xF0 && c < 0xF5 ? 4
+                                                : 0;
+  if (n == 0 || n > s.size()) return 0;
+  for (std::size_t i = 1; i < n; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  if ((c == 0xE0 && byte(1) < 0xA0) || (c == 0xED && byte(1) > 0x9F) ||
+      (c == 0xF0 && byte(1) < 0x90) || (c == 0xF4 && byte(1) > 0x8F))
+    return 0;
+  return n;
+}
+
+// Writes JSON: a comma comes before a value wherever one is needed.
+class Json {
+ public:
+  std::string text;
+
+  Json& open(char c) { return before(), text += c, first_ = true, *this; }
+  Json& close(char c) { return text += c, first_ = false, *this; }
+  Json& key(std::string_view k) {
+    string(k);
+    text += ':';
+    first_ = true;
+    return *this;
+  }
+  Json& string(std::string_view s) {
+    before();
+    text += '"';
+    while (!s.empty()) {
+      const std::size_t n = character(s);
+      const char c = s[0];
+      char code[8];
+      if (n == 0) {
+        text += "\\ufffd";
+      } else if (static_cast<unsigned char>(c) < 0x20) {
+        std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
+        text += code;
+      } else {
+        if (c == '"' || c == '\\') text += '\\';
+        text += s.substr(0, n);
+      }
+      s.remove_prefix(n ? n : 1);
+    }
+    text += '"';
+    return *this;
+  }
+  Json& number(double x) {
+    before();
+    char digits[32];
+    text.append(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
+    return *this;
+  }
+  Json& number(std::uint64_t x) { return word(std::to_string(x)); }
+  Json& word(std::string_view w) { return before(), text += w, *this; }
+  Json& truth(bool b) { return word(b ? "true" : "false"); }
+
+ private:
+  void before() {
+    if (!std::exchange(first_, false)) text += ',';
+  }
+  bool first_ = true;
+};
+
+// A value of a request: of arrays and objects within it, only that they are there.
+struct Other {};
+using Value = std::variant<Other, bool, double, std::int64_t, std::string>;
+using Request = std::map<std::string, Value, std::less<>>;
+
+// Reads one object. After an error, well() is false.
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : at_(text) {}
+  // Returns false if the text is not JSON, or is something else than an object.
+  bool request(Request& into, bool& object) {
+    space();
+    object = !at_.empty() && at_[0] == '{';
+    Value ignored;
+    const bool well = object ? members(0, &into) : value(0, ignored);
+    space();
+    return well && at_.empty();
+  }
+
+ private:
+  static constexpr int kDeepest = 100;
+
+  void space() {
+    while (!at_.empty() && std::strchr(" \t\r\n", at_[0])) at_.remove_prefix(1);
+  }
+  bool take(char c) {
+    space();
+    if (at_.empty() || at_[0] != c) return false;
+    at_.remove_prefix(1);
+    return true;
+  }
+  bool word(std::string_view w) {
+    if (at_.substr(0, w.size()) != w) return false;
+    at_.remove_prefix(w.size());
+    return true;
+  }
+  bool members(int depth, Request* into) {
+    if (depth > kDeepest || !take('{')) return false;
+    if (take('}')) return true;
+    do {
+      space();
+      std::string key;
+      Value v;
+      if (!string(key) || !take(':') || !value(depth, v)) return false;
+      if (into) (*into)[key] = std::move(v);
+    } while (take(','));
+    return take('}');
+  }
+  bool items(int depth) {
+    if (depth > kDeepest || !take('[')) return false;
+    if (take(']')) return true;
+    do {
+      Value v;
+      if (!value(depth, v)) return false;
+    } while (take(','));
+    return take(']');
+  }
+  bool value(int depth, Value& v) {
+    space();
+    if (at_.empty()) return false;
+    switch (at_[0]) {
+      case '{': return v = Other(), members(depth + 1, nullptr);
+      case '[': return v = Other(), items(depth + 1);
+      case '"': return string(v.emplace<std::string>());
+      case 't': return v = true, word("true");
+      case 'f': return v = false, word("false");
+      case 'n': return v = Other(), word("null");
+      default: return number(v);
+    }
+  }
+  std::size_t digits(std::size_t from) const {
+    std::size_t n = from;
+    while (n < at_.size() && at_[n] >= '0' && at_[n] <= '9') ++n;
+    return n - from;
+  }
+  bool number(Value& v) {
+    std::size_t n = at_[0] == '-';
+    const std::size_t whole = digits(n);
+    if (whole == 0 || (whole > 1 && at_[n] == '0')) return false;
+    n += whole;
+    bool integer = true;
+    if (n < at_.size() && at_[n] == '.') {
+      const std::size_t more = digits(n + 1);
+      if (more == 0) return false;
+      n += 1 + more;
+      integer = false;
+    }
+    if (n < at_.size() && (at_[n] == 'e' || at_[n] == 'E')) {
+      std::size_t sign = n + 1;
+      if (sign < at_.size() && (at_[sign] == '+' || at_[sign] == '-')) ++sign;
+      const std::size_t more = digits(sign);
+      if (more == 0) return false;
+      n = sign + more;
+      integer = false;
+    }
+    const std::string text(at_.substr(0, n));
+    at_.remove_prefix(n);
+    std::int64_t i = 0;
+    if (integer && std::from_chars(text.data(), text.data() + n, i).ec == std::errc())
+      v = i;
+    else
+      v = std::strtod(text.c_str(), nullptr);
+    return true;
+  }
+  static void put_utf8(std::string& s, std::uint32_t c) {
+    if (c < 0x80) {
+      s += static_cast<char>(c);
+    } else if (c < 0x800) {
+      s += static_cast<char>(0xC0 | c >> 6);
+      s += static_cast<char>(0x80 | (c & 0x3F));
+    } else if (c < 0x10000) {
+      s += static_cast<char>(0xE0 | c >> 12);
+      s += static_cast<char>(0x80 | (c >> 6 & 0x3F));
+      s += static_cast<char>(0x80 | (c & 0x3F));
+    } else {
+      s += static_cast<char>(0xF0 | c >> 18);
+      s += static_cast<char>(0x80 | (c >> 12 & 0x3F));
+      s += static_cast<char>(0x80 | (c >> 6 & 0x3F));
+      s += static_cast<char>(0x80 | (c & 0x3F));
+    }
+  }
+  bool four(std::uint32_t& c) {
+    if (at_.size() < 4) return false;
+    const auto r = std::from_chars(at_.data(), at_.data() + 4, c, 16);
+    if (r.ec != std::errc() || r.ptr != at_.data() + 4) return false;
+    at_.remove_prefix(4);
+    return true;
+  }
+  bool escape(std::string& s) {
+    static constexpr char marks[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
+    if (at_.empty()) return false;
+    const char c = at_[0];
+    at_.remove_prefix(1);
+    if (c == 'u') {
+      std::uint32_t high = 0, low = 0;
+      if (!four(high)) return false;
+      if (high >= 0xD800 && high < 0xDC00 && word("\\u")) {
+        if (!four(low)) return false;
+        if (low >= 0xDC00 && low < 0xE000)
+          high = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+        else
+          high = 0xFFFD;
+      }
+      put_utf8(s, high >= 0xD800 && high < 0xE000 ? 0xFFFD : high);
+      return true;
+    }
+    const char* const at = c ? std::strchr(marks, c) : nullptr;
+    if (!at) return false;
+    s += means[at - marks];
+    return true;
+  }
+  bool string(std::string& s) {
+    if (at_.empty() || at_[0] != '"') return false;
+    at_.remove_prefix(1);
+    while (!at_.empty()) {
+      const char c = at_[0];
+      if (c == '"') return at_.remove_prefix(1), true;
+      if (static_cast<unsigned char>(c) < 0x20) return false;
+      if (c == '\\') {
+        at_.remove_prefix(1);
+        if (!escape(s)) return false;
+        continue;
+      }
+      const std::size_t n = character(at_);
+      if (n == 0) return false;
+      s += at_.substr(0, n);
+      at_.remove_prefix(n);
+    }
+    return false;
+  }
+
+  std::string_view at_;
+};
+
+// --- messages ------------------------------------------------------------------------------------
+
+// A message: its length in four bytes, the highest first, and the JSON. `json` has begun an object.
+std::string framed(Json& json) {
+  json.close('}');
+  const auto n = static_cast<std::uint32_t>(json.text.size());
+  std::string s;
+  for (const int shift : {24, 16, 8, 0}) s += static_cast<char>(n >> shift);
+  return s + json.text;
+}
+Json message() {
+  Json j;
+  j.open('{').key("weft").number(std::uint64_t{kVersion});
+  return j;
+}
+std::string error(std::string_view sentence) {
+  Json j = message();
+  j.key("error").string(sentence);
+  return framed(j);
+}
+
+// Who the program is.
+Json who() {
+  Json j = message();
+  j.key("pid").number(static_cast<std::uint64_t>(getpid()));
+  j.key("parent").number(static_cast<std::uint64_t>(getppid()));
+  j.key("program").open('[');
+  std::ifstream words("/proc/self/cmdline");
+  std::string one;
+  for (int n = 0; n < 64 && std::getline(words, one, '\0'); ++n) j.string(one);
+  j.close(']');
+  j.key("version").string(WEFT_VERSION);
+  j.key("language").string("C++");
+  return j;
+}
+
+constexpr const char* kStates[] = {"runs", "due",     "reads", "writes", "either",
+                                   "time", "barrier", "waits", "io"};
+
+std::string key_of(const core::SyncObject* c) {
+  char s[24];
+  std::snprintf(s, sizeof s, "%p", static_cast<const void*>(c));
+  return s;
+}
+void put_places(Json& j, const char* key, const std::vector<runtime::Look::Place>& places) {
+  j.key(key).open('[');
+  for (const auto& [place, writes] : places)
+    j.open('[').string(key_of(place)).truth(writes).close(']');
+  j.close(']');
+}
+
+// How many operations a second each process has done: what has passed at the ends that no other
+// process holds. Below 0: it shares an end, or holds none.
+std::vector<double> rates(const runtime::Look::Found& found, double seconds) {
+  std::map<runtime::Look::Place, int> holders;
+  std::unordered_map<const core::SyncObject*, double> rate;
+  for (const auto& c : found.channels) rate[c.key] = static_cast<double>(c.passed) / seconds;
+  for (const auto& r : found.rows)
+    for (const auto& one : r.holds) ++holders[one];
+  std::vector<double> all;
+  for (const auto& r : found.rows) {
+    double sum = r.holds.empty() ? -1 : 0;
+    for (const auto& one : r.holds) {
+      const auto at = rate.find(one.first);
+      if (at == rate.end() || holders[one] != 1) {
+        sum = -1;
+        break;
+      }
+      sum += at->second;
+    }
+    all.push_back(sum);
+  }
+  return all;
+}
+
+void put_row(Json& j, const runtime::Look::Row& r, double rate) {
+  j.open('{').key("id").number(std::uint64_t{r.id}).key("parent").number(std::uint64_t{r.parent});
+  j.key("path").string(r.path).key("kind").string(r.kind).key("now").string(kStates[r.now]);
+  j.key("for").number(static_cast<double>(r.ns) * 1e-9).key("before").truth(r.before);
+  j.key("does").string(r.does);
+  double samples = 0;
+  for (const std::uint32_t n : r.found) samples += n;
+  j.key("share").open('{');
+  for (std::size_t i = 0; i < r.found.size(); ++i)
+    if (r.found[i]) j.key(kStates[i]).number(r.found[i] / samples);
+  j.close('}').key("cpu");
+  if (r.cpu < 0)
+    j.word("null");
+  else
+    j.number(static_cast<double>(r.cpu) * 1e-9);
+  put_places(j, "holds", r.holds);
+  put_places(j, "waits", r.waits);
+  j.key("rate");
+  if (rate < 0)
+    j.word("null");
+  else
+    j.number(rate);
+  j.close('}');
+}
+
+void put_channel(Json& j, const runtime::Look::Channel& c, double seconds, double samples) {
+  std::string_view name = c.name;
+  if (name.size() > 1 && name.front() == '\'' && name.back() == '\'')
+    name = name.substr(1, name.size() - 2);
+  j.key(key_of(c.key)).open('{').key("name").string(name).key("passed").number(c.passed);
+  j.key("rate").number(static_cast<double>(c.passed) / seconds);
+  j.key("dropped").number(c.dropped).key("depth").number(c.depth);
+  j.key("capacity").number(c.capacity);
+  j.key("reading").number(c.waits[0] / samples).key("writing").number(c.waits[1] / samples);
+  j.key("readers").number(std::uint64_t{c.line[0]}).key("writers").number(std::uint64_t{c.line[1]});
+  j.close('}');
+}
+
+std::string look_over(runtime::Look& look, double interval, std::size_t most) {
+  using clock = std::chrono::steady_clock;
+  look.begin();
+  const auto start = clock::now();
+  const std::chrono::duration<double> all(interval);
+  for (int n = 1; n <= kSamples; ++n) {
+    look.sample();
+    if (clock::now() - start >= all) break;
+    std::this_thread::sleep_until(start + std::chrono::duration_cast<clock::duration>(
+                                              all * n / static_cast<double>(kSamples)));
+  }
+  const runtime::Look::Found found = look.end(most);
+  const double seconds =
+      std::max(std::chrono::duration<double>(clock::now() - start).count(), 1e-9);
+  Json j = who();
+  j.key("seconds").number(seconds).key("samples").number(std::uint64_t{found.samples});
+  j.key("processes").open('[');
+  const std::vector<double> rate = rates(found, seconds);
+  for (std::size_t i = 0; i < found.rows.size(); ++i) put_row(j, found.rows[i], rate[i]);
+  j.close(']').key("left_out").number(std::uint64_t{found.left_out}).key("channels").open('{');
+  for (const auto& c : found.channels)
+    put_channel(j, c, seconds, found.samples ? found.samples : 1);
+  j.close('}').key("calls").open('{').close('}').key("away").open('{').close('}');
+  return framed(j);
+}
+
+std::string stuck() {
+  const runtime::Found found = runtime::Look::stuck(wait_op);
+  Json j = message();
+  j.key("stuck").open('[');
+  for (const Waits& w : found.processes) {
+    j.open('[').string(w.path).word("null").open('[');
+    for (const std::string& other : w.waits_for) j.string(other);
+    j.close(']').close(']');
+  }
+  j.close(']');
+  return framed(j);
+}
+
+std::string flight(const Request& request) {
+  const auto at = request.find("path");
+  const std::string* const path =
+      at == request.end() ? nullptr : std::get_if<std::string>(&at->second);
+  if (!path || path->empty() || (*path)[0] != '/' || path->find('\0') != std::string::npos)
+    return error("the path of the file must be absolute");
+  const auto write = runtime::write_flight.load(std::memory_order_acquire);
+  const int failed = write ? write(path->c_str()) : -1;
+  if (failed < 0)
+    return error(
+        "nothing is recorded: the program has no weft::flight, which keeps the last events while "
+        "it "
+        "lives");
+  if (failed > 0)
+    return error("cannot write " + *path + ": " + std::generic_category().message(failed));
+  Json j = who();
+  j.key("path").string(*path);
+  return framed(j);
+}
+
+std::string answer(runtime::Look& look, const Request& request) {
+  const auto is = [&](const char* key) -> const Value* {
+    const auto at = request.find(key);
+    return at == request.end() ? nullptr : &at->second;
+  };
+  const Value* const ask = is("ask");
+  const auto* const asked = ask ? std::get_if<std::string>(ask) : nullptr;
+  if (asked && *asked == "who") {
+    Json j = who();
+    return framed(j);
+  }
+  if (asked && *asked == "stuck") return stuck();
+  if (asked && *asked == "flight") return flight(request);
+  if (!asked || *asked != "look")
+    return error("the question must be \"who\", \"look\", \"stuck\" or \"flight\"");
+  double interval = 0.1;
+  if (const Value* const v = is("interval")) {
+    const auto* const whole = std::get_if<std::int64_t>(v);
+    const auto* const real = std::get_if<double>(v);
+    interval = whole ? static_cast<double>(*whole) : real ? *real : -1;
+  }
+  if (!(interval >= 0 && interval <= kLongestLook))
+    return error("the interval must be from 0 to 60 s");
+  std::size_t most = kMost;
+  if (const Value* const v = is("most")) {
+    const auto* const whole = std::get_if<std::int64_t>(v);
+    if (!whole || *whole < 0) return error("the number of processes must be 0 or more");
+    most = static_cast<std::size_t>(*whole);
+  }
+  return look_over(look, interval, most);
+}
+
+// What a message says; if it is none, why.
+std::string answer(runtime::Look& look, std::string_view text, bool& over) {
+  Request request;
+  bool object = false;
+  over = true;
+  if (!Parser(text).request(request, object)) return error("a message that is not JSON");
+  const auto version = request.find("weft");
+  if (!object || version == request.end())
+    return error("a message that does not say which version of the protocol it is of");
+  const auto* const number = std::get_if<std::int64_t>(&version->second);
+  if (!number || *number != kVersion)
+    return error("a message of version " + (number ? std::to_string(*number) : std::string("?")) +
+                 " of the protocol; this one speaks version 1: take the weft command of the "
+                 "program's own version");
+  over = false;
+  return answer(look, request);
+}
+
+// --- the door ------------------------------------------------------------------------------------
+
+bool send_all(int fd, std::string_view data) noexcept {
+  while (!data.empty()) {
+    const ssize_t n = send(fd, data.data(), data.size(),
+#ifdef MSG_NOSIGNAL
+                           MSG_NOSIGNAL
+#else
+                           0
+#endif
+    );
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    data.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+void serve(int fd) {
+  timeval patience{};
+  patience.tv_sec = kPatience;
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  try {
+    Answers answers;
+    char data[Answers::kLongest];
+    while (!answers.over) {
+      const ssize_t n = recv(fd, data, sizeof data, 0);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return;
+      if (!send_all(fd, answers.take({data, static_cast<std::size_t>(n)}))) return;
+    }
+  } catch (...) {  // there is no memory for an answer: who has come sees that nothing more is said
+  }
+}
+
+std::atomic<bool> tried{false};
+
+// From the end of the program on nothing is read: what would be read is destroyed.
+std::atomic<bool> ended{false};
+thread_local bool forks = false;
+
+void before_fork() {
+  while (!(forks = runtime::Look::at_work().try_lock()) && !ended) usleep(100);
+}
+void after_fork() {
+  if (std::exchange(forks, false)) runtime::Look::at_work().unlock();
+}
+void in_child() {
+  runtime::Look::forget();
+  runtime::Door::forget();
+  tried.store(false, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+struct Answers::Visit {
+  runtime::Look look;
+  std::string data;
+};
+Answers::Answers() : visit_(new Visit) {}
+Answers::~Answers() { delete visit_; }
+
+std::string Answers::take(std::string_view bytes) {
+  std::string& data = visit_->data;
+  data += bytes;
+  std::string answers;
+  while (!over && data.size() >= 4) {
+    std::uint32_t length = 0;
+    for (int i = 0; i < 4; ++i)
+      length = length << 8 | static_cast<unsigned char>(data[static_cast<std::size_t>(i)]);
+    if (length > kLongest) {
+      over = true;
+      return answers + error("a message of " + std::to_string(length) + " bytes; at most " +
+                             std::to_string(kLongest) + " are taken");
+    }
+    if (data.size() < 4 + length) break;
+    answers += answer(visit_->look, std::string_view(data).substr(4, length), over);
+    data.erase(0, 4 + length);
+  }
+  return answers;
+}
+
+void can_be_looked_at() noexcept {
+  if (tried.load(std::memory_order_relaxed)) [[likely]]
+    return;
+  if (tried.exchange(true)) return;
+  runtime::Door::open(&serve);
+  static const bool once = [] {
+    pthread_atfork(&before_fork, &after_fork, &in_child);
+    std::atexit([] {
+      runtime::Look::at_work().lock();
+      ended = true;
+    });
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+}  // namespace weft::inline WEFT_ABI::detail
+
+#else  // no such sockets: the program cannot be looked at
+
+namespace weft::inline WEFT_ABI::detail {
+void can_be_looked_at() noexcept {}
+}  // namespace weft::inline WEFT_ABI::detail
+#endif

@@ -1,0 +1,353 @@
+"""`weft lf serve`: a language server, over standard input and output.
+
+Invariants
+- Errors are looked for when no message waits. So while someone types, only the last text counts.
+- What can be told at once (syntax, names, types, loops) is told at once; what the C compiler says
+  of the bodies follows.
+- A request that cannot be served gets null or an empty list. Only an unknown method gets an
+  error.
+- Positions are those of the protocol, from 0 and in units of UTF-16; inside, places count from 1 and
+  in characters (places.py).
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import unquote, urlparse
+
+from weft_lf import places
+from weft_lf.build import check_bodies, target_of
+from weft_lf.elaborate import elaborate
+from weft_lf.errors import LfError, Problem, Span
+from weft_lf.load import NO_MAIN, Loaded, load, parts
+from weft_lf.model import Model
+from weft_lf.ticks import check, tick_of
+
+KINDS = {  # what places.py names → the protocol's kinds: of a completion, of a symbol
+    "reactor": (7, 5),
+    "port": (5, 8),
+    "state": (6, 13),
+    "parameter": (6, 13),
+    "action": (23, 24),
+    "timer": (23, 24),
+    "instance": (9, 19),
+    "mode": (20, 10),
+    "method": (2, 6),
+    "reaction": (3, 12),
+    "function": (3, 12),
+    "property": (10, 7),
+    "word": (14, 13),
+}
+UNKNOWN = -32601
+Message = dict[str, Any]
+
+
+@dataclass
+class Document:
+    """An open file. `loaded` and `model` are those of its last text without an error."""
+
+    path: Path
+    text: str
+    loaded: Loaded | None = None
+    model: Model | None = None
+    dirty: bool = True
+
+
+def path_of(uri: str) -> Path:
+    return Path(unquote(urlparse(uri).path)).resolve()
+
+
+class Server:
+    """Answers the messages of a client. `send` gets what it says."""
+
+    def __init__(self, send: Callable[[Message], None]) -> None:
+        self.send = send
+        self.open: dict[Path, Document] = {}
+        self.shown_in: dict[Path, set[str]] = {}  # document → the files of which problems are shown
+        self.ended = False
+        self.asked_to_end = False
+
+    # --- messages ---------------------------------------------------------------------------------
+
+    def take(self, message: Message) -> None:
+        """Takes a message; a request is answered before this returns."""
+        method = str(message.get("method", "")).replace("/", "_").replace("$", "")
+        does = getattr(self, f"on_{method}", None)
+        given = message.get("params") or {}
+        if "id" not in message:
+            if does is not None:
+                does(given)
+        elif does is None:
+            error = {"code": UNKNOWN, "message": f"there is no method {message.get('method')}"}
+            self.send({"jsonrpc": "2.0", "id": message["id"], "error": error})
+        else:
+            self.send({"jsonrpc": "2.0", "id": message["id"], "result": does(given)})
+
+    def on_initialize(self, given: Message) -> Message:
+        can = {
+            "textDocumentSync": {"openClose": True, "change": 1, "save": True},
+            "completionProvider": {"triggerCharacters": [".", ">"]},
+            "definitionProvider": True,
+            "hoverProvider": True,
+            "documentSymbolProvider": True,
+            "executeCommandProvider": {"commands": ["weft.lf.graph"]},
+        }
+        return {"capabilities": can, "serverInfo": {"name": "weft lf"}}
+
+    def on_shutdown(self, given: Message) -> None:
+        self.asked_to_end = True
+
+    def on_exit(self, given: Message) -> None:
+        self.ended = True
+
+    def on_textDocument_didOpen(self, given: Message) -> None:
+        path = path_of(given["textDocument"]["uri"])
+        self.open[path] = Document(path, given["textDocument"]["text"])
+        self.on_textDocument_didSave(given)
+
+    def on_textDocument_didChange(self, given: Message) -> None:
+        document = self.open.get(path_of(given["textDocument"]["uri"]))
+        if document is not None and given["contentChanges"]:
+            document.text = given["contentChanges"][-1]["text"]
+            self.on_textDocument_didSave(given)
+
+    def on_textDocument_didSave(self, given: Message) -> None:
+        for document in self.open.values():  # those that import the file see its text too
+            document.dirty = True
+
+    def on_textDocument_didClose(self, given: Message) -> None:
+        path = path_of(given["textDocument"]["uri"])
+        if self.open.pop(path, None) is not None:
+            self.publish(path, [])
+
+    # --- problems ---------------------------------------------------------------------------------
+
+    def work(self, waiting: Callable[[], bool]) -> None:
+        """Looks for problems in what has changed, until a message is waiting."""
+        for document in list(self.open.values()):
+            if document.dirty and not waiting():
+                document.dirty = False
+                problems = self.problems(document)
+                self.publish(document.path, problems)
+                if document.model is None or any(p.severity == "error" for p in problems):
+                    continue
+                if waiting():
+                    document.dirty = True
+                    return
+                bodies = self.bodies(document.model)
+                if bodies:
+                    self.publish(document.path, [*problems, *bodies])
+
+    def problems(self, document: Document) -> list[Problem]:
+        opened = {path: d.text for path, d in self.open.items()}
+        document.model = None
+        try:
+            program = load(document.path, opened=opened)
+            document.loaded = program.main_file
+            model = elaborate(program)
+            target = target_of(model, "")
+            model.program.config.check_for(target)
+            found = [*program.warnings, *check(model, tick_of(program.config, target))]
+            document.model = model
+            return found
+        except LfError as error:
+            found = error.problems
+        library = any(p.message == NO_MAIN for p in found)
+        try:  # what the file has, for what is asked of it
+            loaded, own = parts(document.path, opened=opened)
+        except LfError:
+            return found
+        document.loaded = loaded or document.loaded
+        return own if library else found
+
+    def bodies(self, model: Model) -> list[Problem]:
+        try:
+            return check_bodies(model, "") or []
+        except LfError as error:
+            return error.problems
+
+    def publish(self, path: Path, problems: list[Problem]) -> None:
+        """Shows the problems, each in its file, and takes back those that were shown before."""
+        by_file: dict[str, list[Problem]] = {str(path): []}
+        for file in self.shown_in.get(path, ()):
+            by_file[file] = []
+        for problem in problems:
+            by_file.setdefault(problem.span.file or str(path), []).append(problem)
+        self.shown_in[path] = {file for file, found in by_file.items() if found}
+        for file, found in by_file.items():
+            shown = [self.diagnostic(p) for p in found]
+            given = {"uri": Path(file).as_uri(), "diagnostics": shown}
+            method = "textDocument/publishDiagnostics"
+            self.send({"jsonrpc": "2.0", "method": method, "params": given})
+
+    def diagnostic(self, problem: Problem) -> Message:
+        text = f"{problem.message}\n{problem.hint}" if problem.hint else problem.message
+        severity = 1 if problem.severity == "error" else 2
+        span = replace(
+            problem.span, line=max(1, problem.span.line), column=max(1, problem.span.column)
+        )
+        return {
+            "range": self.range(span),
+            "severity": severity,
+            "source": "weft lf",
+            "message": text,
+        }
+
+    # --- positions --------------------------------------------------------------------------------
+
+    def line_of(self, file: str, line: int) -> str:
+        document = self.open.get(Path(file))
+        try:
+            text = document.text if document else Path(file).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            return ""
+        lines = text.split("\n")
+        return lines[line - 1] if 0 < line <= len(lines) else ""
+
+    def range(self, span: Span) -> Message:
+        row = self.line_of(span.file, span.line)
+
+        def position(column: int) -> Message:
+            units = len(row[:column].encode("utf-16-le", "surrogatepass")) // 2
+            return {"line": span.line - 1, "character": units + max(0, column - len(row))}
+
+        begin = span.column - 1
+        return {"start": position(begin), "end": position(begin + span.length)}
+
+    def location(self, span: Span) -> Message:
+        return {"uri": Path(span.file).as_uri(), "range": self.range(span)}
+
+    def asked(self, given: Message) -> tuple[Document, Loaded, places.Place] | None:
+        """Returns the document, what it has, and the place that a request is about."""
+        document = self.open.get(path_of(given["textDocument"]["uri"]))
+        if document is None:
+            return None
+        if document.loaded is None:
+            self.problems(document)
+        if document.loaded is None:
+            return None
+        line = given["position"]["line"] + 1
+        row = self.line_of(str(document.path), line).encode("utf-16-le", "surrogatepass")
+        before = row[: 2 * given["position"]["character"]].decode("utf-16-le", "replace")
+        at = places.place(document.text, str(document.path), line, len(before) + 1)
+        return document, document.loaded, at
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    def on_textDocument_completion(self, given: Message) -> list[Message]:
+        asked = self.asked(given)
+        if asked is None:
+            return []
+        _, loaded, at = asked
+        found = {n.name: n for n in reversed(places.completions(loaded, at))}
+        return [
+            {"label": n.name, "kind": KINDS[n.kind][0], "detail": n.text} for n in found.values()
+        ]
+
+    def on_textDocument_definition(self, given: Message) -> Message | None:
+        asked = self.asked(given)
+        if asked is None:
+            return None
+        _, loaded, at = asked
+        found = places.meaning(loaded, at)
+        span = found.span if found else places.imported(loaded, at)
+        return self.location(span) if span else None
+
+    def on_textDocument_hover(self, given: Message) -> Message | None:
+        asked = self.asked(given)
+        if asked is None:
+            return None
+        document, loaded, at = asked
+        found = places.meaning(loaded, at)
+        text = found.text if found else ""
+        if not text and document.model is not None:
+            text = places.reaction_at(loaded, document.model, at)
+        return {"contents": {"kind": "plaintext", "value": text}} if text else None
+
+    def on_textDocument_documentSymbol(self, given: Message) -> list[Message]:
+        asked = self.asked({**given, "position": {"line": 0, "character": 0}})
+
+        def symbol(one: places.Named) -> Message:
+            place = self.range(one.span)
+            kind = KINDS[one.kind][1]
+            return {
+                "name": one.name or "?",
+                "detail": one.text,
+                "kind": kind,
+                "range": place,
+                "selectionRange": place,
+            }
+
+        if asked is None:
+            return []
+        found = places.symbols(asked[1])
+        return [{**symbol(r), "children": [symbol(m) for m in own]} for r, own in found]
+
+    def on_workspace_executeCommand(self, given: Message) -> str | None:
+        """weft.lf.graph URI: draws the program as FILE.svg, and returns the drawing's URI."""
+        from weft_lf.graph import draw
+
+        if given.get("command") != "weft.lf.graph" or not given.get("arguments"):
+            return None
+        path = path_of(str(given["arguments"][0]))
+        try:
+            opened = {p: d.text for p, d in self.open.items()}
+            return draw(elaborate(load(path, opened=opened)), path.with_suffix(".svg")).as_uri()
+        except LfError as error:
+            text = error.problems[0].message
+            shown = {"type": 1, "message": text}
+            self.send({"jsonrpc": "2.0", "method": "window/showMessage", "params": shown})
+            return None
+
+
+def read(stream: BinaryIO) -> Message | None:
+    """Returns the next message; None at the end of the stream."""
+    length = 0
+    while line := stream.readline():
+        head = line.decode("ascii", "replace").strip()
+        if not head:
+            found: Message = json.loads(stream.read(length))
+            return found
+        name, _, value = head.partition(":")
+        if name.lower() == "content-length":
+            length = int(value)
+    return None
+
+
+def write(stream: BinaryIO, message: Message) -> None:
+    body = json.dumps(message).encode()
+    stream.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    stream.flush()
+
+
+def serve(source: BinaryIO, sink: BinaryIO) -> int:
+    """Returns the exit status, once the one client has asked for the end: 1 if it ends without
+    having asked for that.
+    """
+    waiting: queue.Queue[Message | None] = queue.Queue()
+
+    def reads() -> None:
+        while (message := read(source)) is not None:
+            waiting.put(message)
+            if message.get("method") == "exit":
+                return
+        waiting.put(None)
+
+    reader = threading.Thread(target=reads, daemon=True)
+    reader.start()
+    server = Server(lambda message: write(sink, message))
+    while not server.ended:
+        message = waiting.get()
+        if message is None:
+            break
+        server.take(message)
+        if waiting.empty():
+            server.work(lambda: not waiting.empty())
+    reader.join()
+    return int(not server.asked_to_end)

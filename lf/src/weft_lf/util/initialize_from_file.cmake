@@ -1,0 +1,2 @@
+# Adds initialize_from_file.c, which `files` has put beside the program, to the program.
+target_sources(${LF_MAIN_TARGET} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/initialize_from_file.c)

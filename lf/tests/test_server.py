@@ -1,0 +1,215 @@
+"""Tests of the language server: what a client is told, and when. Most call the server itself; one
+runs the command and talks to it as an editor does."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Write
+from test_command import COMMAND, ENV
+
+from weft_lf.server import Server, read, serve
+from weft_lf.server import write as send
+
+TEXT = """target C { timeout: 1 sec }
+reactor Source(size: int = 3) {
+  output out: int
+  state count: int = 0
+  timer t(0, 100 msec)
+  logical action again: int
+  reaction(t) -> out, again {=
+    lf_set(out, self->count);
+  =}
+}
+main reactor {
+  source = new Source()
+  reaction(source.out) {= lf_print("ü %d", source.out->value); =}
+}
+"""
+
+
+class Client:
+    """A client in the same process. `sent` has what the server sent."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.sent: list[dict[str, Any]] = []
+        self.server = Server(self.sent.append)
+        self.path, self.text, self.count = path, text, 0
+        self.tell("textDocument/didOpen", {"textDocument": {"uri": path.as_uri(), "text": text}})
+
+    def tell(self, method: str, given: dict[str, Any]) -> None:
+        self.server.take({"method": method, "params": given})
+
+    def type(self, text: str) -> None:
+        self.text = text
+        given = {"textDocument": {"uri": self.path.as_uri()}, "contentChanges": [{"text": text}]}
+        self.tell("textDocument/didChange", given)
+
+    def ask(self, method: str, at: str = "", **more: Any) -> Any:
+        """Returns the answer to a request about the end of the first `at` in the text."""
+        before = self.text[: self.text.index(at) + len(at)]
+        column = len(before.rpartition("\n")[2].encode("utf-16-le")) // 2
+        position = {"line": before.count("\n"), "character": column}
+        self.count += 1
+        given = {"textDocument": {"uri": self.path.as_uri()}, "position": position, **more}
+        self.server.take({"id": self.count, "method": method, "params": given})
+        assert self.sent[-1]["id"] == self.count
+        return self.sent[-1]["result"]
+
+    def shown(self, path: Path | None = None) -> list[dict[str, Any]]:
+        """Returns the problems that are shown in a file now."""
+        uri = (path or self.path).as_uri()
+        messages = [m["params"] for m in self.sent if m.get("method", "").endswith("Diagnostics")]
+        own = [p["diagnostics"] for p in messages if p["uri"] == uri]
+        return own[-1] if own else []
+
+    def work(self) -> None:
+        self.server.work(lambda: False)
+
+
+@pytest.fixture
+def client(write: Write) -> Client:
+    return Client(write(TEXT), TEXT)
+
+
+def test_problems_while_typing(client: Client) -> None:
+    """Syntax, names, and the C of bodies, each at its place; they go when they are mended."""
+    client.work()
+    assert client.shown() == []
+    client.type(TEXT.replace("new Source()", "new Sourse()"))
+    client.work()
+    (shown,) = client.shown()
+    assert shown["message"] == "there is no reactor 'Sourse'\ndid you mean 'Source'?"
+    assert shown["range"]["start"] == {"line": 11, "character": 2}
+    client.type(TEXT.replace("self->count);", "self->cuont);"))
+    client.work()
+    (shown,) = client.shown()
+    assert shown["range"]["start"]["line"] == 7 and "cuont" in shown["message"]
+    client.type(TEXT.replace("output out: int", "output out: ["))
+    client.work()
+    assert client.shown()[0]["range"]["start"]["line"] == 2
+    client.type(TEXT)
+    client.work()
+    assert client.shown() == []
+
+
+def test_only_the_last_text_counts(client: Client) -> None:
+    """What waits is taken before problems are looked for."""
+    client.type("main reactor {")
+    client.server.work(lambda: True)
+    assert client.sent == []
+    client.type(TEXT)
+    client.work()
+    assert client.shown() == []
+
+
+def test_columns_are_of_utf_16(client: Client) -> None:
+    client.type(TEXT.replace("new Source()", "new Source() /* 𝄞ü */ other = new B()"))
+    client.work()
+    (shown,) = client.shown()
+    before = TEXT.split("\n")[11] + " /* 𝄞ü */ "
+    assert shown["range"]["start"] == {"line": 11, "character": len(before) + 1}
+
+
+def labels(found: list[dict[str, Any]]) -> set[str]:
+    return {f["label"] for f in found}
+
+
+def test_completion(client: Client) -> None:
+    """By what stands around the place, although the text has an error there."""
+    client.work()
+    asks = "textDocument/completion"
+    client.type(TEXT.replace("lf_set(out, self->count)", "lf_set(out, self->)"))
+    assert labels(client.ask(asks, "self->")) == {"count", "size"}
+    client.type(TEXT.replace("source.out->", "source."))
+    assert labels(client.ask(asks, '%d", source.')) == {"out"}
+    client.type(TEXT.replace("new Source()", "new "))
+    assert labels(client.ask(asks, "= new ")) == {"Source"}
+    client.type(TEXT.replace("lf_print", "lf_"))
+    assert {"lf_set", "lf_schedule", "lf_time_logical"} <= labels(client.ask(asks, "{= lf_"))
+    client.type(TEXT.replace("timeout: 1 sec", ""))
+    assert {"timeout", "workers"} <= labels(client.ask(asks, "target C { "))
+    client.type(TEXT.replace("timer t(", "ti"))
+    assert {"timer", "out", "Source"} - labels(client.ask(asks, "  ti")) == {"Source"}
+
+
+def test_where_a_name_comes_from(write: Write) -> None:
+    """In the file, or in one that is imported, as that stands in the editor."""
+    main = 'target C\nimport Source from "Lib.lf"\nmain reactor { s = new Source()\n' + (
+        '  reaction(s.out) {= lf_print("%d", s.out->value); =} }\n'
+    )
+    library = TEXT[TEXT.index("reactor") : TEXT.index("main")]
+    path = write(main, Lib=library)
+    client = Client(path, main)
+    client.work()
+    found = client.ask("textDocument/definition", "new Sou")
+    assert found["uri"].endswith("/Lib.lf") and found["range"]["start"]["line"] == 0
+    found = client.ask("textDocument/definition", "(s.ou")
+    assert found["range"] == {
+        "start": {"line": 1, "character": 9},
+        "end": {"line": 1, "character": 12},
+    }
+    assert client.ask("textDocument/definition", "reaction(s")["range"]["start"]["line"] == 2
+    assert client.ask("textDocument/definition", '"Lib')["uri"].endswith("/Lib.lf")
+    assert client.ask("textDocument/definition", "target") is None
+    lib = {"uri": (path.parent / "Lib.lf").as_uri()}
+    client.tell("textDocument/didOpen", {"textDocument": {**lib, "text": "\n" + library}})
+    client.work()
+    assert client.ask("textDocument/definition", "new Sou")["range"]["start"]["line"] == 1
+    assert client.shown(path.parent / "Lib.lf") == []  # it needs no main reactor
+
+
+def test_hover_symbols_and_the_drawing(client: Client) -> None:
+    client.work()
+    hover = "textDocument/hover"
+    assert client.ask(hover, "self->cou")["contents"]["value"] == "state count: int"
+    assert client.ask(hover, "reaction(sou")["contents"]["value"] == "source = new Source()"
+    assert client.ask(hover, "reaction(source.ou")["contents"]["value"] == "output out: int"
+    assert client.ask(hover, "  reaction")["contents"]["value"] == "level 0"
+    assert client.ask(hover, "timeout") is None
+    first, second = client.ask("textDocument/documentSymbol")
+    assert (first["name"], second["name"]) == ("Source", "Main")
+    assert [s["name"] for s in first["children"]] == ["size", "out", "count", "t", "again"]
+    client.type("target C\nmain reactor { a = new B() }\n")
+    given = {"command": "weft.lf.graph", "arguments": [client.path.as_uri()]}
+    client.server.take({"id": "a", "method": "workspace/executeCommand", "params": given})
+    assert client.sent[-1] == {"jsonrpc": "2.0", "id": "a", "result": None}
+    assert client.sent[-2]["params"]["message"] == "there is no reactor 'B'"
+
+
+def test_what_it_does_not_know(client: Client) -> None:
+    client.server.take({"id": 7, "method": "textDocument/moniker", "params": {}})
+    assert client.sent[-1]["error"]["code"] == -32601
+    client.tell("$/cancelRequest", {"id": 7})
+    client.tell("textDocument/didClose", {"textDocument": {"uri": client.path.as_uri()}})
+    assert client.ask("textDocument/hover", "target") is None
+
+
+def test_a_client_that_goes_away() -> None:
+    """The end of the input without `shutdown` is told by the status."""
+    assert serve(io.BytesIO(b""), io.BytesIO()) == 1
+
+
+def test_the_command(write: Write) -> None:
+    """A session over standard input and output, as an editor has it."""
+    path = write(TEXT.replace("new Source()", "new Sourse()"))
+    document = {"uri": path.as_uri(), "text": path.read_text(), "languageId": "lf", "version": 1}
+    with subprocess.Popen(
+        [*COMMAND, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENV
+    ) as server:
+        assert server.stdin is not None and server.stdout is not None
+        send(server.stdin, {"id": 1, "method": "initialize", "params": {}})
+        answer = read(server.stdout)
+        assert answer is not None and answer["result"]["capabilities"]["hoverProvider"]
+        send(server.stdin, {"method": "initialized", "params": {}})
+        send(server.stdin, {"method": "textDocument/didOpen", "params": {"textDocument": document}})
+        problems = read(server.stdout)
+        assert problems is not None and len(problems["params"]["diagnostics"]) == 1
+        send(server.stdin, {"id": 2, "method": "shutdown"})
+        assert read(server.stdout) == {"jsonrpc": "2.0", "id": 2, "result": None}
+        send(server.stdin, {"method": "exit"})
+        assert server.wait() == 0

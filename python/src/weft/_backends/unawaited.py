@@ -1,0 +1,57 @@
+"""A network in an asyncio task fails, and nobody awaits the task (rule 13.8): that is told at once.
+asyncio would tell it once the task is collected, which may be never.
+
+Invariant: a failure is told only when it has left its task, since code of the task may handle it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from typing import Any
+
+from weft.errors import ChannelEnd
+
+__all__ = ["network_failed"]
+
+_CONTAINERS = (set, list, dict)  # `task.add_done_callback(tasks.discard)` keeps a task, no more
+
+
+def _awaited(task: Any) -> bool:
+    """Returns whether anybody is told when the task is done. In doubt somebody is."""
+    try:
+        callbacks = [callback for callback, _ in task._callbacks or ()]
+    except (AttributeError, TypeError, ValueError):
+        return True
+    return any(
+        c is not _done and not isinstance(getattr(c, "__self__", None), _CONTAINERS)
+        for c in callbacks
+    )
+
+
+def network_failed(error: Exception) -> None:
+    """The current task gets this failure of the network that it has waited for."""
+    task = asyncio.current_task()
+    if isinstance(error, ChannelEnd) or not isinstance(task, asyncio.Task) or _awaited(task):
+        return
+    if task not in _last:
+        task.add_done_callback(_done)
+    _last[task] = id(error)
+
+
+# The last failure that each task has got, by its id(): the failure itself would keep frames.
+_last: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+
+def _done(task: Any) -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is None or id(error) != _last[task]:
+        return
+    task.get_loop().call_exception_handler(
+        {
+            "message": f"a network has failed, and nobody awaits its task {task.get_name()!r}: await the "
+            "task, or handle what the network raises within it",
+            "exception": error,
+            "task": task,
+        }
+    )

@@ -1,0 +1,218 @@
+"""Who is started again when a supervised process dies (rule 7.16).
+
+Supervisors form a tree, whose leaves are processes (Member). A death is told to decide():
+
+    the process's supervisor has restarts left ──► Plan: those whom its strategy names
+        └──none──► it is as if the supervisor had died: the one above decides … none above: given up
+
+    a member of a Plan that runs: its OS process is killed ──► it waits until all of them have died
+        ──the pause──► the next life
+
+Invariants (of the tree's lock, which the root has)
+- `Plan.alive` has the members whose attempts have to end before any of the plan starts again.
+- A member obeys its newest plan.
+- Who waits for a plan waits for OS processes that were killed, so not for long.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+
+from weft._hosts.attempt import Attempt
+
+__all__ = ["STRATEGIES", "Count", "Member", "Node", "Plan"]
+
+LONGEST = 10.0  #: the longest time between two attempts, in seconds
+STRATEGIES = ("one for one", "one for all", "rest for one")
+
+
+class Plan:
+    """Some processes start again together, or are given up together."""
+
+    def __init__(self, members: list[Member], gives_up: bool, count: str) -> None:
+        self.members, self.gives_up = members, gives_up
+        self.count = count  #: which restart it is, for the log
+        self.pause = 0.0
+        self.alive: set[Member] = set()
+
+
+class Count:
+    """The restarts of one process or supervisor."""
+
+    def __init__(self, restarts: int | None) -> None:
+        self.total = 0
+        # only so many can matter
+        self._times: deque[float] = deque(maxlen=None if restarts is None else restarts + 1)
+        self._restarts = restarts
+
+    def another(self, now: float, within: float | None) -> bool:
+        """Counts one more, at this time. Returns whether that is allowed."""
+        self.total += 1
+        if self._restarts is None:
+            return True
+        self._times.append(now)
+        while within is not None and now - self._times[0] >= within:
+            self._times.popleft()
+        return len(self._times) <= self._restarts
+
+    def text(self, within: float | None) -> str:
+        if self._restarts is None:
+            return str(self.total)
+        if within is None:
+            return f"{self.total} of {self._restarts}"
+        return f"{len(self._times)} of {self._restarts} within {within:g} s"
+
+
+class _Child:
+    """What a supervisor starts again: a process, or a supervisor below it."""
+
+    def __init__(self, position: int, above: Node | None) -> None:
+        self.position = position
+        self.above = above
+        self.in_a_row = 0  # deaths, none of them after a healthy time
+        self.deaths = Count(None if above is None else above.restarts)
+
+    def members(self) -> Iterator[Member]:
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Begins to count anew: who is above has started this again."""
+        self.in_a_row = 0
+        self.deaths = Count(None if self.above is None else self.above.restarts)
+
+
+class Member(_Child):
+    """A supervised process."""
+
+    def __init__(self, path: str, position: int, above: Node) -> None:
+        super().__init__(position, above)
+        self.path = path
+        self.state = "starts"
+        self.life = 0
+        self.restarts = 0
+        self.began = 0.0
+        self.attempt: Attempt | None = None
+        self.plan: Plan | None = None
+
+    def members(self) -> Iterator[Member]:
+        yield self
+
+
+class Node(_Child):
+    """A supervisor."""
+
+    def __init__(
+        self,
+        restarts: int | None,
+        within: float | None,
+        backoff: float,
+        healthy: float,
+        strategy: str,
+        above: Node | None,
+    ) -> None:
+        self.restarts, self.within = restarts, within
+        self.backoff, self.healthy, self.strategy = backoff, healthy, strategy
+        self.lock: threading.Condition = (
+            threading.Condition(threading.RLock()) if above is None else above.lock
+        )
+        self.children: list[_Child] = []
+        self._of_all = Count(restarts)
+        self._places = 0
+        super().__init__(0 if above is None else above.place(), above)
+        if above is not None:
+            with self.lock:
+                above.children.append(self)
+
+    def place(self) -> int:
+        """Returns the next position among the children, for `rest for one`."""
+        with self.lock:
+            self._places += 1
+            return self._places
+
+    def members(self) -> Iterator[Member]:
+        for child in self.children:
+            yield from child.members()
+
+    def forget(self) -> None:
+        super().forget()
+        self._of_all = Count(self.restarts)
+        for child in self.children:
+            child.forget()
+
+    def enter(self, member: Member) -> None:
+        with self.lock:
+            self.children.append(member)
+
+    def leave(self, member: Member) -> None:
+        with self.lock:
+            self.children.remove(member)
+            self.over(member)
+
+    def over(self, member: Member) -> None:
+        """The member has no attempt any more."""
+        with self.lock:
+            member.attempt = None
+            for other in self.root().members():
+                if other.plan is not None:
+                    other.plan.alive.discard(member)
+            if member.plan is not None:
+                member.plan.alive.discard(member)
+            self.lock.notify_all()
+
+    def root(self) -> Node:
+        return self if self.above is None else self.above.root()
+
+    def counts(self, child: _Child) -> Count:
+        return child.deaths if self.strategy == STRATEGIES[0] else self._of_all
+
+    def with_child(self, child: _Child) -> list[Member]:
+        """Returns the processes that start again with this child."""
+        if self.strategy == STRATEGIES[0]:
+            return list(child.members())
+        later = [
+            c
+            for c in self.children
+            if c is child or self.strategy == STRATEGIES[1] or c.position > child.position
+        ]
+        return [m for c in later for m in c.members()]
+
+    def decide(self, member: Member, now: float) -> Plan:
+        """A life of the member has died, which no plan had asked for. Says who starts again."""
+        with self.lock:
+            child: _Child = member
+            node: Node = self
+            lived = now - member.began
+            while True:
+                child.in_a_row = 1 if lived >= node.healthy else child.in_a_row + 1
+                count = node.counts(child)
+                allowed = count.another(now, node.within)
+                if allowed or node.above is None:
+                    break
+                child, node = node, node.above
+            members = node.with_child(child)
+            plan = Plan(members, not allowed, count.text(node.within))
+            if allowed:
+                plan.pause = min(LONGEST, node.backoff * 2 ** min(child.in_a_row - 1, 20))
+                if isinstance(child, Node):
+                    row = child.in_a_row
+                    deaths = child.deaths
+                    child.forget()
+                    child.in_a_row, child.deaths = row, deaths
+            for each in members:
+                each.plan = plan
+                if each is not member and each.attempt is not None:
+                    plan.alive.add(each)
+                    each.attempt.stop()
+            return plan
+
+    def await_plan(self, member: Member) -> Plan | None:
+        """Waits until all of the member's plan have died. Returns the plan; None: there is none."""
+        with self.lock:
+            while (plan := member.plan) is not None:
+                self.lock.wait_for(lambda: not plan.alive or member.plan is not plan)
+                if member.plan is plan:
+                    member.plan = None
+                    return plan
+            return None

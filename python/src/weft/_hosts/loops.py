@@ -1,0 +1,142 @@
+"""`for job in jobs` in a process that is supervised (rules 7.16, 7.17). It runs in the OS process of
+that process: native/channels/extended.cpp calls over().
+
+    __next__(): the block of the value before ends ──► is it time to be recycled? Recycled is raised
+                └──► an extended read begins, or a plain one if nothing is to be redelivered
+
+Invariant: between two values the loop has none in hand, so that Recycled loses none.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any, NoReturn
+
+from weft._extension import native as _native
+from weft._hosts.attempt import Terms
+from weft.errors import Cancelled, Retired
+
+__all__ = ["Recycled", "began", "die_of_memory", "follow", "over"]
+
+REDELIVERS = 2  # of the number that Terms.loops gives
+LIMITED = 4  # besides: a MemoryError ends this OS process
+
+OF_MEMORY = 12  # the exit status of a process that has met its memory_limit: ENOMEM
+
+_terms = Terms()  # of the one call that this OS process runs; a host that stays has none
+_process: int | None = None  # the number of that call's process
+_since = 0.0
+_values = 0
+
+
+class Recycled(Cancelled):
+    """This process is asked to end, and is started again by its supervisor: it has read so many
+    values, is so old, or has so much memory.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Recycled, ()
+
+
+def follow(terms: Terms) -> None:
+    """This OS process runs one call, on these terms."""
+    global _terms, _since
+    _terms, _since = terms, time.monotonic()
+
+
+def began(number: int) -> None:
+    """The process of that call has this number. Only this process is recycled: one that it started
+    would end alone.
+    """
+    global _process
+    _process = number
+
+
+def _memory() -> int:
+    """Returns how many bytes of memory this OS process has."""
+    import resource
+
+    try:
+        with open("/proc/self/statm", encoding="ascii") as statm:  # noqa: PTH123  # before each job
+            return int(statm.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def _recycle() -> None:
+    me = _native.current_process()
+    if me is None or me.id != _process:
+        return
+    _, values, age, memory = _terms
+    if (
+        (values is not None and _values >= values)
+        or (age is not None and time.monotonic() - _since >= age)
+        or (memory is not None and _memory() >= memory)
+    ):
+        raise Recycled
+
+
+class _Loop:
+    def __init__(self, reader: Any, redelivers: bool) -> None:
+        self._reader, self._redelivers = reader, redelivers
+        self._block: Any = None
+
+    def __iter__(self) -> _Loop:
+        return self
+
+    def __aiter__(self) -> _Loop:
+        return self
+
+    def _next(self) -> Any:
+        """Ends the block of the value before. Returns the next block; None: the read is plain."""
+        global _values
+        block, self._block = self._block, None
+        if block is not None:
+            block.__exit__(None, None, None)
+        _recycle()
+        return self._reader.extended() if self._redelivers else None
+
+    def __next__(self) -> Any:
+        global _values
+        block = self._next()
+        try:
+            value = self._reader.read() if block is None else block.__enter__()
+        except Retired:
+            raise StopIteration from None
+        self._block = block
+        _values += 1
+        return value
+
+    async def __anext__(self) -> Any:
+        global _values
+        block = self._next()
+        try:
+            value = await (self._reader.read() if block is None else block.__aenter__())
+        except Retired:
+            raise StopAsyncIteration from None
+        self._block = block
+        _values += 1
+        return value
+
+
+def over(reader: Any, loops: int) -> Any:
+    """Returns the iterator of `for job in reader`. If the loop is left its last value has been
+    used.
+    """
+    return _Loop(reader, bool(loops & REDELIVERS))
+
+
+def die_of_memory(limit: int, error: BaseException) -> NoReturn:
+    """Ends this OS process, whose memory_limit is met, so that this is a death like another: what it
+    holds in extended reads goes back.
+    """
+    import traceback
+
+    try:
+        print(f"weft: memory_limit={limit} is met", file=sys.stderr)
+        traceback.print_exception(error, limit=-3)
+        sys.stderr.flush()
+    finally:
+        os._exit(OF_MEMORY)

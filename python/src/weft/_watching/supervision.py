@@ -1,0 +1,67 @@
+"""What supervisors do, for `weft.observe.supervision`: each event is told to all who listen."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple
+
+from weft.errors import BadUse
+
+__all__ = ["Supervised", "supervision", "tell"]
+
+_lock = threading.RLock()  # a signal handler may listen, too
+_listeners: tuple[Callable[[Supervised], object], ...] = ()
+
+
+class Supervised(NamedTuple):
+    """What has happened to a supervised process."""
+
+    #: "began": a life of it has begun. "died": its OS process has died. "stopped": it was killed
+    #: because another one died, by the supervisor's strategy. "recycled": it has ended in order to
+    #: begin anew. "ended": it returned, failed or was cancelled. "given up": its supervisor starts
+    #: it no more.
+    event: Literal["began", "died", "stopped", "recycled", "ended", "given up"]
+    process: str  #: its path
+    supervisor: str  #: the name of its supervisor
+    life: int  #: 1 for its first life
+    pause: float = 0.0  #: seconds until its next life
+    error: BaseException | None = None  #: the ProcessDied, or what ended it
+    #: The values that it had in hand by plain reads, and the names of their channels.
+    lost: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.process}: {self.event} (life {self.life})"
+
+
+@contextlib.contextmanager
+def supervision(tell: Callable[[Supervised], object]) -> Iterator[None]:
+    """Calls `tell` with each event of every supervisor of this program, in the block. It is called
+    by the process that supervises, and delays the next life of the process. What it raises is
+    logged.
+
+    Raises:
+        BadUse: `tell` cannot be called.
+    """
+    if not callable(tell):
+        raise BadUse(f"supervision: give it a function of one event, not {tell!r}")
+    global _listeners
+    listener = lambda event: tell(event)  # noqa: E731  # the same function may listen twice
+    with _lock:
+        _listeners = (*_listeners, listener)
+    try:
+        yield
+    finally:
+        with _lock:
+            _listeners = tuple(one for one in _listeners if one is not listener)
+
+
+def tell(event: Supervised) -> None:
+    for listener in _listeners:
+        try:
+            listener(event)
+        except Exception:
+            import logging
+
+            logging.getLogger("weft").exception("who listens to supervision has failed")

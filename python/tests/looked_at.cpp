@@ -1,0 +1,160 @@
+// Networks that test_look_cpp.py looks at while they run: looked_at HOW [FILE]. A network says
+// "ready" once it is at work.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <weft/flight.hpp>
+#include <weft/weft.hpp>
+
+using namespace std::chrono_literals;
+using weft::Process;
+
+namespace {
+
+void say(const char* what) {
+  std::puts(what);
+  std::fflush(stdout);
+}
+void ready_at(int n) {
+  if (n == 2) say("ready");
+}
+
+Process source(weft::Writer<int> out) {
+  for (int n = 0;; ++n) co_await out.write(n);
+}
+Process enrich(weft::Reader<int> in, weft::Writer<int> out) {
+  while (auto n = co_await in.next()) {
+    std::this_thread::sleep_for(10ms);
+    co_await out.write(*n);
+  }
+}
+Process store(weft::Reader<int> in) {
+  while (auto n = co_await in.next()) ready_at(*n);
+}
+
+int pipe(const std::string& on) {
+  weft::Channel<int> a{weft::named("orders")}, b{weft::buffer(4).called("priced")};
+  if (on == "threads")
+    weft::run(weft::thread([w = a.writer()] {
+                for (int n = 0;; ++n) w(n);
+              }).named("source"),
+              weft::thread([r = a.reader(), w = b.writer()] {
+                for (;;) {
+                  const int n = r();
+                  std::this_thread::sleep_for(10ms);
+                  w(n);
+                }
+              }).named("enrich"),
+              weft::thread([r = b.reader()] {
+                for (;;) ready_at(r());
+              }).named("store"));
+  weft::RunOptions o;
+  if (on == "cores") o.cores = 2;
+  weft::run(o, source(a.writer()), enrich(a.reader(), b.writer()), store(b.reader()));
+  return 0;
+}
+
+Process says(weft::Writer<int> out) {
+  say("ready");
+  co_await out.write(1);
+}
+Process waits(weft::Reader<int> silent) { co_await silent.read(); }
+Process chooses(weft::Reader<int> a, weft::Writer<int> b) {
+  co_await weft::select(a, weft::out(b, 1));
+}
+Process sleeps() { co_await weft::sleep(1000s); }
+Process meets(weft::Barrier b) { co_await b.sync(); }
+
+// Everybody waits, each in another way. `keep` holds the other ends.
+int waiting() {
+  weft::Channel<int> c{weft::named("given")}, d{weft::named("silent")}, e{weft::named("other")};
+  const auto keep = std::tuple(c.reader(), d.writer(), e.reader());
+  const weft::Outside outside(weft::Outside::due);
+  weft::Barrier b(2);
+  weft::run(waits(d.reader()), chooses(d.reader(), e.writer()), sleeps(), meets(b),
+            says(c.writer()));
+  return 0;
+}
+
+Process relay(weft::Reader<int> r, weft::Writer<int> w) {
+  for (;;) co_await w.write(co_await r.read());
+}
+// Two wait for each other for ever; a third goes on.
+int knot() {
+  weft::Channel<int> c{weft::named("c")}, d{weft::named("d")}, e{weft::named("e")};
+  const weft::Outside outside(weft::Outside::due);
+  weft::run(relay(c.reader(), d.writer()).named("left"),
+            relay(d.reader(), c.writer()).named("right"), sleeps(), says(e.writer()),
+            waits(e.reader()));
+  return 0;
+}
+
+Process nothing() { co_return; }
+Process computes() {
+  say("ready");
+  for (const volatile bool on = true; on;) {
+  }
+  co_return;
+}
+
+Process relays(weft::Reader<int> in, weft::Writer<int> out) {
+  while (auto n = co_await in.next()) co_await out.write(*n + 1);
+}
+Process turns(weft::Reader<int> in, weft::Writer<int> out) {
+  co_await out.write(0);
+  while (auto n = co_await in.next()) {
+    ready_at(*n);
+    co_await out.write(*n);
+  }
+}
+// A ring that never waits for anything outside.
+int ring() {
+  weft::Channel<int> a{weft::named("a")}, b{weft::named("b")};
+  weft::run(turns(a.reader(), b.writer()), relays(b.reader(), a.writer()));
+  return 0;
+}
+
+int many() {
+  weft::Channel<int> c{weft::named("c")}, d{weft::named("d")};
+  const auto keep = d.writer();
+  const weft::Outside outside(weft::Outside::due);
+  std::vector<Process> all;
+  for (int i = 0; i < 5000; ++i) all.push_back(waits(d.reader()).named("worker"));
+  all.push_back(says(c.writer()));
+  const auto also = c.reader();
+  weft::run(std::move(all));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string how = argc > 1 ? argv[1] : "";
+  if (how == "waiting") return waiting();
+  if (how == "knot") return knot();
+  if (how == "ring") return ring();
+  if (how == "many") return many();
+  if (how == "computes") {
+    weft::run(computes());
+    return 0;
+  }
+  if (how == "flight") {
+    const weft::flight recorder(argv[2]);
+    return ring();
+  }
+  if (how == "forked") {
+    weft::run(nothing());
+    if (const pid_t child = fork()) {
+      waitpid(child, nullptr, 0);
+      return 0;
+    }
+    std::printf("%d\n", static_cast<int>(getpid()));
+    return ring();
+  }
+  return pipe(how);
+}

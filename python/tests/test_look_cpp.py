@@ -1,0 +1,285 @@
+"""A look from outside at C++ programs, which have the door of the Python programs (rules 14.9 to 14.12)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from children import until_asleep, weft
+from components import needs_compiler
+from looked_at import refused
+
+from weft._watching import visit as _visit
+from weft._watching.look_frames import ANSWER, Reader, message
+
+pytestmark = [
+    needs_compiler,
+    pytest.mark.together,  # they use one program
+    pytest.mark.skipif(sys.platform != "linux", reason="Linux's /proc"),
+]
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("looked_at") / "looked_at"
+    cpp = HERE.parents[1] / "cpp"
+    cached = ["ccache"] if shutil.which("ccache") else []
+    objects = []
+    for source in (HERE / "looked_at.cpp", cpp / "src/weft.cpp"):
+        objects.append(made.parent / f"{source.stem}.o")
+        command = [*cached, "c++", "-std=c++20", "-O0", f"-I{cpp / 'include'}"]
+        subprocess.run([*command, "-c", source, "-o", objects[-1]], check=True)
+    subprocess.run(["c++", "-pthread", *objects, "-o", made], check=True)
+    return made
+
+
+@contextlib.contextmanager
+def running(program: Path, *how: str) -> Iterator[subprocess.Popen[str]]:
+    """The program, which has said that it is ready."""
+    with subprocess.Popen([program, *how], stdout=subprocess.PIPE, text=True) as p:
+        try:
+            assert p.stdout is not None
+            assert p.stdout.readline() == "ready\n"
+            yield p
+        finally:
+            p.kill()
+
+
+# --- what it tells --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("on", ["one", "cores", "threads"])
+def test_a_program_that_was_not_prepared(home: Path, program: Path, on: str) -> None:
+    """Rules 14.9 to 14.12."""
+    with running(program, on) as p:
+        assert _visit.doors() == [p.pid]
+        with _visit.Looking(p.pid) as looking:
+            looking.look(0.1)  # who waits in a thread is known by its channel from then on
+            network = looking.look(0.4)
+    rows = {row.path: row for row in network.rows}
+    assert rows.keys() == {"main/source", "main/enrich", "main/store"}
+    enrich, source, store = rows["main/enrich"], rows["main/source"], rows["main/store"]
+    # how long somebody who was woken runs, or waits for a CPU, is a matter of chance
+    assert enrich.part("runs") > 0.5, enrich
+    assert source.part("writes", "due") > 0.2, source
+    assert store.part("reads", "due") > 0.2, store
+    assert "main/enrich" in network.verdict.names, network.verdict
+    assert (enrich.cpu is None) == (on != "threads")
+    assert enrich.rate is not None and enrich.rate > 0
+    assert "looked_at.cpp:" in enrich.where and enrich.where.startswith("running after ")
+    assert source.writes_to == ["orders"] and store.reads_from == ["priced"]
+    assert sorted([*enrich.reads_from, *enrich.writes_to]) == ["orders", "priced"]
+    pipes = {pipe.name: pipe for pipe in network.pipes}
+    assert pipes["priced"].capacity == 4 and pipes["orders"].readers == ["main/enrich"]
+    assert pipes["orders"].writing > 0.2
+    assert pipes["orders"].rate > 0
+
+
+def test_the_commands(home: Path, program: Path) -> None:
+    with running(program, "cores") as p:
+        listed = json.loads(weft("ps", "--json").stdout)
+        assert [row["pid"] for row in listed] == [p.pid]
+        assert listed[0]["processes"] == 3 and listed[0]["program"].endswith("looked_at cores")
+        shown = weft("top", "looked_at", "--once")
+        assert shown.returncode == 0, shown.stderr
+        assert shown.stdout.startswith("`main/enrich` is the bottleneck: busy "), shown.stdout
+        told = json.loads(weft("top", str(p.pid), "--json", "--interval", "0.2").stdout)
+        assert told["verdict"]["names"] == ["main/enrich"] and told["os_processes"][0]["memory"] > 0
+        assert {row["path"] for row in told["processes"]} >= {"main/enrich", "main/store"}
+    assert weft("ps").stdout.startswith("no Weft program of this user runs")
+
+
+def test_every_way_of_waiting(home: Path, program: Path) -> None:
+    """Rule 14.10; and how long each has stood there is known from the second look on."""
+    with running(program, "waiting") as p, _visit.Looking(p.pid) as looking:
+        until_asleep(p.pid)
+        first = {row.path: row for row in looking.look(0.05).rows}
+        again = {row.path: row for row in looking.look(0.05).rows}
+    now = {path.removeprefix("main/"): row.now for path, row in again.items()}
+    assert now == {
+        "says": "writes",
+        "waits": "reads",
+        "chooses": "either",
+        "sleeps": "time",
+        "meets": "barrier",
+    }
+    for path, row in again.items():
+        assert first[path].before and row.before
+        assert row.seconds > first[path].seconds + 0.04
+        assert set(row.share) == {row.now}, row
+    assert first["main/waits"].where.startswith("read 'silent' at looked_at.cpp:")
+    assert first["main/chooses"].where.startswith("select 'silent', 'other' at looked_at.cpp:")
+    assert sorted(first["main/chooses"].reads_from) == ["silent"]
+    assert first["main/waits"].rate is None  # it shares its end
+    assert first["main/says"].rate == 0
+
+
+def test_processes_that_can_never_go_on(home: Path, program: Path) -> None:
+    """Rule 14.3, as `weft view` asks it."""
+    with running(program, "knot") as p, _visit.Looking(p.pid) as looking:
+        until_asleep(p.pid)
+        stuck = {one.path: one.waits_for for one in looking.stuck()}
+    assert stuck == {"main/left": ["main/right"], "main/right": ["main/left"]}
+
+
+def test_a_step_that_does_not_end(home: Path, program: Path) -> None:
+    """Rule 14.11. The scheduler does not come, and the look is told all the same."""
+    with running(program, "computes") as p:
+        (row,) = _visit.look(p.pid, 0.1).rows
+    assert row.path == "main/computes" and row.now == "runs" and row.part("runs") == 1
+
+
+def test_many_processes(home: Path, program: Path) -> None:
+    with running(program, "many") as p:
+        until_asleep(p.pid)
+        network = _visit.look(p.pid, 0.05, most=4000)
+        few = _visit.look(p.pid, 0.0, most=3)
+    assert len(network.rows) == 4000 and network.left_out == 1002
+    assert len({row.path for row in network.rows}) == 4000
+    assert all(
+        row.path.startswith("main/par/worker[")
+        for row in network.rows
+        if row.path not in ("main/par", "main/par/says")
+    )
+    assert len(few.rows) == 3 and few.left_out == 4999
+
+
+def test_the_flight_recorder(home: Path, program: Path, tmp_path: Path) -> None:
+    """Rule 14.14: `weft dump` writes the file while the program goes on."""
+    file = tmp_path / "dumped.flight"
+    with running(program, "flight", str(tmp_path / "own.flight")) as p:
+        done = weft("dump", str(p.pid), "-o", str(file))
+        assert done.returncode == 0, done.stderr
+        assert p.poll() is None
+        refused_ = weft("dump", str(p.pid), "-o", "/nowhere/out.flight")
+        assert "cannot write /nowhere/out.flight" in refused_.stderr
+    assert "main/turns" in weft("trace", str(file)).stdout
+    with running(program, "ring") as p:
+        done = weft("dump", str(p.pid), "-o", str(file))
+    assert done.returncode != 0 and "the program has no weft::flight" in done.stderr
+
+
+# --- the door -------------------------------------------------------------------------------------
+
+
+def test_who_may_look(home: Path, program: Path) -> None:
+    with running(program, "ring") as p:
+        at = home / "weft" / f"{p.pid}.sock"
+        assert stat.S_IMODE(at.stat().st_mode) == 0o600
+        assert stat.S_IMODE(at.parent.stat().st_mode) == 0o700
+        if os.geteuid() == 0:
+            at.chmod(0o777)  # the kernel says who has come
+            at.parent.chmod(0o711)
+            if not (child := os.fork()):
+                code = 1
+                try:
+                    os.chdir(at.parent)
+                    os.setuid(65534)
+                    with socket.socket(socket.AF_UNIX) as s:
+                        s.connect(at.name)
+                        s.sendall(message({"ask": "who"}))
+                        code = 2 if s.recv(1) else 0
+                except ConnectionError:  # the door was shut at once
+                    code = 0
+                finally:
+                    os._exit(code)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_it_can_be_turned_off(home: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_INSPECT", "0")
+    with running(program, "ring") as p:
+        assert "was started with WEFT_INSPECT=0" in refused(p.pid)
+        assert len(list(Path(f"/proc/{p.pid}/task").iterdir())) == 1
+
+
+def test_a_thread_that_sleeps_and_nothing_more(home: Path, program: Path) -> None:
+    with running(program, "ring") as p:
+        assert _visit.look(p.pid, 0).rows  # the door is open
+        names = [name for name, _, _ in _visit.threads(p.pid)]
+    assert sorted({*names} - {"weft look"}) == ["looked_at", "weft door"]
+
+
+def test_stopped_and_ended(home: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(program, "ring") as p:
+        monkeypatch.setattr(_visit, "PATIENCE", 0.3)
+        p.send_signal(signal.SIGSTOP)
+        os.waitpid(p.pid, os.WUNTRACED)
+        assert f"is stopped (by SIGSTOP, or a debugger): kill -CONT {p.pid}" in refused(p.pid)
+        p.send_signal(signal.SIGCONT)
+        monkeypatch.setattr(_visit, "PATIENCE", 30.0)
+        with _visit.Looking(p.pid) as looking:
+            assert looking.look(0.05).rows
+            p.kill()
+            p.wait()
+            with pytest.raises(_visit.NoLook, match=f"OS process {p.pid} has ended"):
+                looking.look(0.05)
+    assert _visit.doors() == []  # it was killed, so it left its socket
+    assert not (home / "weft" / f"{p.pid}.sock").exists()
+
+
+def test_a_child_of_a_fork(home: Path, program: Path) -> None:
+    """Rule 14.9: it has a socket of its own."""
+    with subprocess.Popen([program, "forked"], stdout=subprocess.PIPE, text=True) as p:
+        assert p.stdout is not None
+        child = int(p.stdout.readline())
+        try:
+            assert p.stdout.readline() == "ready\n"
+            assert {p.pid, child} == set(_visit.doors())
+            assert {row.path for row in _visit.look(child, 0.05).rows} == {
+                "main/turns",
+                "main/relays",
+            }
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_anything_that_is_sent_is_answered_or_refused(home: Path, program: Path) -> None:
+    """Rule 14.9: the program goes on."""
+    rng = random.Random(4141)
+    whole = message({"ask": "who"})
+    with running(program, "ring") as p:
+        at = str(home / "weft" / f"{p.pid}.sock")
+        for n in range(300):
+            data = bytearray(whole)
+            for _ in range(rng.randrange(1, 4)):
+                data[rng.randrange(len(data))] = rng.randrange(256)
+            if n % 3 == 0:
+                body = bytes(rng.choice(b'{}[]",:\\u0wehalk1.e-') for _ in range(rng.randrange(60)))
+                data = bytearray(struct.pack("!I", len(body)) + body)
+            with socket.socket(socket.AF_UNIX) as s:
+                s.connect(at)
+                s.sendall(data[: rng.randrange(1, len(data) + 1)] if n % 5 == 0 else data)
+                s.shutdown(socket.SHUT_WR)
+                reader = Reader(ANSWER)
+                answers = []
+                while got := s.recv(1 << 16):
+                    answers += reader.feed(got)
+                assert all("error" in a or "pid" in a for a in answers), (n, bytes(data))
+        assert p.poll() is None
+        assert _visit.look(p.pid, 0.02).rows
+        with _visit.Visit(p.pid) as visit:
+            for request, said in (
+                ({"ask": "what"}, 'the question must be "who", "look", "stuck" or "flight"'),
+                ({"ask": "look", "interval": -1}, "the interval must be from 0 to 60 s"),
+                ({"ask": "look", "interval": True}, "the interval must be from 0 to 60 s"),
+                ({"ask": "look", "interval": 0, "most": "x"}, "the number of processes must be"),
+                ({"ask": "flight", "path": "relative"}, "the path of the file must be absolute"),
+            ):
+                with pytest.raises(_visit.NoLook) as error:
+                    visit.ask(**request)
+                assert said in str(error.value)
