@@ -487,6 +487,26 @@ def thread_writes(out, *values):
         out.write(value)
 
 
+def dines_in_a_block() -> None:
+    """Ordinary code and a process take two forks, each another one first."""
+    left, right = threads.Channel("left", capacity=1), threads.Channel("right", capacity=1)
+    with threads.Group() as group:
+        group.start(dines((left.writer(), left.reader()), (right.writer(), right.reader())))
+        _dines((right.writer(), right.reader()), (left.writer(), left.reader()))
+
+
+def _dines(first, second):
+    for fork in (first, second):
+        fork[0].write(None)
+    for fork in (second, first):
+        fork[1].read()
+
+
+@threads.process
+def dines(first, second):
+    _dines(first, second)
+
+
 def only_starts_in_a_block() -> None:
     c = threads.Channel("c")
     with threads.Group() as group:

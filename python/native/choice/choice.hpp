@@ -78,7 +78,7 @@ class Choice {
   PyObject* describe() const;
   // Told while the program is checked that the select in process `me` begins next. `memory` is null
   // unless the guards may be selected over again.
-  void begins_checked(ProcessObject* me, SelectMemory* memory);
+  void begins_checked(ProcessBase* me, SelectMemory* memory);
   bool undecided() const noexcept;  // while parked: nobody has committed or withdrawn it yet
   bool asks_afar() const noexcept;  // another OS process has been asked, and has not answered yet
   std::int64_t ticks = 0;           // periods counted by a Timer guard that was chosen

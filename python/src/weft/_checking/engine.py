@@ -95,7 +95,6 @@ class Outcome:
     lost: int = 0  #: values in blocking buffers that nobody took, without poison
     lost_in: tuple[tuple[str, int], ...] = ()  #: by the name of the channel
     starved: tuple[str, ...] = ()  #: sentences about who was passed over (rule 17.6)
-    in_block: bool = False  #: ordinary code had an operation in a block, which is no point
     early: int = 0  #: times that came although a process could run
     cut: str = ""  #: a bound that this run met: "early", "limit", "size"
     difference: str = ""  #: of a replay: the first deviation that does not fit, which is no failure
@@ -141,7 +140,7 @@ def run_once(function: Function) -> Outcome:
         if collects:
             gc.enable()
     kind = _KINDS.get(stopped, kind)
-    lost_in, starved, in_block = _engine.noted()
+    lost_in, starved = _engine.noted()
     return Outcome(
         kind,
         value,
@@ -150,7 +149,6 @@ def run_once(function: Function) -> Outcome:
         lost=lost,
         lost_in=tuple(lost_in),
         starved=tuple(starved),
-        in_block=in_block,
         early=early,
         cut=cut,
         difference=_engine.difference() if stopped == 1 else "",
