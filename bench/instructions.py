@@ -207,11 +207,11 @@ class Checkout:
         return binary
 
 
-def collected(said: str) -> int:
+def collected(output: str) -> int:
     """Returns the count that callgrind prints when it ends. Raises RuntimeError if there is
     none.
     """
-    found = re.search(r"Collected\s*: (\d+)", said)
+    found = re.search(r"Collected\s*: (\d+)", output)
     if not found:
         raise RuntimeError("callgrind counted nothing")
     return int(found[1])

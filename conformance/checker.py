@@ -240,16 +240,16 @@ def _keeps(sim: Sim, promised: dict[int, list[Any]]) -> bool:
         )
         if out is None:
             continue
-        said = promised.get(p.pid)
-        if said is None:
+        promise = promised.get(p.pid)
+        if promise is None:
             return False
-        name = "Retired" if said[0] == "stop" else said[0]
+        name = "Retired" if promise[0] == "stop" else promise[0]
         if out[0] != name:
             return False
         if name == "ok" and op is not None:
-            if op.kind == "select" and said[1] != out[1]:
+            if op.kind == "select" and promise[1] != out[1]:
                 return False
-            if len(out) > 2 and said[-1] != ("end" if isinstance(out[2], tuple) else out[2]):
+            if len(out) > 2 and promise[-1] != ("end" if isinstance(out[2], tuple) else out[2]):
                 return False
     return True
 

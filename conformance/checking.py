@@ -46,7 +46,7 @@ Outcome = Any
 
 
 def _plain(out: Any) -> Any:
-    """The outcome of an operation, without the details of its exception."""
+    """Returns the outcome of an operation, without the details of its exception."""
     out = list(out)
     if out[0] != "ok":
         return (out[0],)
@@ -61,7 +61,7 @@ def _plain(out: Any) -> Any:
 
 
 def outcome_of(history: list[dict[str, Any]]) -> Outcome:
-    """The outcomes of each process's operations, and how the run ended."""
+    """Returns the outcomes of each process's operations, and how the run ended."""
     log: dict[str, list[Any]] = {}
     for r in history:
         if r["e"] not in ("ret", "run", "end"):
@@ -105,7 +105,7 @@ def searched(
     replays: int = 0,
     **options: Any,
 ) -> Searched:
-    """All outcomes that a search finds. The schedules of the first `replays` of them are replayed."""
+    """Returns all outcomes that a search finds. The schedules of the first `replays` of them are replayed."""
     from weft._checking.engine import Options, Search, decided, replay
 
     driver = PythonDriver("coroutines", features)
@@ -132,7 +132,7 @@ def searched(
 
 
 def modelled(net: dict[str, Any], limit: int = 300_000) -> set[Outcome]:
-    """The model's outcomes.
+    """Returns the model's outcomes.
 
     Raises:
         RuntimeError: the network has more than `limit` states.
@@ -154,7 +154,7 @@ def modelled(net: dict[str, Any], limit: int = 300_000) -> set[Outcome]:
 
 
 def _ended_well(outcomes: set[Outcome]) -> set[Outcome]:
-    """The outcomes; of a run that did not end well only how it ended."""
+    """Returns the outcomes; of a run that did not end well only how it ended."""
     return {x if ("run", ("ok",)) in x else dict(x)["run"] for x in outcomes}
 
 

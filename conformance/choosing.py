@@ -114,8 +114,8 @@ class Choosing:
         return skips[:1] or list(self.idle_guards(op))[:1]
 
     def choices(self, op: Op) -> list[int]:
-        """The guards to which the operation may commit at once, in one atomic step (5.4, 5.7);
-        empty if it must wait.
+        """Returns the guards to which the operation may commit at once, in one atomic step (5.4,
+        5.7); empty if it must wait.
         """
         idle = list(self.idle_guards(op))
         hot = [i for i in range(len(op.guards)) if self.ready(op, i)]

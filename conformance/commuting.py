@@ -91,7 +91,7 @@ def worlds() -> Iterator[tuple[World, list[Action]]]:
 
 
 def three_channels(capacity: int) -> tuple[World, list[Action]]:
-    """Two selects that have one channel in common, and each one of its own."""
+    """Returns two selects that have one channel in common, and each one of its own."""
     w = World()
     w.chans = [Chan(capacity, "block"), Chan(0), Chan(0)]
     w.barriers = [Barrier(2)]
@@ -147,8 +147,8 @@ def actions(w: World, ends: int) -> list[Action]:
 
 
 def steps(state: State, pid: int, action: Action) -> list[State]:
-    """The states to which this step of a new process leads, one for each choice. None if the step
-    is bad use there. A process writes its number, so that values differ.
+    """Returns the states to which this step of a new process leads, one for each choice. None if
+    the step is bad use there. A process writes its number, so that values differ.
     """
     action = action._replace(guards=tuple(g._replace(value=pid) for g in action.guards))
     try:
@@ -208,7 +208,7 @@ def _steps(state: State, pid: int, action: Action) -> Iterator[State]:
 
 
 def _waiting(w: World) -> set[int]:
-    """The selects that wait."""
+    """Returns the selects that wait."""
     return {p for p, op in w.ops.items() if op.state == "waiting" and len(op.guards) > 1}
 
 
@@ -252,8 +252,8 @@ def _ends(g: Guard) -> bool:
 
 
 def _looks(s: State, pid: int, chan: int, side: int | None, loud: bool = False) -> list[Touch]:
-    """The touches of selects that wait, or have waited, at the other side; at both sides if `side`
-    is None. With `loud` only of those that the end of the channel decides.
+    """Returns the touches of selects that wait, or have waited, at the other side; at both sides if
+    `side` is None. With `loud` only of those that the end of the channel decides.
     """
     return [
         (("s", p), "look")
@@ -291,8 +291,8 @@ def _over(s: State, pid: int, touched: list[Touch], waiting: set[int]) -> State:
 
 
 def entries(state: State, a: int, b: int) -> set[Entry]:
-    """The pairs of accesses of two steps at one place. If more processes arrive at the barrier than it
-    has parties, their arrivals count as `all`.
+    """Returns the pairs of accesses of two steps at one place. If more processes arrive at the
+    barrier than it has parties, their arrivals count as `all`.
     """
     joined = sum(
         place == ("b", 0) for t in state.touches.values() for place, how in t if how == "join"
@@ -309,8 +309,8 @@ def entries(state: State, a: int, b: int) -> set[Entry]:
 
 
 def _key(w: World) -> Any:
-    """The part of a state that is compared: of an operation that is over, its outcome, not how it
-    came to it; at a barrier, who waits, not who came first, because all go on together (rule
+    """Returns the part of a state that is compared: of an operation that is over, its outcome, not
+    how it came to it; at a barrier, who waits, not who came first, because all go on together (rule
     8.1).
     """
     chans, ends, barriers, _, *rest = w.world_key()
@@ -322,7 +322,7 @@ def _key(w: World) -> Any:
 
 
 def reachable(world: World, doable: list[Action], depth: int) -> list[State]:
-    """The states after at most `depth` steps, each of a process of its own."""
+    """Returns the states after at most `depth` steps, each of a process of its own."""
     found, seen, last = [State(world)], set(), [State(world)]
     for n in range(depth):
         new = []
@@ -431,12 +431,12 @@ def witnessed(conflicts: Any, witness: Witness) -> Looked:
 
 
 def needed(looked: Looked) -> set[Entry]:
-    """The entries that, for some pair, are the only one to say that two steps conflict."""
+    """Returns the entries that, for some pair, are the only one to say that two steps conflict."""
     return {next(iter(saying)) for saying, _ in looked.differing if len(saying) == 1}
 
 
 def entries_of(conflicts: Any) -> set[Entry]:
-    """All pairs of accesses of which a table says that they conflict."""
+    """Returns all pairs of accesses of which a table says that they conflict."""
     return {
         (a, b, buffered)
         for a, b in itertools.combinations_with_replacement(ACCESSES, 2)
@@ -446,7 +446,7 @@ def entries_of(conflicts: Any) -> set[Entry]:
 
 
 def table(a: str, b: str, buffered: bool) -> bool:
-    """The entries of the engine's table."""
+    """Returns the entries of the engine's table."""
     from weft._checking import _engine
 
     return _engine.conflicts(ACCESSES.index(a), ACCESSES.index(b), buffered)

@@ -90,8 +90,8 @@ class Composing(Limiting):
         return self._failure(failed) or ("ok", tuple(map(self._result, kids)))
 
     def _result(self, p: Proc) -> Any:
-        """The result of a process: its number, or how it ended, such as "<retired>", if it did not
-        return (7.1).
+        """Returns the result of a process: its number, or how it ended, such as "<retired>", if it
+        did not return (7.1).
         """
         if not p.result:
             return "<cancelled>" if p.exc is None else f"<{self.how(p.pid)}>"

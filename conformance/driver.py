@@ -115,8 +115,8 @@ class ProgramDriver:
 
 
 def to_lines(net: Net) -> str:
-    """The network in the line format (README.md), which has only words, so that a twin needs no
-    JSON.
+    """Returns the network in the line format (README.md), which has only words, so that a twin
+    needs no JSON.
     """
     out = ["weft-net 1"]
     for c in net["channels"]:
@@ -168,7 +168,9 @@ def _lines_of_body(body: list[Any], out: list[str]) -> None:
 
 
 def from_lines(text: str) -> Net:
-    """The network that `to_lines` wrote. Raises ValueError, with the line, for any other text."""
+    """Returns the network that `to_lines` wrote. Raises ValueError, with the line, for any other
+    text.
+    """
     lines = [
         ln.split() for ln in text.splitlines() if ln.strip() and not ln.lstrip().startswith("#")
     ]
@@ -334,7 +336,7 @@ def driver_of(
     without: frozenset[str] = frozenset(),
     also: frozenset[str] = frozenset(),
 ) -> Driver:
-    """The driver for a name given on the command line, with the features of its networks
+    """Returns the driver for a name given on the command line, with the features of its networks
     adjusted.
     """
     if name == "model":

@@ -76,8 +76,8 @@ def frozen(x: Any) -> Any:
 def outcomes(
     net: dict[str, Any], grain: str = "atomic", limit: int = 200_000, check: bool = True
 ) -> set[tuple]:
-    """All outcomes of a small network: a set of tuples of (pid or "run", what its operations
-    returned, in order).
+    """Returns all outcomes of a small network: a set of tuples of (pid or "run", what its
+    operations returned, in order).
 
     Raises:
         RuntimeError: there are more than `limit` states.

@@ -41,7 +41,7 @@ STAYS: dict[str, str] = {
 
 
 def asks_for(proc: dict[str, Any], top: bool = True) -> set[str]:
-    """What a process, or a process that it starts, needs of the things in STAYS."""
+    """Returns what a process, or a process that it starts, needs of the things in STAYS."""
     found = (
         {"a fresh end"} if not top and any(not isinstance(e, int) for e in proc["ends"]) else set()
     )
@@ -135,7 +135,7 @@ class Away:
         self.went = 0  # processes that ran elsewhere so far
 
     def journal(self) -> Journal:
-        """An empty history, for the next network."""
+        """Returns an empty history, for the next network."""
         os.truncate(self.file.name, 0)
         return Journal(self.file.name)
 

@@ -106,7 +106,7 @@ class Sim(Composing):
     # --- what can happen next
 
     def steps(self) -> list[Step]:
-        """Every step that could happen next; empty when the run is over."""
+        """Returns every step that could happen next; empty when the run is over."""
         if self.over:
             return []
         found: list[Step] = []
@@ -353,7 +353,7 @@ class Sim(Composing):
         return {"p": p.pid, "e": "call", "op": [kind, *made]}
 
     def _op(self, p: Proc) -> Op:
-        """The operation of the statement at which the process stands."""
+        """Returns the operation of the statement at which the process stands."""
         s, kind = self._stmt(p), self._kind(p)
 
         def plain(
@@ -406,8 +406,8 @@ class Sim(Composing):
 
     @staticmethod
     def _end_of(p: Proc, pid: int, pre: bool = True) -> Guard:
-        """The end of a process as a guard (7.11). Asking for one's own end is bad use, even if the
-        guard is off.
+        """Returns the end of a process as a guard (7.11). Asking for one's own end is bad use, even
+        if the guard is off.
         """
         if pid == p.pid:
             raise BadUse("the end of the process itself")
@@ -597,7 +597,7 @@ class Sim(Composing):
 
     @staticmethod
     def _ended_at(kind: str, s: list[Any], out: tuple) -> int:
-        """The process whose end this outcome is; -1 if it is not the end of a process."""
+        """Returns the process whose end this outcome is; -1 if it is not the end of a process."""
         if out[0] != "ok":
             return -1
         if kind == "ended":

@@ -64,8 +64,9 @@ class Judge(World):
         return found
 
     def knots(self) -> list[tuple[int, ...]]:
-        """The smallest sets of processes that wait only for processes in the same set (10.2). A
-        process that has not been started holds ends but is not blocked, so it is in no knot.
+        """Returns the smallest sets of processes that wait only for processes in the same set
+        (10.2). A process that has not been started holds ends but is not blocked, so it is in no
+        knot.
         """
         graph = self.blocked()
         closures = set()

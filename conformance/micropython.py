@@ -59,7 +59,7 @@ LEFT_OUT_THREADS: dict[str, str] = {
 
 
 def scenarios_of(path: Path) -> list[str]:
-    """The scenarios of a file, as `file.function`; the file is not run."""
+    """Returns the scenarios of a file, as `file.function`; the file is not run."""
     return [
         f"{path.stem}.{node.name}"
         for node in ast.parse(path.read_text(encoding="utf-8")).body
@@ -72,7 +72,7 @@ def scenarios_of(path: Path) -> list[str]:
 
 
 def convert(source: str, names: str = "coroutines") -> str:
-    """The source of a file of scenarios, converted for MicroPython."""
+    """Returns the source of a file of scenarios, converted for MicroPython."""
     tree = ast.parse(source)
     if names == "threads":
         tree = Called().visit(tree)

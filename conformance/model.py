@@ -314,8 +314,8 @@ class World(Passing):
         self._settle()
 
     def due(self) -> list[int]:
-        """The timers that may go off now, in their order (8.5); but a limit may come before or
-        after what its process waits for (7.12).
+        """Returns the timers that may go off now, in their order (8.5); but a limit may come before
+        or after what its process waits for (7.12).
         """
         now = [k for k, t in enumerate(self.timers) if t[0] <= self.now]
         return [k for k in now if self.timers[k][2] < 0] + [

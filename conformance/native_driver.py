@@ -23,7 +23,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from .python_names import Names, Said
+from .python_names import ComponentError, Names
 from .python_player import Network, Player, _Stop
 
 HERE = Path(__file__).resolve().parent
@@ -46,7 +46,7 @@ _ASKS = {
 
 
 def asks_for(proc: dict[str, Any]) -> set[str]:
-    """What a process needs of the things in STAYS."""
+    """Returns what a process needs of the things in STAYS."""
     found = {"an end of its maker"} if any(isinstance(e, int) for e in proc["ends"]) else set()
     if len(proc["ends"]) > MOST_ENDS:
         found.add("too much")
@@ -138,7 +138,7 @@ class _Names:
         return "poison", end.k, strength
 
     def guard(self, g: dict[str, Any], end: _End | None, value: Any, there: Any) -> list[Any]:
-        """The guard in words, and the function that makes its value."""
+        """Returns the guard in words, and the function that makes its value."""
         kind = g["g"]
         words: list[Any] = [g.get("fn", kind), int(g.get("pre", True)), int(g.get("ends", False))]
         if end is not None:
@@ -192,10 +192,10 @@ class _Played:
             except StopIteration:
                 self.returned.add(self.pid)
                 return "return"
-            except Said as said:
-                if said.name in ("BadUse", "Fail"):
-                    return f"throw {said.name}"
-                return f"rethrow {said.kept}"
+            except ComponentError as outcome:
+                if outcome.name in ("BadUse", "Fail"):
+                    return f"throw {outcome.name}"
+                return f"rethrow {outcome.kept}"
             except Exception as error:
                 return f"throw {self.names.name_of(error).split(':')[0]}"
             result, failure = None, None
@@ -212,7 +212,7 @@ class _Played:
             if kind == "next" and how == "Retired":
                 return None, _Stop()
             value = self.op[2] if kind == "write" else None
-            return None, Said(how, int(words[0]), int(words[1]), value)
+            return None, ComponentError(how, int(words[0]), int(words[1]), value)
         if kind == "select":
             index = int(words[0])
             made = self.op[3][index][-1]
@@ -232,8 +232,8 @@ def _words(op: Op) -> str:
 
 
 def _value(word: Any) -> Any:
-    """The value; for a function the value that it would give, because C++ uses a function of its
-    own.
+    """Returns the value; for a function the value that it would give, because C++ uses a function
+    of its own.
     """
     return word.value if callable(word) else word
 
@@ -276,8 +276,8 @@ def process(play: Network, proc: dict[str, Any], ends: list[Any]) -> Any:
 
 
 def results(returned: set[int], processes: list[dict[str, Any]], got: Any) -> list[Any]:
-    """The results as the model gives them. A process of a component returns nothing; in a network a
-    process returns its number if it ended normally.
+    """Returns the results as the model gives them. A process of a component returns nothing; in a
+    network a process returns its number if it ended normally.
     """
     return [
         p["id"] if value is None and p["id"] in returned else value

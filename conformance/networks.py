@@ -277,7 +277,7 @@ def _mobile(m: Maker, target: int) -> list[dict[str, Any]]:
 
 
 def readable(net: Net) -> str:
-    """The network as a program for people to read, with its seed."""
+    """Returns the network as a program for people to read, with its seed."""
     lines = [f"# network of seed {net.get('seed', '–')}"]
     for k, c in enumerate(net["channels"]):
         args = ", ".join(f"{n}={v!r}" for n, v in c.items())

@@ -174,7 +174,9 @@ class Chan:
         )
 
     def ended(self, side: int) -> str:
-        """The exception that an operation on `side` raises now, or "" (2.5, 3.1–3.3, 4.2, 4.5)."""
+        """Returns the exception that an operation on `side` raises now, or "" (2.5, 3.1–3.3, 4.2,
+        4.5).
+        """
         if self.poison:
             return "Poisoned"
         other = 1 - side
@@ -216,6 +218,6 @@ def side_of(g: Guard) -> int:
 
 
 def any_of(guards: tuple[int, ...]) -> Any:
-    """The only guard, or the tuple of several guards if an outcome may name any of them."""
+    """Returns the only guard, or the tuple of several guards if an outcome may name any of them."""
     found = tuple(dict.fromkeys(guards))
     return found[0] if len(found) == 1 else found

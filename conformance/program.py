@@ -81,8 +81,8 @@ class Proc:
         return tuple(self.__dict__.values())
 
     def slot(self, k: int) -> int:
-        """The end in a slot. Raises BadUse for a slot that was never filled (an end that never
-        came).
+        """Returns the end in a slot. Raises BadUse for a slot that was never filled (an end that
+        never came).
         """
         if k >= len(self.slots):
             raise BadUse(f"there is no end in slot {k}")

@@ -78,16 +78,16 @@ class ApartDriver:
                 text=True,
                 env={**os.environ, "WEFT_PURE": "1"} if self.name in PURE else None,
             )
-        asked, told = self.server.stdin, self.server.stdout
-        assert asked is not None and told is not None
+        requests, replies = self.server.stdin, self.server.stdout
+        assert requests is not None and replies is not None
         line = ""
         try:
-            asked.write(json.dumps(net) + "\n")
-            asked.flush()
+            requests.write(json.dumps(net) + "\n")
+            requests.flush()
             # The server gives up by itself after `seconds`; if twice that time has passed, it is
             # dead.
-            if select.select([told], [], [], 2 * self.seconds + 5)[0]:
-                line = told.readline()
+            if select.select([replies], [], [], 2 * self.seconds + 5)[0]:
+                line = replies.readline()
         except BrokenPipeError:
             pass
         answer = json.loads(line) if line.endswith("\n") else {"history": [], "lost": True}

@@ -16,7 +16,7 @@ from . import task_driver
 from .python_player import Fail
 
 
-class Said(Exception):
+class ComponentError(Exception):
     """What an operation of the component threw; `kept` is the exception's number in the
     component.
     """
@@ -31,8 +31,8 @@ class Said(Exception):
 
 
 def behind(error: BaseException) -> tuple[str, int] | None:
-    """The name and the number of the error with which a process of the component failed; None for
-    any other error.
+    """Returns the name and the number of the error with which a process of the component failed;
+    None for any other error.
     """
     found = re.fullmatch(r"(\w+) of p(\d+)", getattr(error, "message", ""))
     return (found[1], int(found[2])) if found else None
@@ -74,7 +74,7 @@ class Names:
         for kind, name in self.errors:
             if isinstance(error, kind):
                 return name
-        if isinstance(error, Said):
+        if isinstance(error, ComponentError):
             return error.name
         if failed := behind(error):
             return failed[0]
@@ -100,9 +100,9 @@ class Names:
 
     # choice
     def guard(self, g: dict[str, Any], end: Any, value: Any, there: Any) -> Any:
-        """The guard that `g` describes. `value` is what an output guard sends, or the function that
-        makes it. `there` is an object that is a guard by itself (a barrier, the end of a
-        process).
+        """Returns the guard that `g` describes. `value` is what an output guard sends, or the
+        function that makes it. `there` is an object that is a guard by itself (a barrier, the end
+        of a process).
         """
         m, kind = self.m, g["g"]
         how = {"ended": "raise"} if g.get("ends") else {}
@@ -142,7 +142,7 @@ class Names:
         return self.m.run_async(root)
 
     def limit(self, how: str, t: float) -> Any:
-        """The context manager of a block with a limit (7.12)."""
+        """Returns the context manager of a block with a limit (7.12)."""
         if how == "deadline":
             return self.m.deadline(self.origin + t * self.unit)
         return (self.m.timeout if how == "timeout" else self.m.move_on_after)(t * self.unit)
@@ -151,12 +151,12 @@ class Names:
         return self.m.sleep(t * self.unit)
 
     def now(self) -> int | None:
-        """The virtual time, in the network's units (seconds); None if it is not known."""
+        """Returns the virtual time, in the network's units (seconds); None if it is not known."""
         return round(self.m.now()) if hasattr(self.m, "now") and not self.real else None
 
     def deadlock(self, error: Any) -> dict[str, Any]:
-        """The blocked processes and the knot, as the report says; {} for a network over several OS
-        processes, because on a busy machine such a report may leave out a process.
+        """Returns the blocked processes and the knot, as the report says; {} for a network over
+        several OS processes, because on a busy machine such a report may leave out a process.
         """
         if self.away:
             return {}
@@ -172,8 +172,8 @@ class Names:
 
     @staticmethod
     def pid_of(path: str) -> int | None:
-        """The number of a process by its path (7.8), such as main/p3; None for main, which is
-        called p0.
+        """Returns the number of a process by its path (7.8), such as main/p3; None for main, which
+        is called p0.
         """
         last = re.search(r"p(\d+)(\[\d+\])?$", path.split("/")[-1])
         return int(last.group(1)) if last else None
@@ -184,8 +184,8 @@ PURE = {"pure": "coroutines", "pure-threads": "threads"}  # no extension module;
 
 
 def names_of(backend: str) -> list[Names]:
-    """The Names of each backend of "A+B". The processes of a network are dealt to the backends in
-    turn.
+    """Returns the Names of each backend of "A+B". The processes of a network are dealt to the
+    backends in turn.
     """
     each = backends_of(backend)
     unit = task_driver.UNIT if clock_of(backend) == "real" else 0

@@ -18,7 +18,7 @@ from .python_player import Player, Thunk, drive, drive_awaiting
 
 
 def _pid_of(error: BaseException) -> int | None:
-    """The number of the process that failed with this error."""
+    """Returns the number of the process that failed with this error."""
     if (pid := getattr(error, "weft_pid", None)) is not None:
         return int(pid)
     failed = behind(error)
@@ -138,27 +138,27 @@ class Play:
             self.made[pid].cancel()
 
     def end_of(self, pid: int) -> Any:
-        """The end of a process, as a guard (7.11)."""
+        """Returns the end of a process, as a guard (7.11)."""
         assert self.made is not None
         return self.made[pid].ended()
 
     def results(self, processes: list[dict[str, Any]], got: Any) -> list[Any]:
-        """The results of a composition, as the model gives them: for a process without a result,
-        how it ended (7.1).
+        """Returns the results of a composition, as the model gives them: for a process without a
+        result, how it ended (7.1).
         """
         none = self.names.m.NoResult
         got = [f"<{r.how}>" if isinstance(r, none) else r for r in got]
         return native_driver.results(self.returned, processes, got) if self.native else got
 
     def goes(self, proc: dict[str, Any]) -> bool:
-        """Whether a process runs in another OS process."""
+        """Returns whether a process runs in another OS process."""
         if self.away is None or not self.names_of(proc["id"]).away:
             return False
         return bool(self.away.takes(self.net, proc))
 
     def has_arrived(self, done: Any, awaits: bool) -> Any:
-        """What a process must wait for before it records a retirement, a poison or a death: here
-        nothing, because it has already happened.
+        """Returns what a process must wait for before it records a retirement, a poison or a death:
+        here nothing, because it has already happened.
         """
         return done
 

@@ -35,7 +35,7 @@ class _Retiring(Maker):
     """
 
     def some(self, chans: list[int], side: str, most: int) -> list[Side]:
-        """One to `most` ends, each at a different channel."""
+        """Returns one to `most` ends, each at a different channel."""
         left = list(chans)
         mine: list[Side] = []
         for _ in range(min(self.upto(most), len(left))):
@@ -55,8 +55,8 @@ class _Retiring(Maker):
         return [["yield"]] if self.has("yield", 0.2) else []
 
     def leaving(self, sides: list[Side]) -> list[Any]:
-        """How a process leaves: mostly it just ends; sometimes it retires or poisons an end first
-        and stays for a while.
+        """Returns how a process leaves: mostly it just ends; sometimes it retires or poisons an end
+        first and stays for a while.
         """
         slot = int(self.rng.random() * len(sides))
         if self.has("retire", 0.2):
@@ -115,8 +115,8 @@ class _Retiring(Maker):
         return self.numbered(sides, [*body, *self.leaving(sides)])
 
     def guards(self, sides: list[Side], slots: list[int]) -> list[Any]:
-        """A select over those slots in any order; some guards are off, the retirement of some
-        raises.
+        """Returns a select over those slots in any order; some guards are off, the retirement of
+        some raises.
         """
         order = sorted(slots, key=lambda _: self.rng.random())
         out: list[dict[str, Any]] = []

@@ -57,7 +57,7 @@ def candidates(net: Net) -> Iterator[Net]:
 
 
 def shrink(net: Net, fails: Callable[[Net], bool], tries: int = 2000) -> Net:
-    """The smallest network found for which `fails` holds.
+    """Returns the smallest network found for which `fails` holds.
 
     Raises:
         ValueError: `fails` does not hold for `net` itself.
@@ -77,12 +77,12 @@ def shrink(net: Net, fails: Callable[[Net], bool], tries: int = 2000) -> Net:
 
 
 def repeated(fails: Callable[[Net], bool], times: int = 20) -> Callable[[Net], bool]:
-    """A predicate for failures that do not occur every time: tries up to `times` times."""
+    """Returns a predicate for failures that do not occur every time: tries up to `times` times."""
     return lambda net: any(fails(net) for _ in range(times))
 
 
 def shortest_prefix(history: list[Any], bad: Callable[[list[Any]], bool]) -> list[Any]:
-    """The shortest bad prefix, if a prefix that is bad stays bad when it grows."""
+    """Returns the shortest bad prefix, if a prefix that is bad stays bad when it grows."""
     lo, hi = 1, len(history)
     while lo < hi:
         mid = (lo + hi) // 2
@@ -94,7 +94,7 @@ def shortest_prefix(history: list[Any], bad: Callable[[list[Any]], bool]) -> lis
 
 
 def report(net: Net, history: list[Any], why: str) -> str:
-    """The text for people: the program with its seed, the history, and what was wrong."""
+    """Returns the text for people: the program with its seed, the history, and what was wrong."""
     lines = [readable(net), "", "history:"]
     for k, r in enumerate(history):
         who = f"p{r['p']}" if "p" in r else ""

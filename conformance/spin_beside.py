@@ -64,11 +64,11 @@ def spin(model: str) -> Spin:
         _run(["spin", "-a", "model.pml"], folder)
         _run(["cc", "-O2", "-DSAFETY", "-DMEMLIM=2000", "-o", "pan", "pan.c"], folder)
         made = time.perf_counter()
-        said = _run(["./pan", "-m100000"], folder)
+        output = _run(["./pan", "-m100000"], folder)
         searched = time.perf_counter()
-    states = re.search(r"([\d.e+]+) states, stored", said)
-    errors = re.search(r"errors: (\d+)", said)
-    assert states is not None and errors is not None, said
+    states = re.search(r"([\d.e+]+) states, stored", output)
+    errors = re.search(r"errors: (\d+)", output)
+    assert states is not None and errors is not None, output
     return Spin(int(float(states[1])), errors[1] != "0", made - began, searched - made)
 
 
@@ -79,7 +79,7 @@ def _run(command: list[str], folder: str) -> str:
 
 
 def philosophers(n: int, ordered: bool) -> tuple[str, Callable[[], Any]]:
-    """The model, and the function for Weft. A fork is a buffer of one place."""
+    """Returns the model, and the function for Weft. A fork is a buffer of one place."""
     from weft.coroutines import Channel, process, run
 
     @process

@@ -229,13 +229,13 @@ def here(say: Callable[[str], None]) -> list[str]:
     return people
 
 
-def write(case: Case, text: str, said: str, page: Path = PAGE) -> None:
+def write(case: Case, text: str, where_measured: str, page: Path = PAGE) -> None:
     """Writes a table into the page.
 
     Raises:
         ValueError: the page has no marks for it.
     """
-    body = f"{text}\n{said}"
+    body = f"{text}\n{where_measured}"
     page.write_text(filled(page.read_text(encoding="utf-8"), case.name, body), encoding="utf-8")
 
 
@@ -270,7 +270,7 @@ def main(words: Sequence[str]) -> int:
     )
     for case in chosen:
         # Taken before the first run, so that it has the load of the machine.
-        said = provenance(command)
+        where_measured = provenance(command)
         found = measure(case, people, runs)
         kept = {who: dataclasses.asdict(one) for who, one in found.items()}
         (out / f"{case.name}.json").write_text(json.dumps(kept) + "\n", encoding="utf-8")
@@ -278,7 +278,7 @@ def main(words: Sequence[str]) -> int:
         print(tables[-1], flush=True)
         (out / "tables.md").write_text("\n".join(tables), encoding="utf-8")
         if options.write:
-            write(case, tables[-1], said)
+            write(case, tables[-1], where_measured)
     return 0
 
 

@@ -141,7 +141,9 @@ def text_of(e: Experiment, found: Found) -> str:
     return "\n".join(filter(None, parts))
 
 
-def write(e: Experiment, found: Found, said: str, page: Path = PAGE, plots: Path = PLOTS) -> None:
+def write(
+    e: Experiment, found: Found, where_measured: str, page: Path = PAGE, plots: Path = PLOTS
+) -> None:
     """Writes an experiment into the page, and its picture beside it.
 
     Raises:
@@ -149,7 +151,7 @@ def write(e: Experiment, found: Found, said: str, page: Path = PAGE, plots: Path
     """
     picture = plots / f"pycsp-{e.name}.svg"
     drawn = plot(e, found.values)
-    body = f"{text_of(e, found)}\n![{e.title}: {e.y} by {e.x}](plots/{picture.name})\n\n{said}"
+    body = f"{text_of(e, found)}\n![{e.title}: {e.y} by {e.x}](plots/{picture.name})\n\n{where_measured}"
     text = filled(page.read_text(encoding="utf-8"), e.name, body)
     picture.write_text(drawn, encoding="utf-8")
     page.write_text(text, encoding="utf-8")
@@ -191,7 +193,7 @@ def main(argv: Sequence[str]) -> int:
     out = ROOT / "out/pycsp"
     out.mkdir(parents=True, exist_ok=True)
     tables = []
-    said = provenance(
+    where_measured = provenance(
         f"./run thesis pycsp{' --full' if options.full else ''} --write"
     )  # before the first run is the machine's load
     for e in chosen:
@@ -204,7 +206,7 @@ def main(argv: Sequence[str]) -> int:
         print(tables[-1], flush=True)
         (out / "tables.md").write_text("\n".join(tables), encoding="utf-8")
         if options.write:
-            write(e, found, said)
+            write(e, found, where_measured)
     return 0
 
 

@@ -70,12 +70,12 @@ HEAP = "8m"
 SPACE = 64 * 2**20
 
 
-def figures(said: str) -> list[float]:
+def figures(output: str) -> list[float]:
     """Returns the figures of the `ns` line, in µs. Raises ValueError if there is no such line."""
-    for line in said.splitlines():
+    for line in output.splitlines():
         if line.startswith("ns "):
             return [float(v) / 1000 for v in line.split()[1:]]
-    raise ValueError(f"no figures in {said!r}")
+    raise ValueError(f"no figures in {output!r}")
 
 
 def named(module: str, where: str, experiment: str, runs: int, per: int) -> list[float]:
@@ -137,14 +137,14 @@ def fits(what: str, where: str, heap: str, n: int = 0, folders: tuple[Path, ...]
     """Returns what room_on_device.py prints; "does not load" if the heap is too small even for
     the package."""
     try:
-        said = tiers.run(
+        output = tiers.run(
             where, BENCH / "room_on_device.py", what, str(n), heap=heap, folders=folders
         )
     except AssertionError as e:
         if "MemoryError" in str(e):
             return "does not load"
         raise
-    return said.split(": ")[1].strip()
+    return output.split(": ")[1].strip()
 
 
 def room(quick: bool) -> str:
@@ -201,19 +201,19 @@ def measured_lines(points: Sequence[int]) -> dict[str, dict[int, list[int]]]:
 def lines(quick: bool, out: Path) -> str:
     points = [500, 1000, 2000] if quick else [500, 1000, 2000, 4000, 8000, 16000]
     found = measured_lines(points)
-    told = ["| N, µs for all | thesis: append, popleft, filter | here |", "|---|---|---|"]
+    table = ["| N, µs for all | thesis: append, popleft, filter | here |", "|---|---|---|"]
     for kind, by_n in found.items():
         for n, values in by_n.items():
             then = LINES[kind].get(n)
             before = ", ".join(map(str, then)) if then else "–"
-            told.append(f"| {kind}, {n:,} | {before} | {', '.join(map(str, values))} |")
+            table.append(f"| {kind}, {n:,} | {before} | {', '.join(map(str, values))} |")
     curves = {
         f"{kind}, {what}": {n: max(values[k], 1) for n, values in by_n.items()}
         for kind, by_n in found.items()
         for k, what in enumerate(("append", "first", "filter"))
     }
     draw(out, "lines", "list and deque on MicroPython", "elements", "µs for all", points, curves)
-    return "\n".join(told)
+    return "\n".join(table)
 
 
 def waiting(quick: bool, runs: int, per: int, out: Path) -> str:
@@ -231,11 +231,11 @@ def waiting(quick: bool, runs: int, per: int, out: Path) -> str:
         points,
         found,
     )
-    told = ["| waiters | " + " | ".join(ways) + " |", "|---|---|---|---|"]
-    told += [f"| {n} | " + " | ".join(f"{found[w][n]:.3g}" for w in ways) + " |" for n in points]
+    table = ["| waiters | " + " | ".join(ways) + " |", "|---|---|---|---|"]
+    table += [f"| {n} | " + " | ".join(f"{found[w][n]:.3g}" for w in ways) + " |" for n in points]
     slower = [n for n in points if found["yielding"][n] > found["rescheduling"][n]]
-    told += ["", f"The yielding future is the slower from {slower[0] if slower else '–'} waiters."]
-    return "\n".join(told)
+    table += ["", f"The yielding future is the slower from {slower[0] if slower else '–'} waiters."]
+    return "\n".join(table)
 
 
 def draw(

@@ -77,8 +77,8 @@ class Block:
 
 
 def parse_info(info: str, line: int) -> Block | None:
-    """Returns the block that an info string describes, with no code yet. None: the info string says
-    neither run nor save.
+    """Returns the block that an info string describes, with no code yet, or None if the info string
+    says neither run nor save.
     """
     words = info.split()
     flags = {word for word in words[1:] if "=" not in word}

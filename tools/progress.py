@@ -163,7 +163,7 @@ def watch(
     os.set_blocking(pipe, False)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     last = looked = time.monotonic()
-    said = ""
+    last_text = ""
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         open_pipe = True
@@ -174,7 +174,7 @@ def watch(
                 open_pipe = bool(data)
                 text = decoder.decode(data, final=not data)
                 heard(text)
-                said = (said + text)[-400:]
+                last_text = (last_text + text)[-400:]
                 last = time.monotonic()
                 if open_pipe and last - looked < LOOK:
                     continue
@@ -192,7 +192,7 @@ def watch(
             if silent:
                 return f"{', '.join(silent[:3])}: no sign of life for {still:.0f} s"
             if looked - last > still:
-                lines = [line.strip() for line in said.splitlines() if line.strip()]
+                lines = [line.strip() for line in last_text.splitlines() if line.strip()]
                 ran = listener.what_runs() or (
                     f'after "{lines[-1]}"' if lines else "from its start"
                 )

@@ -151,7 +151,7 @@ def run_lane(arguments: list[str], shared: Path | None, kept: Path | None = None
     return lane
 
 
-def await_lanes(lanes: list[subprocess.Popen[bytes]], told: list[progress.Listener]) -> bool:
+def await_lanes(lanes: list[subprocess.Popen[bytes]], listeners: list[progress.Listener]) -> bool:
     """Waits until all lanes have ended, and passes on what they report. Returns whether Ctrl-C came
     (it reaches the lanes too).
     """
@@ -159,7 +159,7 @@ def await_lanes(lanes: list[subprocess.Popen[bytes]], told: list[progress.Listen
     while True:
         try:
             ended = [lane.poll() is not None for lane in lanes]
-            for listener in told:
+            for listener in listeners:
                 listener.look(time.monotonic())
             if all(ended):
                 return interrupted
@@ -183,7 +183,9 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
             place.mkdir()
         outputs = [Path(folder) / f"{lane}.out" for lane in range(count)]
         kept = [output.with_suffix(".kept") for output in outputs]
-        told = [progress.Listener(output.with_suffix(".progress"), prefix="") for output in outputs]
+        listeners = [
+            progress.Listener(output.with_suffix(".progress"), prefix="") for output in outputs
+        ]
         lanes = [
             subprocess.Popen(
                 [sys.executable, __file__, *arguments, f"--basetemp={files[lane] / 'own'}"],
@@ -191,14 +193,14 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
                     **os.environ,
                     "PYTEST_DEBUG_TEMPROOT": str(files[lane]),  # for a pytest that a test runs
                     LANE: json.dumps([str(shared), str(kept[lane])]),
-                    progress.VARIABLE: str(told[lane].path),
+                    progress.VARIABLE: str(listeners[lane].path),
                 },
                 stdout=None if lane == 0 else output.open("wb"),
                 stderr=None if lane == 0 else subprocess.STDOUT,
             )
             for lane, output in enumerate(outputs)
         ]
-        if await_lanes(lanes, told):
+        if await_lanes(lanes, listeners):
             failed.add("interrupted")
         for number, lane in enumerate(lanes):
             if number:
@@ -208,8 +210,8 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
             passed.update(name for good, name in results if good)
             failed.update(name for good, name in results if not good)
             if results[-1:] != [[lane.returncode == 0, DONE]]:
-                failed.update(told[number].leave() or [f"lane {number}"])
-                where = told[number].what_runs()
+                failed.update(listeners[number].leave() or [f"lane {number}"])
+                where = listeners[number].what_runs()
                 print(
                     f"lane {number} died (status {lane.returncode}){' in ' + where if where else ''}"
                 )

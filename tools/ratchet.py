@@ -124,8 +124,8 @@ def table(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
     ]
     cost, was = now["weft.hpp"], before.get("weft.hpp", {})
     if cost:
-        said = [f"{cost[k]}{change(cost[k], was.get(k))}" for k in ("lines", "seconds")]
-        out.append(f"parsing <weft/weft.hpp>: {said[0]} lines, {said[1]} s of CPU")
+        costs = [f"{cost[k]}{change(cost[k], was.get(k))}" for k in ("lines", "seconds")]
+        out.append(f"parsing <weft/weft.hpp>: {costs[0]} lines, {costs[1]} s of CPU")
     return out
 
 

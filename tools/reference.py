@@ -60,7 +60,7 @@ def tree_of(module: str) -> ast.Module:
             for node in ast.walk(tree):
                 if isinstance(node, ast.AnnAssign):
                     line = text.splitlines()[node.lineno - 1]
-                    node.said = line.partition("#:")[2].strip()  # type: ignore[attr-defined]
+                    node.comment = line.partition("#:")[2].strip()  # type: ignore[attr-defined]
             return tree
     raise FileNotFoundError(f"{module} has no source under {SOURCES}")
 
@@ -144,7 +144,7 @@ def fields(node: ast.ClassDef, cls: Any) -> Iterator[tuple[str, str]]:
         return
     for item in node.body:
         if isinstance(item, ast.AnnAssign) and not ast.unparse(item.target).startswith("_"):
-            yield ast.unparse(item).split(" = ")[0], item.said  # type: ignore[attr-defined]
+            yield ast.unparse(item).split(" = ")[0], item.comment  # type: ignore[attr-defined]
 
 
 def entry(module: str, name: str, lacking: list[str]) -> str:

@@ -233,7 +233,7 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
             return
 
 
-def start_room(script: Path, told: Path) -> subprocess.Popen[bytes]:
+def start_room(script: Path, progress_file: Path) -> subprocess.Popen[bytes]:
     # The output is for a log and a reader at once, so the room must not think that it has a
     # terminal.
     return subprocess.Popen(
@@ -243,7 +243,7 @@ def start_room(script: Path, told: Path) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", progress.VARIABLE: str(told)},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", progress.VARIABLE: str(progress_file)},
     )
 
 
@@ -311,15 +311,15 @@ def judge(result: Result, output: str, status: int) -> None:
         result.fail(f"its exit status is {status}")
 
 
-def salvage(result: Result, output: str, told: progress.Listener) -> None:
+def salvage(result: Result, output: str, listener: progress.Listener) -> None:
     """Takes the counts of a room that was ended: those that its tests reported one by one, or a
     closing line that it had written.
     """
     closing = [m for m in map(SUMMARY.fullmatch, COLOUR.sub("", output).splitlines()) if m]
-    if told.passed + told.failed == 0 and closing:
+    if listener.passed + listener.failed == 0 and closing:
         result.passed, result.failed = int(closing[-1][1]), int(closing[-1][2])
     else:
-        result.passed, result.failed = told.passed, told.failed
+        result.passed, result.failed = listener.passed, listener.failed
     result.failed += 1
 
 

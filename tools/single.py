@@ -37,7 +37,7 @@ HEAD = """\
 
 
 def within(file: Path, included: re.Match[str]) -> Path | None:
-    """Returns the file of Weft that an #include names. None: the file is not Weft's."""
+    """Returns the file of Weft that an #include names, or None if the file is not Weft's."""
     by_root, beside = included.groups()
     path = HEADERS.parent / by_root if by_root else (file.parent / beside).resolve()
     return path if path.is_file() and path.is_relative_to(CPP) else None

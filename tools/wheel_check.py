@@ -59,16 +59,16 @@ def call(*command: str | Path, status: int = 0) -> str:
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=clean, check=False
     )
-    said = " ".join(map(str, command)) + "\n" + done.stdout
-    print(said, flush=True)
+    output = " ".join(map(str, command)) + "\n" + done.stdout
+    print(output, flush=True)
     if done.returncode != status:
-        raise Wrong(f"status {done.returncode} in place of {status}: {said}")
+        raise Wrong(f"status {done.returncode} in place of {status}: {output}")
     return done.stdout
 
 
-def expect(text: str, said: str) -> None:
-    if text not in said:
-        raise Wrong(f"no {text!r} in {said!r}")
+def expect(text: str, message: str) -> None:
+    if text not in message:
+        raise Wrong(f"no {text!r} in {message!r}")
 
 
 def check(interpreter: str, wheel: Path, compat: Path) -> None:
@@ -85,7 +85,9 @@ def check(interpreter: str, wheel: Path, compat: Path) -> None:
     call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", wheel)
     listed = call(python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check")
     more = [
-        line for line in listed.split() if not re.match(r"(pip|setuptools|wheel|weft)[= ]", line)
+        line
+        for line in listed.split()
+        if not re.match(r"(pip|setuptools|wheel|weft-csp)[= ]", line)
     ]
     if [
         line
@@ -94,13 +96,13 @@ def check(interpreter: str, wheel: Path, compat: Path) -> None:
     ]:
         raise Wrong(f"the core needs {more}")
     expect("[None, 6]", call(python, "program.py"))
-    expect("pip install weft[compat]", call(python, "-c", "import weft.compat", status=1))
+    expect("pip install weft-csp[compat]", call(python, "-c", "import weft.compat", status=1))
     call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", "--no-index", compat)
     expect("compat/pycsp_locks", call(python, "-c", OLD_NAMES))
-    expect("weft[cli]", call(weft, "--version", status=2))
+    expect("weft-csp[cli]", call(weft, "--version", status=2))
 
     call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", f"{wheel}[cli,lf]")
-    expect("weft[greenlets]", call(weft, "run", "program.py", "--on", "greenlets", status=2))
+    expect("weft-csp[greenlets]", call(weft, "run", "program.py", "--on", "greenlets", status=2))
     call(python, "-m", "pip", "-q", "install", "--disable-pip-version-check", f"{wheel}[greenlets]")
     for backend in ("coroutines", "threads", "greenlets"):
         expect("[None, 6]", call(weft, "run", "program.py", "--on", backend))

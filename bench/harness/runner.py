@@ -165,8 +165,8 @@ def last_words(err: str) -> str:
     draws around the exceptions of a group does not.
     """
     plain = (re.sub(r"^[ |]*(\+-[-+]*( [\d.]+ -+)?)?", "", line) for line in err.splitlines())
-    said = [line for line in plain if line and not re.fullmatch(r"and \d+ more exceptions?", line)]
-    return said[-1] if said else "no message"
+    lines = [line for line in plain if line and not re.fullmatch(r"and \d+ more exceptions?", line)]
+    return lines[-1] if lines else "no message"
 
 
 def parse(output: str) -> dict[str, list[float]]:

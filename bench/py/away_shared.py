@@ -30,8 +30,8 @@ def payload(kind):
 
 
 def check(kind, value, expected):
-    """Whether the value that arrived is the one that was sent, by its size and its two ends:
-    checking all of it would read it twice.
+    """Returns whether the value that arrived is the one that was sent, by its size and its two
+    ends: checking all of it would read it twice.
     """
     if kind == "dict":
         return value == expected

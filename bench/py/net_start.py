@@ -20,11 +20,11 @@ def main(samples):
         for k in range(samples + 1):  # the first join warms up
             sampler.begin()
             joined = net.join(url, keys=keys)
-            came = run(answers.on(joined.host("host"))(k))
+            received = run(answers.on(joined.host("host"))(k))
             if k:
                 sampler.end(1)
             joined.close()
-            if came != k + 1:
+            if received != k + 1:
                 fail("net_start: a wrong answer came")
     sampler.print()
 

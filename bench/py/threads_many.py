@@ -30,9 +30,9 @@ async def main(n, samples):
     sampler = Sampler()
     for _ in range(samples):
         sampler.begin()
-        there, back = Channel(), Channel()
-        workers = [worker(there.reader(), back.writer()) for _ in range(n)]
-        await Parallel(*workers, partner(back.reader(), there.writer(), n))
+        outward, back = Channel(), Channel()
+        workers = [worker(outward.reader(), back.writer()) for _ in range(n)]
+        await Parallel(*workers, partner(back.reader(), outward.writer(), n))
         sampler.end(n)
     sampler.print()
 

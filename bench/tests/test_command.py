@@ -229,9 +229,9 @@ class MissingThings(Folder):
 
     def test_what_does_not_build_is_told_without_paths_of_this_machine(self):
         builder = build.Builder(self.bench, self.root / ".build", lambda text: None)
-        told = f"echo '{self.root}/bench/../cpp/x.hpp:3: error: no'; exit 2"
+        expected = f"echo '{self.root}/bench/../cpp/x.hpp:3: error: no'; exit 2"
         with self.assertRaises(build.Broken) as caught:
-            builder._run(["sh", "-c", told], self.root, {})
+            builder._run(["sh", "-c", expected], self.root, {})
         self.assertEqual(str(caught.exception), "sh -c failed: cpp/x.hpp:3: error: no")
 
 

@@ -108,10 +108,10 @@ class Counting(unittest.TestCase):
         for arguments in ([], [self.roots[0]], [self.roots[0], str(self.root)]):
             with (
                 self.subTest(arguments=arguments),
-                contextlib.redirect_stderr(io.StringIO()) as said,
+                contextlib.redirect_stderr(io.StringIO()) as errors,
             ):
                 self.assertEqual(instructions.main(arguments), 2)
-                self.assertIn("usage:", said.getvalue())
+                self.assertIn("usage:", errors.getvalue())
 
 
 class Cases(unittest.TestCase):

@@ -26,8 +26,8 @@ ANY = sorted(os.sched_getaffinity(0))[-1:]
 
 
 def gone(pid: int) -> bool:
-    """Whether there is no such process, or only one that has ended and that nobody has waited for
-    yet.
+    """Returns whether there is no such process, or only one that has ended and that nobody has
+    waited for yet.
     """
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
@@ -90,16 +90,16 @@ class Interleaving(unittest.TestCase):
         self.assertEqual(seen, {"A": [1], "B": [0, 1]})
 
     def test_before_is_told_of_every_run_also_of_one_left_out(self):
-        told = []
+        log = []
 
         def run(program, cpus, timeout):
             raise runner.RunError("no")
 
         programs = {name: Program([name], {}) for name in "AB"}
         runner.interleave(
-            programs, {"A": [0], "B": [0]}, 2, 1.0, lambda name, k: told.append((name, k)), run
+            programs, {"A": [0], "B": [0]}, 2, 1.0, lambda name, k: log.append((name, k)), run
         )
-        self.assertEqual(told, [("A", 0), ("B", 0), ("A", 1), ("B", 1)])
+        self.assertEqual(log, [("A", 0), ("B", 0), ("A", 1), ("B", 1)])
 
     def test_ctrl_c_passes_through(self):
         def run(program, cpus, timeout):
@@ -220,15 +220,15 @@ class Memory(unittest.TestCase):
 
     def test_who_leaves_too_little_is_ended(self):
         with tempfile.TemporaryDirectory() as place:
-            said = Path(place, "pid")
+            pid_file = Path(place, "pid")
             with self.assertRaisesRegex(
                 runner.RunError, "left less than .* of the machine's memory"
             ):
                 self.run_once(
-                    f"import os, signal; open({str(said)!r}, 'w').write(str(os.getpid())); signal.pause()",
+                    f"import os, signal; open({str(pid_file)!r}, 'w').write(str(os.getpid())); signal.pause()",
                     1 << 60,
                 )
-            pid = said.read_text(encoding="ascii") if said.exists() else ""
+            pid = pid_file.read_text(encoding="ascii") if pid_file.exists() else ""
             while pid and not gone(int(pid)):  # "": it was ended before it began
                 os.sched_yield()
 
@@ -270,9 +270,9 @@ class Stopped(unittest.TestCase):
 
         before = signal.getsignal(signal.SIGTERM)
         self.addCleanup(signal.signal, signal.SIGTERM, before)
-        with contextlib.redirect_stderr(io.StringIO()) as said:
+        with contextlib.redirect_stderr(io.StringIO()) as errors:
             self.assertEqual(runner.stopped_by(fails, "x", "half is kept"), 1)
-        self.assertEqual(said.getvalue(), "\nx: ended with status 3\n")
+        self.assertEqual(errors.getvalue(), "\nx: ended with status 3\n")
 
     def stop(self, number, status):
         with tempfile.TemporaryDirectory() as place:

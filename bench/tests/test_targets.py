@@ -325,13 +325,13 @@ class Ours(unittest.TestCase):
                 self.assertCountEqual(have, AGREED[name])
 
     def test_what_was_loosened_says_so(self):
-        said = {
+        reasons = {
             (b.name, t.name): t.was
             for b in self.targets.benches.values()
             for t in b.targets
             if t.was is not None
         }
-        self.assertEqual(said, LOOSENED)
+        self.assertEqual(reasons, LOOSENED)
 
     def test_contention_and_lateness_are_not_judged_by_minima(self):
         for name in (

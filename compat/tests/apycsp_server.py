@@ -26,10 +26,10 @@ async def says_42(ch: Any) -> None:
 
 
 @process
-async def collects(ch: Any, told: Any) -> None:
+async def collects(ch: Any, signal: Any) -> None:
     """Collects what is written until a poison, and sends that to the one who asks."""
     got = [value async for value in ch]
-    await told.write(got)
+    await signal.write(got)
 
 
 async def sets_up(start: Any) -> None:
@@ -38,10 +38,10 @@ async def sets_up(start: Any) -> None:
     """
     made: list[Any] = []
     while True:
-        said = await start.read()
-        reply = await net.get_channel_proxy(said["reply"])
-        if said["cmd"] == "setup":
-            made = [net.create_registered_channel(f"{said['prefix']}-{n}") for n in "abcd"]
+        settings = await start.read()
+        reply = await net.get_channel_proxy(settings["reply"])
+        if settings["cmd"] == "setup":
+            made = [net.create_registered_channel(f"{settings['prefix']}-{n}") for n in "abcd"]
             await reply.write([c.name for c in made])
         else:
             for c in made:

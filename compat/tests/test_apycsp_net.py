@@ -146,7 +146,7 @@ def test_commstime_on_machines_of_their_own():
     seed = random.randrange(1 << 30)
     print("seed", seed)
     with Machines(2, seed) as lan:
-        lan.said(delay=0.002, loss=0.01)
+        lan.configure(delay=0.002, loss=0.01)
         server = subprocess.Popen(
             [*lan.inside(1), sys.executable, str(SERVER), f"{lan.address(1)}:0"],
             stdin=subprocess.PIPE,

@@ -13,15 +13,15 @@ from weft.errors import PeerDied, Retired
 
 
 @th.process
-def answers(requests: Any, told: Any, came: Any, go_on: Any) -> list[Any]:
+def answers(requests: Any, log: Any, received: Any, go_on: Any) -> list[Any]:
     """Answers each question with the question itself; the first one not before `go_on`."""
     seen = []
     for number, *what in requests:
         seen.append(what)
         if len(seen) == 1:
-            came.write(None)
+            received.write(None)
             go_on.read()
-        told.write((number, what[0]))
+        log.write((number, what[0]))
     return seen
 
 
@@ -36,12 +36,14 @@ def reads(r: Any) -> Any:
 
 
 def test_who_is_cancelled_leaves_no_answer_for_the_next() -> None:  # rule 6.2
-    asked, told = channels()
-    came, go_on = th.Channel("came"), th.Channel("go on")
-    line = Asking(asked.writer(), told.reader())
-    arrived, release = came.reader(), go_on.writer()
+    asked, message = channels()
+    received, go_on = th.Channel("came"), th.Channel("go on")
+    line = Asking(asked.writer(), message.reader())
+    arrived, release = received.reader(), go_on.writer()
     with th.Group() as g:
-        server = g.start(answers(asked.reader(), told.writer(), came.writer(), go_on.reader()))
+        server = g.start(
+            answers(asked.reader(), message.writer(), received.writer(), go_on.reader())
+        )
         first = g.start(asks(line, "one"))
         arrived.read()
         first.cancel()
@@ -53,13 +55,13 @@ def test_who_is_cancelled_leaves_no_answer_for_the_next() -> None:  # rule 6.2
 
 
 def test_each_of_many_gets_its_own_answer() -> None:
-    asked, told = channels()
-    came, go_on = th.Channel("came"), th.Channel("go on", capacity=1)
-    line = Asking(asked.writer(), told.reader())
-    arrived, release = came.reader(), go_on.writer()
+    asked, message = channels()
+    received, go_on = th.Channel("came"), th.Channel("go on", capacity=1)
+    line = Asking(asked.writer(), message.reader())
+    arrived, release = received.reader(), go_on.writer()
     release.write(None)
     with th.Group() as g:
-        g.start(answers(asked.reader(), told.writer(), came.writer(), go_on.reader()))
+        g.start(answers(asked.reader(), message.writer(), received.writer(), go_on.reader()))
         g.start(reads(arrived))
         questions = [f"question {i}" for i in range(20)]
         assert th.Parallel(*[asks(line, q) for q in questions]) == questions
@@ -67,8 +69,8 @@ def test_each_of_many_gets_its_own_answer() -> None:
 
 
 def test_who_answers_is_gone() -> None:
-    asked, told = channels()
-    line = Asking(asked.writer(), told.reader())
+    asked, message = channels()
+    line = Asking(asked.writer(), message.reader())
     asked.reader().retire()
     with pytest.raises((PeerDied, Retired)):
         line.ask("one")

@@ -87,8 +87,8 @@ def test_a_value_that_does_not_fit_is_warned_of(compiler: str, tmp_path: Path) -
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     for line, (code, wrong) in enumerate(NARROWED.items(), head.count("\n") + 1):
-        told = re.search(rf"given\.cpp:{line}:\d+: warning: .*conver", done.stderr)
-        assert bool(told) == wrong, (code, done.stderr)
+        expected = re.search(rf"given\.cpp:{line}:\d+: warning: .*conver", done.stderr)
+        assert bool(expected) == wrong, (code, done.stderr)
 
 
 def test_the_page_runs(tmp_path: Path) -> None:

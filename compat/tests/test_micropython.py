@@ -39,8 +39,8 @@ def test_a_program(tier: str, program: Path, lib: Path) -> None:
 @pytest.mark.parametrize("where", list(board.FIRMWARE))
 def test_a_program_on_a_cortex_m3(where: str, tmp_path: Path) -> None:
     program = Path(__file__).parent / "micropython/apycsp.py"
-    said = board.run(where, program, tmp_path, packages=(PACKAGE,))
-    assert said == expected(program)
+    results = board.run(where, program, tmp_path, packages=(PACKAGE,))
+    assert results == expected(program)
 
 
 def test_package_json_is_what_the_folder_holds() -> None:
@@ -53,5 +53,5 @@ def test_package_json_is_what_the_folder_holds() -> None:
 
 
 def test_weft_alone_has_no_such_names() -> None:
-    said = tiers.snippet("pure", "try: import weft.compat\nexcept ImportError as e: print(e)")
-    assert "weft.compat" in said
+    output = tiers.snippet("pure", "try: import weft.compat\nexcept ImportError as e: print(e)")
+    assert "weft.compat" in output

@@ -30,7 +30,7 @@ def alone(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def said(code: str, *folders: Path) -> str:
+def output_of(code: str, *folders: Path) -> str:
     """Returns the output of the program, which finds weft in these folders."""
     path = os.pathsep.join(map(str, folders))
     command = [sys.executable, "-S", "-c", code]
@@ -43,10 +43,10 @@ def said(code: str, *folders: Path) -> str:
 @pytest.mark.parametrize("module", ["compat", "compat.pycsp", "compat.apycsp.plugNplay"])
 def test_without_it_the_import_says_how_to_get_it(module: str, alone: Path) -> None:
     code = f"try: import weft.{module}\nexcept ModuleNotFoundError as e: print(e.name, '|', e)\nelse: raise 1"
-    name, _, why = said(code, alone).partition(" | ")
+    name, _, why = output_of(code, alone).partition(" | ")
     assert name == "weft.compat"
     assert why == (
-        "the names of PyCSP and aPyCSP are a package of their own: pip install weft[compat]\n"
+        "the names of PyCSP and aPyCSP are a package of their own: pip install weft-csp[compat]\n"
     )
 
 
@@ -60,7 +60,7 @@ print(weft.compat.pycsp_locks.__file__)
 def test_beside_weft_it_is_found_as_a_package_of_weft(alone: Path) -> None:
     (alone / "weft/compat").symlink_to(OLD_NAMES)
     there = f"{alone}/weft/compat"
-    assert said(PROGRAM, alone).split() == [there, f"{there}/pycsp_locks/__init__.py"]
+    assert output_of(PROGRAM, alone).split() == [there, f"{there}/pycsp_locks/__init__.py"]
 
 
 def test_in_another_folder_of_the_path_it_is_found_too(alone: Path) -> None:
@@ -70,15 +70,15 @@ def test_in_another_folder_of_the_path_it_is_found_too(alone: Path) -> None:
     (other / "weft/compat").symlink_to(OLD_NAMES)
     there = f"{other}/weft/compat"
     for folders in ((alone, other), (other, alone)):
-        assert said(PROGRAM, *folders).split() == [there, f"{there}/pycsp_locks/__init__.py"]
+        assert output_of(PROGRAM, *folders).split() == [there, f"{there}/pycsp_locks/__init__.py"]
 
 
 def test_it_is_for_one_version_of_weft() -> None:
     version = weft.__version__
     assert metadata.version("weft-compat") == version
-    assert metadata.requires("weft-compat") == [f"weft=={version}"]
+    assert metadata.requires("weft-compat") == [f"weft-csp=={version}"]
     wanted = [
-        w for w in metadata.requires("weft") or () if 'extra == "compat"' in w.replace("'", '"')
+        w for w in metadata.requires("weft-csp") or () if 'extra == "compat"' in w.replace("'", '"')
     ]
     assert len(wanted) == 1 and wanted[0].startswith("weft-compat;")
 

@@ -177,15 +177,15 @@ def test_deadlock_is_reported(p: Any) -> None:
 
 
 def test_the_main_program_spawns_reads_and_writes(p: Any) -> None:
-    there, back = p.Channel(), p.Channel(buffer=2)
+    outward, back = p.Channel(), p.Channel(buffer=2)
 
     @p.process
     def double(cin: Any, cout: Any) -> None:
         while True:
             cout(2 * cin())
 
-    p.Spawn(double(there.reader(), back.writer()))
-    cin, cout = back.reader(), there.writer()
+    p.Spawn(double(outward.reader(), back.writer()))
+    cin, cout = back.reader(), outward.writer()
     for i in range(10):
         cout(i)
         assert cin() == 2 * i

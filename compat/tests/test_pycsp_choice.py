@@ -94,7 +94,7 @@ GOT: list[Any] = []
 
 
 def test_a_string_is_executed_where_execute_is_called(p: Any) -> None:
-    there, back = p.Channel(), p.Channel()
+    outward, back = p.Channel(), p.Channel()
     got: list[Any] = []
     GOT.clear()
 
@@ -114,7 +114,7 @@ def test_a_string_is_executed_where_execute_is_called(p: Any) -> None:
 
     assert (
         p.Parallel(
-            partner(there.writer(), back.reader()), chooser(there.reader(), back.writer(), got)
+            partner(outward.writer(), back.reader()), chooser(outward.reader(), back.writer(), got)
         )[0]
         == 3
     )

@@ -200,7 +200,7 @@ def test_a_package_that_other_machines_need_and_is_missing_is_named() -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=280, check=False
     )
-    assert "processes on other machines need msgspec: pip install 'weft[net]'" in done.stderr
+    assert "processes on other machines need msgspec: pip install 'weft-csp[net]'" in done.stderr
 
 
 def test_a_program_that_has_no_such_channel(p: Any) -> None:

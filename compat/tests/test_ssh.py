@@ -18,7 +18,7 @@ from weft.compat.pycsp import _ssh, _ssh_host
 from weft.compat.pycsp import parallel as p
 from weft.errors import ProcessDied
 
-pytest.importorskip("msgspec", reason="of weft[net]; it has no wheel for some Pythons")
+pytest.importorskip("msgspec", reason="of weft-csp[net]; it has no wheel for some Pythons")
 
 SSH = r"""#!/bin/sh
 words=

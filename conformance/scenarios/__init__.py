@@ -88,8 +88,9 @@ def load(name: str, backend: str) -> ModuleType:
 
 
 def collect(backend: str, block: bool = False) -> dict[str, Callable[[], None]]:
-    """All scenarios of a backend by name (`file.function`); calling one runs it. With `block` a
-    scenario runs in the block of a Group in ordinary code (rule 7.5) instead of a process.
+    """Returns all scenarios of a backend by name (`file.function`); calling one runs it. With
+    `block` a scenario runs in the block of a Group in ordinary code (rule 7.5) instead of a
+    process.
     """
     found: dict[str, Callable[[], None]] = {}
     for name in FILES:

@@ -362,9 +362,9 @@ async def poison_and_death_are_ready_in_their_place():
         getattr(dw, ending)()
         assert await select(cr, dr, mode="priority") == (0, "first")
         await cw.write("second")
-        with pytest.raises(error) as seen:
+        with pytest.raises(error) as raised:
             await select(dr, cr, mode="priority")
-        assert seen.value.guard == 0
+        assert raised.value.guard == 0
         assert await cr.read() == "second"
 
 

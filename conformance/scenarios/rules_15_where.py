@@ -24,8 +24,8 @@ BACKENDS = ("coroutines", "greenlets", "threads")
 
 
 def everywhere(function):
-    """The process function as it is, and on each backend that accepts it: on all of them if it is a
-    `def`, else on two.
+    """Returns the process function as it is, and on each backend that accepts it: on all of them if
+    it is a `def`, else on two.
     """
     made = [function]
     for backend in BACKENDS:

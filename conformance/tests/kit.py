@@ -13,8 +13,8 @@ from conformance.python_driver import ApartDriver
 
 
 def proc(pid: int, ends: list[Any], *body: list[Any]) -> dict[str, Any]:
-    """A process of a network. Its ends are "0r", "1w" (fresh ends of channels) or numbers (the
-    parent's slots).
+    """Returns a process of a network. Its ends are "0r", "1w" (fresh ends of channels) or numbers
+    (the parent's slots).
     """
     return {
         "id": pid,
@@ -29,8 +29,8 @@ def net(
     barriers: list[int] | None = None,
     before: list[Any] | None = None,
 ) -> dict[str, Any]:
-    """A network whose main is one Parallel. `channels` is the number of rendezvous channels, or a
-    list of channel arguments.
+    """Returns a network whose main is one Parallel. `channels` is the number of rendezvous
+    channels, or a list of channel arguments.
     """
     chans = [{} for _ in range(channels)] if isinstance(channels, int) else channels
     return {
@@ -45,24 +45,24 @@ def agrees(on: ApartDriver, each: int, least: int, **how: Any) -> None:
     least `least` of their processes ran elsewhere (otherwise the test would show nothing). `how`
     goes to conform().
     """
-    said: list[str] = []
+    messages: list[str] = []
     before = on.away
-    passed, failed, unknown = conform(on, range(each), say=said.append, **how)
-    assert (passed, failed) == (each, 0), "\n".join(said)
+    passed, failed, unknown = conform(on, range(each), say=messages.append, **how)
+    assert (passed, failed) == (each, 0), "\n".join(messages)
     assert unknown <= each // 5, "the checker's budget ran out too often to have compared anything"
     assert on.away - before >= least
 
 
 def logs(network: dict[str, Any], pid: Any, grain: str = "atomic") -> set[tuple]:
-    """What process `pid` may observe: a set of tuples of outcomes, without the `end` entry."""
+    """Returns what process `pid` may observe: a set of tuples of outcomes, without the `end` entry."""
     return {
         tuple(x for x in dict(o).get(pid, ()) if x[0] != "end") for o in outcomes(network, grain)
     }
 
 
 def both(network: dict[str, Any], pid: Any) -> set[tuple]:
-    """What process `pid` may observe in both grains, which must agree. For networks whose outcome
-    does not depend on fairness or priority.
+    """Returns what process `pid` may observe in both grains, which must agree. For networks whose
+    outcome does not depend on fairness or priority.
     """
     one = logs(network, pid, "atomic")
     assert one <= logs(network, pid, "cores")
@@ -70,7 +70,7 @@ def both(network: dict[str, Any], pid: Any) -> set[tuple]:
 
 
 def runs(network: dict[str, Any], grain: str = "atomic") -> set[str]:
-    """How the run may end: "ok", "Deadlock", …"""
+    """Returns how the run may end: "ok", "Deadlock", …"""
     return {dict(o)["run"][0][0] for o in outcomes(network, grain)}
 
 
@@ -79,7 +79,7 @@ def drops(network: dict[str, Any]) -> set[tuple]:
 
 
 def values(log: tuple) -> list[Any]:
-    """The values that reads of a log returned."""
+    """Returns the values that reads of a log returned."""
     return [x[-1] for x in log if x[0] == "ok" and len(x) > 1]
 
 
@@ -125,7 +125,7 @@ class Table(World):
         self.start(Op(pid, "select", guards, mode))
 
     def out(self, pid: int) -> Any:
-        """The outcome; None while the operation waits or is held."""
+        """Returns the outcome; None while the operation waits or is held."""
         op = self.ops[pid]
         return op.out if op.state == "done" else None
 

@@ -47,7 +47,7 @@ def pipe(writes=3, capacity=0, **more):
 
 
 def edited(network, seed=0):
-    """A good history, to be spoiled."""
+    """Returns a good history, to be spoiled."""
     history = run(network, seed)
     assert check(network, history)
     return history
@@ -297,7 +297,7 @@ def test_a_real_clock_lets_timers_go_off_at_any_moment():
 
 
 def spoilers(history, rng):
-    """The history with one random error, or None if the history offers no place for one."""
+    """Returns the history with one random error, or None if the history offers no place for one."""
     h = copy.deepcopy(history)
     rets = [r for r in h if r["e"] == "ret"]
     kind = rng.choice(["exception", "guard", "dropped", "time", "end"])

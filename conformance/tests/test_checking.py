@@ -14,7 +14,7 @@ from conformance.witnesses import CAREFUL, NOWHERE, WITNESSES
 
 
 def without(entry: Entry) -> Callable[[str, str, bool], bool]:
-    """The table with this entry made wrong."""
+    """Returns the table with this entry made wrong."""
     return lambda a, b, buffered: table(a, b, buffered) != ((a, b, buffered) == entry)
 
 

@@ -48,13 +48,13 @@ def test_the_python_driver_over_a_good_package(threads):
     ["wrong value", "no spread", "no value back", "deaf retire", "eager functions", "unfair"],
 )
 def test_the_python_driver_over_a_broken_package(defect):
-    driver, said = ToyDriver(False, defect), []
+    driver, messages = ToyDriver(False, defect), []
     for seed in range(1500):
-        if conform(driver, range(seed, seed + 1), say=said.append)[1]:
+        if conform(driver, range(seed, seed + 1), say=messages.append)[1]:
             break
-    assert said, f"{defect}: not seen in 1500 networks"
-    assert f"seed {seed}" in said[0]
-    assert len(said[0].splitlines()) < 70
+    assert messages, f"{defect}: not seen in 1500 networks"
+    assert f"seed {seed}" in messages[0]
+    assert len(messages[0].splitlines()) < 70
 
 
 def test_the_line_format_round_trip():

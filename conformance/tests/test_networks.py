@@ -76,13 +76,13 @@ def test_in_those_networks_selects_go_on_without_a_guard() -> None:
     for seed in range(60):
         sim = Sim(retiring(seed))
         rng = random.Random(seed)
-        told: list[Op] = []  # a decided operation is seen at several steps
+        log: list[Op] = []  # a decided operation is seen at several steps
         while steps := sim.steps():
             sim.apply(rng.choice(steps))
             for op in sim.ops.values():
-                if op.out is None or op.kind != "select" or any(op is known for known in told):
+                if op.out is None or op.kind != "select" or any(op is known for known in log):
                     continue
-                told.append(op)
+                log.append(op)
                 on = [i for i, g in enumerate(op.guards) if g.pre and g.kind in ("in", "out")]
                 if any(sim.retired(op, i) for i in on):
                     came_to[op.out[0]] += 1
@@ -134,11 +134,11 @@ def test_random_networks_with_cancellations(backend: str) -> None:
 
 def conforms(driver: ApartDriver, first: int, shape: str = "any") -> None:
     print(f"{driver.name}: {shape} networks of the seeds {first} to {first + EACH - 1}")
-    said: list[str] = []
+    messages: list[str] = []
     passed, failed, unknown = conform(
-        driver, range(first, first + EACH), say=said.append, budget=BUDGET, shape=shape
+        driver, range(first, first + EACH), say=messages.append, budget=BUDGET, shape=shape
     )
-    assert (passed, failed) == (EACH, 0), "\n".join(said)
+    assert (passed, failed) == (EACH, 0), "\n".join(messages)
     assert unknown <= EACH // 5, "the checker's budget ran out too often to have compared anything"
 
 

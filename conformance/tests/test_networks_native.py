@@ -20,7 +20,7 @@ from conformance.checker import check
 from conformance.native_driver import MOST_ENDS, STAYS, asks_for, results
 from conformance.networks import DEFAULT, generate
 from conformance.python_driver import ApartDriver
-from conformance.python_names import Said, behind
+from conformance.python_names import ComponentError, behind
 from conformance.retiring import retiring
 from conformance.shrink import report
 from conformance.tests.kit import agrees, net, proc
@@ -164,6 +164,6 @@ def test_failures_and_results_have_their_process() -> None:
 
     assert behind(Failed()) == ("BadUse", 12)
     assert behind(ValueError("BadUse of p12")) is None
-    assert behind(Said("Fail", 0, -1, None)) is None
+    assert behind(ComponentError("Fail", 0, -1, None)) is None
     some = [proc(4, []), proc(7, []), proc(9, [])]
     assert results({4}, some, [None, None, "9"]) == [4, None, "9"]

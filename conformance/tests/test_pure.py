@@ -58,13 +58,13 @@ def test_random_networks_conform(name: str, shape: str) -> None:
     """
     each = OF_THREADS if name == "pure-threads" else EACH
     print(f"{name}: {shape} networks of the seeds 0 to {each - 1}")
-    said: list[str] = []
+    messages: list[str] = []
     driver = ApartDriver(name, ALL_FEATURES)
     try:
-        passed, failed, unknown = conform(driver, range(each), say=said.append, shape=shape)
+        passed, failed, unknown = conform(driver, range(each), say=messages.append, shape=shape)
     finally:
         driver.close()
-    assert (passed, failed) == (each, 0), "\n".join(said)
+    assert (passed, failed) == (each, 0), "\n".join(messages)
     assert unknown <= each // 5
 
 

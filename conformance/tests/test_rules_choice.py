@@ -200,8 +200,8 @@ def test_rule_5_10_no_trace_at_the_others():
 
 
 def cancelling(*sibling, ends=("0r",), chans=1, peer=()):
-    """A group in which process 3 fails and so cancels process 2; process 4, the peer, is outside
-    the group.
+    """Returns a group in which process 3 fails and so cancels process 2; process 4, the peer, is
+    outside the group.
     """
     return net(
         chans,

@@ -26,7 +26,7 @@ def watched(p: dict[str, Any]) -> dict[str, Any]:
 
 
 def hows(network: dict[str, Any], pid: int, grain: str = "atomic") -> set[str]:
-    """What process `pid` may learn about the end of another process."""
+    """Returns what process `pid` may learn about the end of another process."""
     found = set()
     for seed in range(60):
         for r in run(network, seed, grain, check=True):

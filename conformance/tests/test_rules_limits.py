@@ -38,12 +38,16 @@ def catching(what: str, *body: list[Any], then: tuple[list[Any], ...] = ()) -> l
 
 
 def alone(*body: list[Any]) -> dict[str, Any]:
-    """A process that holds both ends of a channel, so that its reads and writes wait for ever."""
+    """Returns a process that holds both ends of a channel, so that its reads and writes wait for
+    ever.
+    """
     return net(1, proc(1, ["0r", "0w"], *body))
 
 
 def times(network: dict[str, Any], pid: int) -> list[tuple[str, int]]:
-    """What the operations of a process returned, and when, in a network with only one outcome."""
+    """Returns what the operations of a process returned, and when, in a network with only one
+    outcome.
+    """
     seen = {
         tuple(
             (r["out"][0], r["t"])
@@ -300,8 +304,8 @@ HISTORY = alone(within("move_on", 2, ["sleep", 9]), ["sleep", 1])
 def test_the_checker_flags(at: int, wrong: dict[str, Any], grain: str) -> None:
     history = run(HISTORY)
     assert check(HISTORY, history, grain)
-    told = [k for k, r in enumerate(history) if r.get("p") == 1 and r["e"] == "ret"]
-    k = told[at - 1]
+    message = [k for k, r in enumerate(history) if r.get("p") == 1 and r["e"] == "ret"]
+    k = message[at - 1]
     assert not check(HISTORY, [*history[:k], {**history[k], **wrong}, *history[k + 1 :]], grain)
 
 

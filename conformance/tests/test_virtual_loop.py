@@ -136,8 +136,8 @@ def test_the_first_that_a_loop_sees_of_weft_may_be_a_look_at_the_time() -> None:
 
         print(run(looks()), run(waits()))
     """
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (said.stdout, said.stderr) == ("0.0 86400.0\n", "")
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (result.stdout, result.stderr) == ("0.0 86400.0\n", "")
 
 
 def test_other_loops_and_ordinary_code_keep_the_steady_clock() -> None:  # rule 13.7

@@ -69,7 +69,7 @@ static void* prepare(char* stack, void (*entry)()) {
 static void exchange_stacks(void** save, void* load) { weft_explorer_switch(save, load); }
 #else
 static void* prepare(char* stack, void (*entry)()) {
-  // leaks a few bytes for each thread and execution; this path is for other machines only
+  // this leaks a few bytes for each thread and execution, and only on other machines
   auto* c = new ucontext_t;
   getcontext(c);
   c->uc_stack.ss_sp = stack;
@@ -178,7 +178,7 @@ void Engine::schedule() {
       const Fiber& f = fibers_[i];
       if ((can && static_cast<int>(i) == current_) || !enabled(f)) continue;
       if (f.state == State::parked)
-        late[m++] = static_cast<std::uint8_t>(i);  // expiry of its time limit: last
+        late[m++] = static_cast<std::uint8_t>(i);  // the expiry of a time limit comes last
       else
         options[n++] = static_cast<std::uint8_t>(i);
     }
@@ -364,7 +364,7 @@ void Engine::name(const void* p, std::size_t size, std::string what) {
 
 std::string Engine::where(const void* p) const {
   const char* a = static_cast<const char*>(p);
-  const Name* best = nullptr;  // the innermost
+  const Name* best = nullptr;  // the innermost name
   for (const Name& n : names_)
     if (a >= n.begin && a < n.end && (!best || n.end - n.begin < best->end - best->begin))
       best = &n;
@@ -524,7 +524,7 @@ std::vector<Scenario>& scenarios() {
   static std::vector<Scenario> s;
   return s;
 }
-// The last 150 lines of a trace: the replay prints the rest.
+// Returns the last 150 lines of a trace, and a note that the replay prints the rest.
 std::string tail(const std::string& trace) {
   std::size_t at = trace.size();
   for (int lines = 0; lines <= 150 && at != std::string::npos && at != 0; ++lines)
@@ -630,7 +630,7 @@ int explore_main(int argc, char** argv) {
                   o.failed ? o.what.c_str() : "no failure with this schedule");
       return o.failed ? 1 : 0;
     }
-    // What a scenario says of itself is checked unless the options ask for something else.
+    // What a scenario claims about its bound is checked unless the options ask for something else.
     const bool held = !random && !executions && !killers && bound < 0 && more == 0 && mutant == 0;
     progress::begin(s.name);
     Engine::Limits l;

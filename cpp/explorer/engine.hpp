@@ -16,10 +16,10 @@
 //      │  └──unpark() or time limit── parked ◄──park()── runnable
 //      └──body returns──► finished
 //
-// These are found and reported with a trace: a failed check; a deadlock (no thread can run, and
-// some thread has not finished: a lost wake-up); a livelock (the limit of steps); the use of an
-// atomic outside its lifetime. One execution is deterministic: bodies must not read clocks,
-// addresses or random devices.
+// The explorer finds, and reports with a trace: a failed check; a deadlock (no thread can run, and
+// some thread has not finished: a lost wake-up); a livelock (the limit of steps is reached); the
+// use of an atomic outside its lifetime. An execution is deterministic: bodies must not read
+// clocks, addresses or random devices.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@
 
 namespace weft::explorer {
 
-// explore --mutant N: the defect that the code under exploration has, or 0 for none
+// the number given by explore --mutant N: the defect of the code under exploration, or 0 for none
 inline int mutant = 0;
 
 enum class Op : std::uint8_t { load, store, exchange, cas, rmw, park, unpark, pause, begin };
@@ -38,7 +38,7 @@ struct Failure {
   std::string what;
 };
 
-// Thrown to unwind a body whose execution is abandoned, since a thread has failed.
+// Thrown to unwind a body whose execution is abandoned because a thread has failed.
 struct Abandoned {};
 
 class Engine {
@@ -48,16 +48,16 @@ class Engine {
   void run();
   // Gives the objects in [p, p + size) a readable name for traces.
   void name(const void* p, std::size_t size, std::string what);
-  // A number below n, explored like a schedule decision (for inputs: which thread cancels, which
-  // order).
+  // Returns a number below n, which is explored like a schedule decision (for inputs: which thread
+  // cancels, in which order).
   std::uint32_t choose(std::uint32_t n);
   void note(std::string text);  // adds a line to the trace
-  // Set by a body: the expiry of a time limit while another thread could go on then counts as a
-  // preemption. For bodies in which a thread looks around at intervals, which could otherwise go on
-  // for ever.
+  // Set by a body. If it is true, the expiry of a time limit while another thread could run counts
+  // as a preemption. It is meant for bodies in which a thread looks around at intervals, which
+  // could otherwise go on for ever.
   bool expiry_costs = false;
-  // Called with the numbers of the thread that is left and of the thread that goes on (-1: none),
-  // to keep apart what is thread-local. May be null.
+  // Called with the numbers of the thread that is left and of the thread that resumes (-1 for
+  // none), to keep thread-local data apart. May be null.
   void (*switching)(int from, int to) = nullptr;
 
   // --- for the primitives ---
@@ -74,8 +74,8 @@ class Engine {
   struct Limits {
     unsigned bound = 2;
     std::uint64_t executions = 2'000'000;
-    int sure = -1;              // with `samples`: they are for more preemptions than this
-    std::uint64_t samples = 0;  // at most so many further executions; 0: no such limit
+    int sure = -1;              // with `samples`: they are for more preemptions than this number
+    std::uint64_t samples = 0;  // the most further executions; 0 means no such limit
     std::uint64_t steps = 20'000;
     std::function<void()> alive;  // called now and then
   };
@@ -98,7 +98,7 @@ class Engine {
   struct Fiber {
     void* sp = nullptr;
     char* stack = nullptr;
-    void* fake = nullptr;  // AddressSanitizer's
+    void* fake = nullptr;  // for AddressSanitizer
     std::function<void()> body;
     const char* name = "";
     State state = State::runnable;
@@ -144,7 +144,7 @@ class Engine {
   bool failed_ = false;
   std::string what_;
   std::vector<std::pair<std::uint64_t, int>> departures_;  // the departures of this execution
-  std::vector<std::pair<std::uint64_t, int>> script_;      // the departures that are to be replayed
+  std::vector<std::pair<std::uint64_t, int>> script_;      // the departures to replay
   bool tracing_ = false;
   std::string trace_;
   struct Name {
@@ -170,7 +170,7 @@ struct Scenario {
   std::function<void()> body;
   int exhausted;  // the bound up to which the tests exhaust the scenario
   // the bound up to which the tests explore the scenario: the same, or a greater one at which there
-  // are too many schedules
+  // are too many schedules to run all
   unsigned bound;
 };
 bool enrol(const char* name, int exhausted, unsigned bound, void (*body)());

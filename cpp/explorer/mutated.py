@@ -272,13 +272,14 @@ def pattern(old: str) -> re.Pattern[str]:
 
 
 def place(file: str) -> str:
-    """Where a file of EDITS is, in cpp/ and in the copy."""
+    """Returns where a file of EDITS is, in cpp/ and in the copy."""
     return file if file.startswith("src/") else f"include/weft/{file}"
 
 
 def mutated() -> dict[str, str]:
-    """The files that have mutants, as they are then. Every edit is of the text as it is
-    committed."""
+    """Returns the files that have mutants, as they are then. Every edit is of the text as it is
+    committed.
+    """
     found: dict[str, str] = {}
     places: dict[str, list[tuple[int, int, str]]] = {}
     for file, old, new in EDITS:

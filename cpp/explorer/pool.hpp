@@ -1,6 +1,6 @@
-// The pool under exploration: an arena that every execution fills from its beginning, so that
+// The pool under exploration is an arena that every execution fills from its beginning, so that
 // addresses (by which choices are ordered) do not depend on earlier executions. No block is used
-// twice within an execution: so the use of a block after its release is noticed.
+// twice within an execution, so the use of a block after its release is detected.
 #pragma once
 #include <cstddef>
 #include <cstring>
@@ -25,7 +25,7 @@ class Pool {
   static inline std::size_t at_ = 0;
 };
 
-// Empties the pool; made before anything else in an execution.
+// Empties the pool; made before any other object of an execution.
 struct FreshPool {
   FreshPool() noexcept { Pool::reset(); }
 };

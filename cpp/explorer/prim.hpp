@@ -4,17 +4,17 @@
 // With -DWEFT_PRIM_HEADER='"…/explorer/prim.hpp"' this header takes the place of the machine, so
 // that the production code itself is explored.
 //
-// What the exploration sees and what it does not. Executions are sequentially consistent: every
-// memory_order is taken as seq_cst. So an exploration proves nothing about weaker orders. That
-// acquire and release suffice for locks and the parking word is the usual argument (data under a
-// lock, a wake-up that publishes the outcome); that words and ready lists need seq_cst is argued in
-// core/ready.hpp; plain data races are found by ThreadSanitizer (tests/stress.cpp).
+// Limits of the exploration: executions are sequentially consistent: every memory_order is taken as
+// seq_cst, so an exploration proves nothing about weaker orders. That acquire and release suffice
+// for locks and the parking word is the usual argument (data under a lock, a wake-up that publishes
+// the outcome); that words and ready lists need seq_cst is argued in core/ready.hpp; plain data
+// races are found by ThreadSanitizer (tests/stress.cpp).
 //
 // A thread in pause() goes on only when another thread has changed some atomic since the thread
 // last looked. park() may also end by its time limit whenever the explorer likes (time is virtual);
 // it has no other spurious wake-ups.
 #pragma once
-#include <atomic>  // memory_order
+#include <atomic>  // for memory_order
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -34,8 +34,8 @@ struct LateStore {
   int by;
 };
 inline std::vector<LateStore> late_stores;
-// Makes the stores of one fiber, or of all (-1), arrive: store buffers are emptied in order, so all
-// of them at once.
+// Makes the stores of one fiber, or of all (-1), arrive. Store buffers are emptied in order, so all
+// its stores arrive at once.
 inline void arrive(int by) noexcept {
   std::erase_if(late_stores, [by](const LateStore& s) {
     if (by >= 0 && s.by != by) return false;
@@ -55,7 +55,7 @@ class atomic {
   atomic(const atomic&) = delete;
   atomic& operator=(const atomic&) = delete;
   constexpr ~atomic() {
-    if (std::is_constant_evaluated()) return;  // a constant has no lifetime
+    if (std::is_constant_evaluated()) return;  // no lifetime is tracked for a constant
     alive_ = 0;
     if (!late_stores.empty())
       std::erase_if(late_stores, [this](const LateStore& s) { return s.at == this; });
@@ -141,7 +141,7 @@ class atomic {
     return after(was, v_);
   }
 
-  // For the engine's park(): this is no scheduling point.
+  // For the engine's park(); it is no scheduling point.
   T peek() const noexcept { return v_; }
 
  private:
@@ -175,7 +175,7 @@ class atomic {
 
 inline void pause(unsigned) noexcept { explorer::engine().pause(); }
 inline void back_off(unsigned) noexcept { explorer::engine().pause(); }
-inline void yield() noexcept {}  // a thread that yields may be the next to run as well
+inline void yield() noexcept {}  // the thread that yields may also be the next to run
 inline std::int64_t now() noexcept { return explorer::engine().now(); }
 [[noreturn]] inline void fatal(const char* message) noexcept { explorer::engine().fail(message); }
 
@@ -215,7 +215,7 @@ inline constexpr std::uint8_t bias_streak = 2;
 inline constexpr std::uint32_t own_fences = 2;
 inline constexpr bool wakes_from_handlers = true;
 inline bool asymmetric() noexcept { return true; }
-inline void light_fence() noexcept {}  // by itself it delays no store
+inline void light_fence() noexcept {}  // a light fence alone delays no store
 inline std::uint32_t bias_self() noexcept {
   const int fiber = explorer::engine().current();
   return fiber < 0 ? no_bias : static_cast<std::uint32_t>(fiber) + 1;

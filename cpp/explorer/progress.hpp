@@ -1,6 +1,6 @@
-// Signs of life for the runner of the tests (tools/progress.py): lines `begin NAME` and `end P F
-// NAME` at the end of the file that $WEFT_PROGRESS names; without it nothing is written. If doctest
-// is included before this header, there is also a listener that reports each test case.
+// Reports the progress of tests to their runner (tools/progress.py) by lines `begin NAME` and `end
+// P F NAME` at the end of the file that $WEFT_PROGRESS names; without it nothing is written. If
+// doctest is included before this header, there is also a listener that reports each test case.
 #pragma once
 #include <cstdio>
 #include <cstdlib>
@@ -15,12 +15,13 @@ inline void say(std::string line) {
     if (c == '\n') c = ' ';
   line += '\n';
   if (std::FILE* f = std::fopen(path, "a")) {
-    // one write: whole lines, even if other programs write
+    // a single write, so that lines stay whole even if other programs write too
     std::fwrite(line.data(), 1, line.size(), f);
     std::fclose(f);
   }
 }
-// A test is under way. Another call for the same test says that it still makes progress.
+// Reports that a test is under way. Another call for the same test says that it still makes
+// progress.
 inline void begin(const std::string& name) { say("begin " + name); }
 enum Verdict { passed, failed, neither };
 inline void end(const std::string& name, Verdict v) {
@@ -37,7 +38,7 @@ struct Listener : doctest::IReporter {
   void test_case_start(const doctest::TestCaseData& t) override {
     progress::begin(name = t.m_name);
   }
-  // the next subcase
+  // called for the next subcase
   void test_case_reenter(const doctest::TestCaseData&) override { progress::begin(name); }
   void test_case_end(const doctest::CurrentTestCaseStats& s) override {
     progress::end(name, s.testCaseSuccess ? passed : failed);

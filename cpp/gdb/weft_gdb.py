@@ -24,7 +24,7 @@ LIMIT = 10_000  # of links followed: memory may be in any state
 
 
 def number(value):
-    """The number in an atomic, a Count or a Holder: the first that is found inside."""
+    """Returns the number in an atomic, a Count or a Holder: the first that is found inside."""
     value_type = value.type.strip_typedefs()
     while value_type.code == gdb.TYPE_CODE_STRUCT:
         value = value[next(f for f in value_type.fields() if hasattr(f, "bitpos"))]  # no static one
@@ -57,8 +57,9 @@ def name_of(place):
 
 
 def waiting(core):
-    """How many wait to read, and to write. The one party that waits at a rendezvous may stand in
-    the word of the readers' line (core/line.hpp); nobody at all is 0 there."""
+    """Returns how many wait to read, and to write. The one party that waits at a rendezvous may
+    stand in the word of the readers' line (core/line.hpp); nobody at all is 0 there.
+    """
     word = int(core["reader_line_"]["word_"])
     if word == 0 or word & 7 != TAG:
         return (int(word & 3 == READER), int(word & 3 == WRITER)) if word else (0, 0)
@@ -77,25 +78,26 @@ def links(queue):
 
 
 def core_text(core):
-    said = [
+    parts = [
         name_of(core),
         counted(number(core["readers_"]), "reader end"),
         counted(number(core["writers_"]), "writer end"),
     ]
     for n, doing in zip(waiting(core), ("read", "write"), strict=True):
         if n:
-            said.append(f"{n} wait{'s' if n == 1 else ''} to {doing}")
+            parts.append(f"{n} wait{'s' if n == 1 else ''} to {doing}")
     if int(core["poison_"]):
-        said.append(f"poisoned ({int(core['poison_'])})")
+        parts.append(f"poisoned ({int(core['poison_'])})")
     ring = core["ring"]
     if int(ring):
-        said.append(f"{int(ring['size'])} of {int(ring['capacity'])} buffered")
-    return ", ".join(said)
+        parts.append(f"{int(ring['size'])} of {int(ring['capacity'])} buffered")
+    return ", ".join(parts)
 
 
 def core_of_end(end):
-    """The channel of an end: its type is known by the end's. A number's or a pointer's is that of
-    its bits (core/stored.hpp)."""
+    """Returns the channel of an end: its type is known by the end's. A number's or a pointer's is
+    that of its bits (core/stored.hpp).
+    """
     end_type = end.type.unqualified().strip_typedefs()
     value, policy = (end_type.template_argument(n) for n in (0, 1))
     core = f"{namespace_of(end_type)}::core::"
@@ -168,16 +170,16 @@ def path_of(process):
 
 
 def process_text(process):
-    said = [path_of(process), f"id {number(process['id']) & LAST_ID}"]
+    parts = [path_of(process), f"id {number(process['id']) & LAST_ID}"]
     operation = process["op"]
     if int(operation):
         about = process["about"]
         file = text(about["file"]) if int(about) and int(about["file"]) else "?"
         line = int(process["line"]["word_"]) & 0x3FFFFF  # Standing, which counts above it
-        said.append(f"{text(operation['verb'])} at {PurePath(file).name}:{line}")
+        parts.append(f"{text(operation['verb'])} at {PurePath(file).name}:{line}")
     else:
-        said.append("running")
-    return ", ".join(said)
+        parts.append("running")
+    return ", ".join(parts)
 
 
 class Process(Printer):
@@ -186,7 +188,7 @@ class Process(Printer):
 
 
 def base_of(value):
-    """The runtime's part of whatever is a process: itself, or a base of it."""
+    """Returns the runtime's part of whatever is a process: itself, or a base of it."""
     for field in value.type.strip_typedefs().fields():
         if field.is_base_class:
             if str(field.type).endswith("runtime::ProcessBase"):

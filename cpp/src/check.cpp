@@ -1,5 +1,5 @@
-// The definitions of check.hpp: the search through the schedules, how a failure is made short, and
-// how it is told.
+// The definitions of check.hpp: the search through the schedules, how a failure is shortened, and
+// how it is reported.
 //
 //   first run ──runs no network, or cannot be checked──► BadUse
 //     └► tokens, each replayed ──► the search ──a schedule fails──► made short ──► told
@@ -29,7 +29,7 @@ using Deviations = std::vector<Replay::Deviation>;
 
 // How one run went.
 struct Outcome {
-  std::string kind;  // of a failure; empty: none
+  std::string kind;  // the kind of failure; empty if there was none
   std::string what, type;
   Stopped why = Stopped::no;
   Deviations deviations;
@@ -78,7 +78,7 @@ class Check {
   checking::Reduced reduced_;
   bool ends_ = false;   // the search has ended
   bool cut_ = false;    // a bound has cut a run
-  double chances_ = 0;  // of walks, for the estimate
+  double chances_ = 0;  // the sum over random walks, for the estimate
   std::size_t walks_ = 0, reduced_runs_ = 0;
   unsigned longest_ = 100;
   double begun_ = seconds_now();
@@ -160,7 +160,8 @@ void Check::search() {
   for (unsigned turn = 0; !ends_ && !over(end); ++turn) one_way(ways[turn % 3], end, 200, turn);
 }
 
-// Runs at most `most` schedules by one way of searching. Every second turn times come early, too.
+// Runs at most `most` schedules by one way of searching. In every second turn times also come
+// early.
 void Check::one_way(Search way, double end, std::size_t most, unsigned turn) {
   const bool any_time = o_.any_time || (turn % 2 == 1);
   checking::Strategy* strategy = &reduced_;
@@ -177,7 +178,7 @@ void Check::one_way(Search way, double end, std::size_t most, unsigned turn) {
     priorities_.longest = longest_;
     checker_.run.settings.any_time = any_time;
     const Outcome o = run(*strategy);
-    if (strategy->restarts(checker_.run)) continue;  // it has to know more of each step
+    if (strategy->restarts(checker_.run)) continue;  // the search must know more about each step
     const checking::Run& r = checker_.run;
     cut = cut || r.why() == Stopped::limit || r.too_large || r.early_cut;
     longest_ = std::max(longest_, r.steps);
@@ -211,12 +212,12 @@ void Check::found(const Outcome& o) {
     report_.failures.push_back(std::move(f));
     return;
   }
-  const Outcome shorter = shortened(o, f.least);  // before `f` moves
+  const Outcome shorter = shortened(o, f.least);  // must be computed before `f` is moved
   tell(std::move(f), shorter);
 }
 
-// The same failure with as few deviations as can be: first some are left out, then all schedules
-// with fewer are searched.
+// Returns the same failure with as few deviations as possible: first some are left out, then all
+// schedules with fewer are searched.
 Outcome Check::shortened(const Outcome& failed, bool& least) {
   const double end = seconds_now() + 2;
   const auto fails = [&](const Deviations& d) -> std::optional<Outcome> {
@@ -281,7 +282,7 @@ void Check::tell(CheckFailure f, const Outcome& o) {
   report_.failures.push_back(std::move(f));
 }
 
-// The story of the last run, its last 200 operations.
+// Returns the story of the last run: its last 200 operations.
 std::string Check::lines(bool deadlock) const {
   const auto& story = checker_.story;
   const std::size_t first = story.size() > 200 ? story.size() - 200 : 0;

@@ -137,7 +137,8 @@ bool Checker::begun(ProcessBase& p, Begun how) noexcept {
   }
   if (how != Begun::parked) c.told = -1;
   if (run.stopped()) return false;
-  if (run.record.kept) look(*core::current_run_queue);  // notes whom the operation has woken
+  // notes which processes the operation has woken
+  if (run.record.kept) look(*core::current_run_queue);
   if (c.selects) c.place = c.select.begun(c.taken, how, c.how);
   run.record.passes(n, c.place, how, c.how);
   if (how == Begun::parked) return false;
@@ -157,7 +158,7 @@ void Checker::ended(const Group* group, Ending how) noexcept {
     story.push_back({run.record.running, how == Ending::failed ? "fails" : "ends", "", {}, 0, -1});
 }
 
-// --- what a step does besides -------------------------------------------------------------------
+// --- other effects of a step ---------------------------------------------------------------------
 
 void Checker::made(const core::SyncObject& place, std::uint32_t capacity, bool loses) noexcept {
   run.record.place(&place, here(), static_cast<int>(capacity), loses);

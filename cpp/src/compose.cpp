@@ -13,7 +13,7 @@ void Runner::launch() {
   run->activated();
   try {
     run->keep([](void* me) { static_cast<Runner*>(me)->body(); }, this);
-  } catch (...) {  // the system gives no thread; the group has other children by now
+  } catch (...) {  // the system cannot start a thread; meanwhile the group has other children
     run->deactivated();
     runtime::Group& g = *group;
     const std::uint32_t my_order = order();
@@ -23,8 +23,8 @@ void Runner::launch() {
   }
 }
 
-// The last action of the thread: this object is destroyed also if the thread is ended within the
-// function.
+// The last action of the thread. This object is destroyed also if the thread is cancelled within
+// the function.
 Runner::Over::~Over() {
   const Ending how = me->ending;
   group.unlink(*me);
@@ -38,7 +38,7 @@ void Runner::body() {
   Over over{this, *run, *group, order(), {}};
   const runtime::Pinned pinned(cpu_);
   const Scope scope(*this);
-  struct Dropped {  // before the group is told (rule 7.7)
+  struct Dropped {  // destroys the function before the group is told (rule 7.7)
     Runner& me;
     ~Dropped() {
       me.drop_function();
@@ -166,8 +166,8 @@ static void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProce
     execute_solo(o, run, self, nullptr, start);
 }
 
-// Called from main, or from any thread that is not a process, this is the outermost run; in a
-// thread process it is a network inside the same run.
+// If it is called from main, or from any thread that is not a process, this is the outermost run;
+// in a thread process it is a network inside the same run.
 void execute(const RunOptions& o, StartOf start) {
   if (runtime::this_context && runtime::this_context->executor)
     bad_use(
@@ -218,7 +218,7 @@ runtime::Run* current_run() noexcept {
 bool YieldOp::Awaiter::await_ready() const {
   detail::meet_request(*p);
   if (runtime::Scheduler* s = runtime::Scheduler::current()) [[likely]]
-    // nobody_ready() looks around: otherwise a loop of yields would never hear of other threads and
+    // nobody_ready() looks around; otherwise a loop of yields would never notice other threads and
     // timers
     return !s->anything_ready() && s->nobody_ready();
   return runtime::this_context->executor->nobody_ready();

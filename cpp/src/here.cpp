@@ -7,7 +7,7 @@
 
 namespace weft::inline WEFT_ABI::detail {
 
-// The headers of libstdc++ and libc++ lie in folders …/c++/VERSION/.
+// The headers of libstdc++ and libc++ are in directories …/c++/VERSION/.
 bool of_the_program(const char* file) noexcept {
   if (!file) return false;
   if (file == program_file.load(std::memory_order_relaxed)) return true;
@@ -28,7 +28,7 @@ void name_used(core::SyncObject& used, Here at) noexcept {
   static constinit std::mutex one_at_a_time;
   const std::lock_guard g(one_at_a_time);
   if (used.name != kUnnamed) return;
-  // A report that is made meanwhile shows the old name or the new one.
+  // A report that is made at this moment shows the old name or the new one.
   prim::store_to(used.line, at.line, std::memory_order_relaxed);
   prim::store_to(used.name, at.file, std::memory_order_release);
 }

@@ -22,7 +22,7 @@ signals::signals(std::initializer_list<int> which) {
     open();
     claim();
     thread_ = std::thread([this] { pass_on(); });
-  } catch (...) {  // BadUse; std::system_error: the system gives no further thread
+  } catch (...) {  // BadUse, or std::system_error because the system cannot start a further thread
     give_back();
     close_pipe();
     throw;
@@ -46,8 +46,8 @@ void signals::not_ours(int n) {
                   " cannot be handled, or a weft::signals has it already");
 }
 
-// From now on the signals go to the pipe. Throws BadUse if one of them is taken; then none goes
-// there.
+// Makes the signals go to the pipe from now on. Throws BadUse if one of them is taken; then none
+// goes there.
 void signals::claim() const {
   for (std::size_t n = 1; n < kSignals; ++n) {
     if (!which_[n]) continue;
@@ -88,7 +88,7 @@ Reader<int> signals::new_reader() const {
   const bool all = claimed_ == which_;
   try {
     if (all) return channel_->reader();
-  } catch (const ChannelEnd&) {  // the last reader has just gone
+  } catch (const ChannelEnd&) {  // the last reader has just been closed
   }
   if (!all) claim();
   open();
@@ -136,7 +136,7 @@ std::array<std::atomic<int>, signals::kSignals>& signals::to() noexcept {
 void signals::handle(int n) {
   const int saved = errno;
   const unsigned char byte = static_cast<unsigned char>(n);
-  // the pipe is full: enough signals have come
+  // if the pipe is full, enough signals have come
   if (const int fd = to()[static_cast<std::size_t>(n)].load(); fd >= 0 && ::write(fd, &byte, 1) < 0)
     errno = 0;
   errno = saved;

@@ -22,7 +22,7 @@ bool digits(std::string_view s) noexcept {
     if (!std::isdigit(static_cast<unsigned char>(c))) return false;
   return !s.empty();
 }
-// Is its first part `main`, with or without an index?
+// Returns whether the path begins with `main`, with or without an index.
 bool begins_at_main(std::string_view s) noexcept {
   std::string_view first = s.substr(0, s.find('/'));
   if (!first.starts_with("main")) return false;
@@ -42,7 +42,8 @@ std::string each_part(std::string_view path, F&& f) {
   }
 }
 
-// A path as a token has it: without `main/`, with a.3 for a[3], and other letters encoded.
+// Returns a path in the form that a token has: without `main/`, with a.3 for a[3], and other
+// letters encoded.
 std::string name_of(std::string_view path) {
   std::string_view name = path;
   if (name.starts_with(kRoot)) name.remove_prefix(kRoot.size());

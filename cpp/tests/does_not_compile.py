@@ -462,9 +462,9 @@ def main() -> int:
             print(f"{compiler}: not here", file=sys.stderr)
             continue
         flags = [no_limit, "-Wall", "-Wextra", *WARNINGS]
-        said = errors_of(compiler, [no_limit], HEAD, wrong)
-        said += errors_of(compiler, flags, WARNED_HEAD, warned)
-        for (what, _, wanted), errors in zip(CASES + FORGOTTEN + NARROWED, said, strict=True):
+        messages = errors_of(compiler, [no_limit], HEAD, wrong)
+        messages += errors_of(compiler, flags, WARNED_HEAD, warned)
+        for (what, _, wanted), errors in zip(CASES + FORGOTTEN + NARROWED, messages, strict=True):
             if isinstance(wanted, bool):
                 good = bool(HERE.search(errors)) if wanted else not errors
             else:

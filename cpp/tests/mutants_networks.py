@@ -148,8 +148,8 @@ def killed_by(m: Text, work: pathlib.Path) -> str:
         return ""
     if run.status < 0:
         return f"(it crashed: signal {-run.status})"
-    said = [line for line in run.output.splitlines() if " fail" in line or "sent " in line]
-    return said[0].replace(str(work), "")[:120] if said else "(it failed)"
+    lines = [line for line in run.output.splitlines() if " fail" in line or "sent " in line]
+    return lines[0].replace(str(work), "")[:120] if lines else "(it failed)"
 
 
 if __name__ == "__main__":

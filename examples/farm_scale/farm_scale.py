@@ -247,8 +247,8 @@ def main(hosts, homes, jobs, work, service, delay, svg, as_json):
         except OSError as error:
             raise click.ClickException(f"--svg {svg}: {error.strerror}") from None
     if as_json:
-        said = {"example": "farm_scale", **costs._asdict(), "homes": homes, "jobs": jobs}
-        print(json.dumps({**said, "farms": farms}))
+        report = {"example": "farm_scale", **costs._asdict(), "homes": homes, "jobs": jobs}
+        print(json.dumps({**report, "farms": farms}))
         return
     print(f"{title}; {jobs} jobs for each host\n")
     print(f" hosts   one home    at most {f'{homes} homes':>10}    at most")

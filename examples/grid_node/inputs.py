@@ -48,7 +48,7 @@ def crc_ccitt(data: bytes) -> int:
 
 
 def is_broken(k: int) -> bool:
-    """Whether a byte of the frame was changed on the line, as in every 500th one."""
+    """Returns whether a byte of the frame was changed on the line, as in every 500th one."""
     return k % 500 == 499
 
 

@@ -104,11 +104,11 @@ def main(hosts, server, workers, size, jobs, iterations, out, by, as_json):
     for path, pixels in ((out, fractal.colour(picture)), (by, who(picture, drawn))):
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels).save(path)
-    said = {
+    report = {
         "digest": hashlib.sha256(picture.tobytes()).hexdigest()[:16],
         "rows": {host: drawn.count(host) for host in sorted(set(drawn))},
     }
-    print(json.dumps(said) if as_json else f"{out}, and {by}: {said['rows']}")
+    print(json.dumps(report) if as_json else f"{out}, and {by}: {report['rows']}")
 
 
 if __name__ == "__main__":

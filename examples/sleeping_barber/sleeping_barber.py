@@ -55,7 +55,7 @@ async def shop(chairs, customers):
 
 
 def small():
-    """A shop of which every order is checked."""
+    """Returns a shop of which every order is checked."""
     return run(shop(1, 3))
 
 

@@ -148,7 +148,7 @@ def test_farm_scale() -> None:
 def stream(
     make: Callable[..., Any], *inputs: list[Any], outs: int = 1, grouped: bool = True
 ) -> Any:
-    """What a process writes to its outputs, given these inputs."""
+    """Returns what a process writes to its outputs, given these inputs."""
     sources = [Channel(f"in {i}") for i in range(len(inputs))]
     sinks = [Channel(f"out {i}") for i in range(outs)]
     readers: Any = [c.reader() for c in sources]

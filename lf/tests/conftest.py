@@ -44,7 +44,7 @@ def model(path: Path) -> Model:
 
 
 def problems(path: Path) -> LfError:
-    """The LfError that the program `path` raises; a program without errors fails the test."""
+    """Returns the LfError that the program `path` raises; a program without errors fails the test."""
     with pytest.raises(LfError) as caught:
         model(path)
     return caught.value

@@ -19,10 +19,10 @@ NS_A_CYCLE = 8
 @dataclass
 class Ran:
     edges: dict[int, list[tuple[int, int]]]  # pin → (time in ns, new level) of each edge
-    said: str
+    output: str
 
     def gaps(self, pin: int) -> list[int]:
-        """The cycles from each fall of the pin to its next rise."""
+        """Returns the cycles from each fall of the pin to its next rise."""
         found = []
         for (before, was), (after, level) in zip(
             self.edges[pin], self.edges[pin][1:], strict=False

@@ -29,7 +29,9 @@ MARK = "//= "
 
 
 def programs() -> list[Path]:
-    """The paths of all programs; the files in lib/ are imported by programs, and are left out."""
+    """Returns the paths of all programs; the files in lib/ are imported by programs, and are left
+    out.
+    """
     return sorted(p for p in PROGRAMS.rglob("*.lf") if "lib" not in p.parts)
 
 
@@ -38,7 +40,7 @@ def expected(path: Path) -> list[str]:
 
 
 def by_oracle(path: Path) -> list[str]:
-    """The trace that the interpreter gives.
+    """Returns the trace that the interpreter gives.
 
     Raises:
         minic.Unsupported: a body uses C that the interpreter does not know.
@@ -48,7 +50,7 @@ def by_oracle(path: Path) -> list[str]:
 
 
 def by_program(path: Path) -> list[str]:
-    """The trace that the compiled program gives."""
+    """Returns the trace that the compiled program gives."""
     from conftest import run
 
     with tempfile.TemporaryDirectory() as place:

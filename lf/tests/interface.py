@@ -25,13 +25,13 @@ WORDS = {"if", "while", "for", "int", "void", "size_t", "error", "defined", "NUL
 
 
 def table() -> tuple[list[str], list[tuple[re.Pattern[str], str]]]:
-    """The names that are there, and the patterns of those that differ with their reasons."""
+    """Returns the names that are there, and the patterns of those that differ with their reasons."""
     read = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     return read["there"].split(), [(re.compile(d["names"]), d["reason"]) for d in read["differs"]]
 
 
 def public(text: str) -> set[str]:
-    """The names that a header defines."""
+    """Returns the names that a header defines."""
     text = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.S)
     found = set(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", text, re.M))
     found |= set(re.findall(r"^(?!#)[\w \t*]+?[ *](\w+)\s*\([^;{]*\)\s*[;{]", text, re.M))

@@ -40,7 +40,7 @@ class _Leaf:
 
 
 def _some(pick: Pick, of: list[str], least: int = 0) -> list[str]:
-    """A random choice of at least `least` items of `of`, in their order."""
+    """Returns a random choice of at least `least` items of `of`, in their order."""
     chosen = [x for x in of if pick(2)]
     while len(chosen) < least and of:
         x = of[pick(len(of))]
@@ -50,7 +50,7 @@ def _some(pick: Pick, of: list[str], least: int = 0) -> list[str]:
 
 
 def _seen(leaf: _Leaf, name: str) -> str:
-    """A C expression whose value depends on the presence and value of an input or action."""
+    """Returns a C expression whose value depends on the presence and value of an input or action."""
     width = leaf.inputs.get(name, 0)
     if name in leaf.inputs and width:
         last = width - 1
@@ -167,8 +167,9 @@ def _leaf(pick: Pick, name: str, modes: bool) -> _Leaf:
 
 
 def component(pick: Pick, name: str, first: int, modes: bool = False) -> tuple[list[str], int]:
-    """The lines of a reactor called `name` and of the reactors in it, and the next free number. The
-    instances in it are numbered from `first`."""
+    """Returns the lines of a reactor called `name` and of the reactors in it, and the next free
+    number. The instances in it are numbered from `first`.
+    """
     leaves = [_leaf(pick, f"{name}L{n}", modes) for n in range(1 + pick(3))]
     lines = [line for leaf in leaves for line in leaf.lines]
     lines.append(f"reactor {name} {{")
@@ -201,7 +202,7 @@ def component(pick: Pick, name: str, first: int, modes: bool = False) -> tuple[l
 def program(
     picks: list[Pick], modes: bool = False, timeout: str = "12 msec", workers: int = 1
 ) -> str:
-    """The text of a program with one component for each pick."""
+    """Returns the text of a program with one component for each pick."""
     lines = [f"target C {{ timeout: {timeout}, fast: true, workers: {workers} }}"]
     number = 0
     for at, pick in enumerate(picks):

@@ -230,8 +230,9 @@ class Syntax:
         )
 
     def reaction(self) -> str:
-        """A reaction. One with neither effects nor body ends in `;`: upstream takes what follows
-        for its sources."""
+        """Returns a reaction. One with neither effects nor body ends in `;`: upstream takes what
+        follows for its sources.
+        """
         trigger = lambda: self.any(  # noqa: E731
             lambda: self.ref(alias=True),
             lambda: self.random.choice(("startup", "shutdown", "reset")),
@@ -250,7 +251,7 @@ class Syntax:
         return self.words(visibility, "preamble", self.code())
 
     def inner(self) -> str:
-        """A member that may stand in a mode too."""
+        """Returns a member that may stand in a mode too."""
         return self.any(
             self.state,
             self.timer,
@@ -354,5 +355,5 @@ class Syntax:
 
 
 def text(seed: int) -> str:
-    """The random text of a seed."""
+    """Returns the random text of a seed."""
     return Syntax(seed).file()

@@ -58,8 +58,8 @@ def test_a_value_of_another_type_is_told(write: Write, tmp_path: Path) -> None:
 
 def test_the_flags_of_the_program_ask_for_more(write: Write) -> None:
     path = write(WARNED.replace("target C", 'target C { cflags: "-Wunused-variable" }'))
-    told = check_bodies(model(path), "")
-    assert told is not None and (7, 9, 6, "warning") in places(told)
+    problems = check_bodies(model(path), "")
+    assert problems is not None and (7, 9, 6, "warning") in places(problems)
 
 
 @pytest.mark.parametrize(
@@ -90,19 +90,19 @@ reactor A(n: int = 0) {{
 }}
 main reactor {{ a = new A() }}
 """)
-    told = check_bodies(model(path), "")
-    assert told is not None
-    found = [p for p in told if f"‘{name}’ undeclared" in p.message]
+    problems = check_bodies(model(path), "")
+    assert problems is not None
+    found = [p for p in problems if f"‘{name}’ undeclared" in p.message]
     assert len(found) == 1 and found[0].span.line == 9
     assert hint in found[0].hint and bool(hint) == bool(found[0].hint)
-    assert all("undeclared" in p.message for p in told if p.span.line == 9)
+    assert all("undeclared" in p.message for p in problems if p.span.line == 9)
 
 
 def test_the_command(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(WARNED)
     assert cli.main(["check", "--json", str(path)]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert {(p["line"], p["column"], p["severity"]) for p in told} == {(5, 31, "warning")}
+    report = json.loads(capsys.readouterr().out)
+    assert {(p["line"], p["column"], p["severity"]) for p in report} == {(5, 31, "warning")}
     assert cli.main(["check", "--no-bodies", str(path)]) == 0
     assert capsys.readouterr().err == ""
     path.write_text("target C\nmain reactor { reaction(startup) {= x = 1; =} }\n")

@@ -124,9 +124,9 @@ def test_brackets(
     names its place in the body."""
     path = write(f"target C\nmain reactor {{ reaction(startup) {{= {body} \n=}} }}\n")
     assert cli.main(["build", str(path)]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith(f"{path}:{line}:{column}: error: {message}"), said
-    assert len(said.splitlines()) < 30
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"{path}:{line}:{column}: error: {message}"), errors
+    assert len(errors.splitlines()) < 30
 
 
 def test_brackets_in_macros_are_the_compilers_business(write: Write) -> None:

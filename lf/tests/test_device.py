@@ -135,7 +135,7 @@ main reactor { timer t(0, 5 msec)  state n: int = 0
   reaction(shutdown) {= lf_print("end"); =} }
 """)
     ran = board(path, 60_000, "--pins", "25")
-    assert ran.said.split() == [
+    assert ran.output.split() == [
         "at",
         "0",
         "ms",
@@ -201,13 +201,13 @@ reactor A(name: string = "a") { timer t(0, 1 msec)  logical action later(500 use
 main reactor { a = new A()  b = new A(name = "b")
   reaction(shutdown) {= an521_puts(".\\n"); =} }
 """)
-    status, said = qemu(build(model(path), Wanted()).program)
-    assert (status, sorted(said)) == (0, sorted("ab" * 5 + ".\n"))  # two enclaves have no order
+    status, output = qemu(build(model(path), Wanted()).program)
+    assert (status, sorted(output)) == (0, sorted("ab" * 5 + ".\n"))  # two enclaves have no order
     path = write("""target C
 main reactor { reaction(startup) {= lf_print_error_and_exit("no good"); =} }
 """)
-    status, said = qemu(build(model(path), Wanted("an521")).program)
-    assert (status, said.strip()) == (77, "no good")
+    status, output = qemu(build(model(path), Wanted("an521")).program)
+    assert (status, output.strip()) == (77, "no good")
 
 
 @pytest.mark.parametrize(
@@ -226,8 +226,8 @@ main reactor {{ timer t(0, 10 usec)  logical action a(1 sec): {kind}  state n: i
   reaction(t) -> a {{= self->n++; (void){call}; if (self->n == 1000) {{ an521_puts("?"); lf_request_stop(); }} =}}
   reaction(a) {{= =}} }}
 """)
-    status, said = qemu(build(model(path), Wanted()).program)
-    assert status and f"the pool of {pool} is empty; define a larger WEFT_RX_" in said
+    status, output = qemu(build(model(path), Wanted()).program)
+    assert status and f"the pool of {pool} is empty; define a larger WEFT_RX_" in output
     larger = {"events": "WEFT_RX_EVENTS", "tokens": "WEFT_RX_TOKENS"}[pool]
     path.write_text(
         path.read_text().replace("an521 }", f"an521, compile-definitions: {{ {larger}: 1200 }} }}")

@@ -30,7 +30,9 @@ CALM = settings(
 
 
 def survives(text: str) -> bool:
-    """Whether `text` is a program. Any exception but an LfError with a place fails the test."""
+    """Returns whether `text` is a program. Any exception but an LfError with a place fails the
+    test.
+    """
     try:
         made = elaborate(load(PLACE, text))
         emit(made, Options())

@@ -67,12 +67,12 @@ def test_random_programs_on_the_board(write: Write, seed: int, workers: int) -> 
     assert enclaves(model(path), True).count == workers
     oracle = Oracle(model(path))
     trace = [f"{f.time} {f.microstep} {f.name}{'!' * f.missed}" for f in oracle.run()]
-    said = board(path, 5_000_000, "--pins", "2", trace=True).said.splitlines()
-    fired = [line.split() for line in said if line.startswith("T ")]
+    output = board(path, 5_000_000, "--pins", "2", trace=True).output.splitlines()
+    fired = [line.split() for line in output if line.startswith("T ")]
     got = [f"{int(time)} {microstep} {name}" for _, time, microstep, name in fired]
     wanted, seen = by_reactor(trace), by_reactor(got)
     assert len(trace) > 200
     for name in sorted(wanted.keys() | seen.keys()):
         assert seen.get(name) == wanted.get(name), f"{name} in {path}"
-    printed = "\n".join(line for line in said if line and not line.startswith("T "))
+    printed = "\n".join(line for line in output if line and not line.startswith("T "))
     assert by_instance(printed) == by_instance("".join(oracle.printed)), path

@@ -27,8 +27,9 @@ def planned(path: Path, tick: Tick = HOST) -> Schedule | None:
 
 
 def unrolled(table: Schedule, until: int) -> list[tuple[int, tuple[int, ...]]]:
-    """The slots of a table in the order in which the runtime takes them: (time, reactions) for each
-    slot before `until`."""
+    """Returns the slots of a table in the order in which the runtime takes them: (time, reactions)
+    for each slot before `until`.
+    """
     found, now, at = [], 0, 0
     while True:
         if at == len(table.slots):
@@ -152,8 +153,9 @@ def test_workers_keep_the_timers(write: Write) -> None:
 
 
 def random_delays(seed: int) -> str:
-    """A random program: reactors, some with a timer, joined by fixed delays in any direction, loops
-    included. Whether a body sets its output depends on its state."""
+    """Returns a random program: reactors, some with a timer, joined by fixed delays in any
+    direction, loops included. Whether a body sets its output depends on its state.
+    """
     pick = random.Random(seed)
     count = 3 + pick.randrange(3)
     lines = ["target C { fast: true, timeout: 60 msec }"]
@@ -203,11 +205,11 @@ def test_fixed_delays_are_in_the_table(write: Write) -> None:
         tables += 1
         oracle = Oracle(model(path))
         wanted = by_reactor([f"{f.time} {f.microstep} {f.name}" for f in oracle.run()])
-        said = sorted("".join(oracle.printed).splitlines())
+        messages = sorted("".join(oracle.printed).splitlines())
         for by_table in (True, False):
             printed, trace = run(path, table=by_table)
             assert by_reactor(trace) == wanted, (seed, by_table)
-            assert sorted(printed.splitlines()) == said, (seed, by_table)
+            assert sorted(printed.splitlines()) == messages, (seed, by_table)
     assert tables == 2
 
 

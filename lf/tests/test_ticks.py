@@ -73,8 +73,8 @@ def test_a_mode_s_timer_is_rounded(write: Write) -> None:
     path = write(
         "target C\nmain reactor { initial mode M { timer t(0, 62500 nsec)\n reaction(t) {= =} } }\n"
     )
-    (told,) = check(model(path), US)
-    assert "is 63 us here" in told.message
+    (problems,) = check(model(path), US)
+    assert "is 63 us here" in problems.message
     assert "WEFT_RX_RATIO" not in emit(model(path), Options(True, tick=US))[0]
 
 
@@ -134,8 +134,8 @@ def test_the_command_tells_it(write: Write, capsys: pytest.CaptureFixture[str]) 
     assert cli.main(["check", path]) == 0
     assert capsys.readouterr().err == ""
     assert cli.main(["check", "--target", "rp2040", path]) == 0
-    told = capsys.readouterr().err
-    assert f"{path}:3:22: warning: the period of the timer, 62.5 us" in told and "^" in told
+    output = capsys.readouterr().err
+    assert f"{path}:3:22: warning: the period of the timer, 62.5 us" in output and "^" in output
     assert cli.main(["check", "--json", "--target", "rp2040", path]) == 0
     assert len(json.loads(capsys.readouterr().out)) == len(TOLD)
     assert cli.main(["build", "--no-compile", "--target", "rp2040", path]) == 0

@@ -1,5 +1,6 @@
-/* cycles.h: cycles of this core by SysTick (24 bits: up to 0.13 s), on a board as in the emulator.
- * */
+/* cycles.h: counts the cycles of this core by SysTick (24 bits, so up to 0.13 s), on a board as in
+ * the emulator.
+ */
 #ifndef WEFT_BENCH_CYCLES_H
 #define WEFT_BENCH_CYCLES_H
 #include "board.h"
@@ -20,7 +21,7 @@ WEFT_INLINE void cycles_init(void) {
   uint32_t start = cycles_now();
   cycles_empty = cycles_since(start);
 }
-/* One figure of a bench's output: a JSON line's member. */
+/* Print one figure of a bench as a member of a JSON line. */
 static inline void put_figure(const char *name, uint32_t value) {
   uart_puts(",\"");
   uart_puts(name);

@@ -1,9 +1,9 @@
-/* many: N actors of one period on one core, saturated: cycles an event, from the end of one action
- * to the beginning of the next and the few instructions of an action that only counts. Beside them
- * one event waits a second away, as in most programs.
+/* many: N actors of one period on one core, which is always late. It measures the cycles per event,
+ * from the end of one action to the beginning of the next, with the few instructions of an action
+ * that only counts. Beside them one event waits a second away, as in most programs.
  *
- * One JSON line a kind on the UART: list or heap, N = 10 and 50, releases a microsecond apart or
- * all in one, actions that return their period or post.
+ * It prints one JSON line per kind on the UART: list or heap, N = 10 and 50, releases a microsecond
+ * apart or all in one, actions that return their period or post.
  */
 #include "cycles.h"
 #include "weft_mcu/actors.h"

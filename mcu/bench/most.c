@@ -1,5 +1,5 @@
-/* most: as many periodic actors as fit into the 256 KB, every one of them firing twice; 17 bytes
- * each. One JSON line on the UART. */
+/* most: as many periodic actors as fit into the 256 KB, at 17 bytes each. Every one of them
+ * fires twice. Prints one JSON line on the UART. */
 #include "cycles.h"
 #include "weft_mcu/actors.h"
 
@@ -12,7 +12,8 @@ static uint32_t fire(weft_event *e, uint32_t release) {
   (void)release;
   fired++;
   if (!(e->actor->mark >>
-        WEFT_PRIORITY_SHIFT)) { /* no room for a count of its own: the actor's priority is one */
+        WEFT_PRIORITY_SHIFT)) { /* there is no room for a counter, so the actor's priority serves
+                                 * as one */
     e->actor->mark += 1 << WEFT_PRIORITY_SHIFT;
     return PERIOD;
   }
@@ -28,7 +29,7 @@ int main(void) {
   mark = (weft_actor *)&event[actors];
   weft_list_init(&queue, WEFT_LOCAL);
   uint32_t start = weft_now32() + 100000;
-  for (uint32_t i = actors; i--;) { /* the last first: each goes to the front */
+  for (uint32_t i = actors; i--;) { /* from the last one on, since each is inserted in front */
     mark[i] = (weft_actor){0};
     event[i] = (weft_event)WEFT_EVENT(fire, &mark[i]);
     weft_post(&queue, &event[i], start + i * APART);

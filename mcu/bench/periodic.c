@@ -1,11 +1,11 @@
-/* periodic: two interleaved 10 kHz tasks, one a core, of `LOOPS` units of work (the thesis's
+/* periodic: two interleaved 10 kHz tasks, one per core, each of `LOOPS` units of work (the thesis's
  * chapter 7).
  *
- * Pin 2 (core 0) and pin 3 (core 1) are high while a task runs. SHARED=1: both actors in one queue
- * that both cores serve; otherwise each core has its own queue. REPOST=1: the tasks post
- * their events themselves (as LTA's do) instead of returning their period. The distance of falling
- * and rising edge at saturation is the overhead of an event, that of rising edges the start
- * deviation.
+ * Pin 2 (core 0) and pin 3 (core 1) are high while a task runs. SHARED=1: both actors are in one
+ * queue that both cores serve; otherwise each core has its own queue. REPOST=1: the tasks post
+ * their events themselves (as LTA's do) instead of returning their period. If the cores are always
+ * late, the time from a falling to the next rising edge is the overhead of an event; the time
+ * between rising edges shows the deviation of the start.
  */
 #include "board.h"
 #include "sumsq.h"

@@ -1,8 +1,9 @@
-/* reactors: what a tag and a reaction cost. Pin 2 is high while a reaction runs; the program is
- * always late, so what lies between is overhead.
+/* reactors: what a tag and a reaction cost. Pin 2 is high while a reaction runs. The program is
+ * always late, so the time between is overhead.
  *
- * TIMERS timers of one period, one after the other; each triggers CHAIN reactions, which raise pin
- * 2 in turn. With PORTS they trigger one another through ports, else the timer triggers them all.
+ * TIMERS timers of one period fire one after the other; each triggers CHAIN reactions, which raise
+ * pin 2 in turn. With PORTS the reactions trigger one another through ports; otherwise the timer
+ * triggers them all.
  *   PHYSICAL=1: events from outside are possible. STATIC=1: a static schedule.
  */
 #ifndef CHAIN
@@ -14,7 +15,8 @@
 #ifndef PORTS
 #define PORTS 0
 #endif
-#ifndef SPARE /* reactions before, never triggered: more than one word */
+#ifndef SPARE /* the number of reactions before these, which are never triggered: more than one
+               * word */
 #define SPARE 0
 #endif
 #define WEFT_RX_REACTIONS (SPARE + CHAIN)
@@ -32,7 +34,7 @@
 #include "weft_mcu/reactors.h"
 #include "board.h"
 
-#ifndef PERIOD_US /* less than a reaction takes, unless it is said */
+#ifndef PERIOD_US /* by default less than a reaction takes */
 #define PERIOD_US 15
 #endif
 enum { PERIOD = PERIOD_US };
@@ -45,7 +47,7 @@ static port out[CHAIN] = {WEFT_RX_OUT(NTH(1 % CHAIN))
 #endif
 };
 #endif
-/* The same time for each: 2,000 cycles or so. */
+/* The same work for each reaction: about 2,000 cycles. */
 WEFT_INLINE void work(void) {
   for (uint32_t n = 600; n; n--) __asm volatile("");
 }

@@ -1,6 +1,6 @@
 /* reactors_cores: two staggered 10 kHz timers of LOOPS units of work, each in an enclave and so on
  * a core of its own (the thesis's version of this program could not run them at once). Pins 2 and 3
- * are high while they work. LINKED=1: a message with a delay of 1 ms goes to and fro as well.
+ * are high while they work. With LINKED=1 a message with a delay of 1 ms also goes to and fro.
  */
 #ifndef LOOPS
 #define LOOPS 250
@@ -14,7 +14,7 @@
 #define WEFT_RX_REACTIONS 3
 #define WEFT_RX_LINKS 2
 #define WEFT_RX_DELAYS 1
-#define WEFT_RX_EVENTS 32 /* ten each way are on their way */
+#define WEFT_RX_EVENTS 32 /* ten messages are under way in each direction */
 #else
 #define WEFT_RX_REACTIONS 1
 #endif
@@ -51,7 +51,7 @@ WEFT_HOT static void work_b(void *self) {
   SEND(1);
 }
 #if LINKED
-/* Every message, in order: pin 4 or 5 goes high for good if one is lost. */
+/* Check that every message comes, in order: pin 4 or 5 goes high for good if one is lost. */
 static void receive(void *self) {
   unsigned i = (unsigned)(uintptr_t)self;
   if (link[1 - i].port.value != ++half[i].expected) pin_high(4 + i);

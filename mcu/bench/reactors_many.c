@@ -1,7 +1,7 @@
-/* reactors_many: MANY reactors, each a timer and a reaction of its own and no two timers at one
- * time. Pin 2 is high while one runs; the times are so close that the program is always late, so
- * what lies between is the cost of a tag that fires one of MANY. One JSON line on the UART at the
- * end.
+/* reactors_many: MANY reactors, each with a timer and a reaction of its own, and no two timers at
+ * one time. Pin 2 is high while a reaction runs. The times are so close that the program is always
+ * late, so the time between is the cost of a tag that fires one of MANY. Prints one JSON line on
+ * the UART at the end.
  */
 #ifndef MANY
 #define MANY 8000
@@ -28,8 +28,8 @@ WEFT_HOT static void react(void *self) {
   if (++fired == ROUNDS * MANY) weft_rx_request_stop();
   pin_low(2);
 }
-/* The numbers of reactions are not those of the times: both levels of the bitmap are used here and
- * there. */
+/* The numbers of the reactions do not follow their times, so both levels of the bitmap are used
+ * in irregular order. */
 void weft_rx_wire(void) {
   for (uint32_t i = 0; i < MANY; i++) {
     uint32_t r = i * 3 % MANY; /* MANY is no multiple of 3 */

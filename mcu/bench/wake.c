@@ -1,8 +1,8 @@
-/* wake: from an interrupt to the action it posts, on a core that sleeps.
+/* wake: measures the time from an interrupt to the action that it posts, on a core that sleeps.
  *
  * An edge on pin 6 interrupts core 0 and posts to its queue, or to that of core 1 (OTHER=1); the
- * action toggles pin 8 or 9. Each core also waits for a timer far away (CLAIMED=1), which then has
- * to be put back, or has nothing (CLAIMED=0).
+ * action toggles pin 8 or 9. Each core also waits for a timer far away (CLAIMED=1), which must then
+ * be put back, or has no other event (CLAIMED=0).
  */
 #include "board.h"
 #include "weft_mcu/actors.h"

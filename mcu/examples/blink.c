@@ -1,5 +1,5 @@
-/* blink: the LED of a Pico, 1 Hz, exactly on time for ever. One actor, one periodic event, no
- * interrupt, 17 bytes. */
+/* blink: blinks the LED of a Pico at 1 Hz, exactly on time for ever. It needs one actor and one
+ * periodic event, no interrupt, and 17 bytes. */
 #include "board.h"
 #include "weft_mcu/actors.h"
 

@@ -1,7 +1,7 @@
-/* button: a bouncing button on pin 17 (pull-up, pressed is low) toggles the LED once a press.
+/* button: a bouncing button on pin 17 (pull-up, pressed is low) toggles the LED once per press.
  *
- * Every edge moves one event 5 ms ahead; it runs when the pin has been quiet that long. Nothing
- * polls: between presses both the bounces and the waiting cost no time at all.
+ * Every edge moves one event to 5 ms ahead; the event runs when the pin has been quiet that long.
+ * There is no polling: between presses neither the bounces nor the waiting cost any time.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"

@@ -1,7 +1,7 @@
 /* console: commands over UART 0 (115,200 baud): `on`, `off`, `blink MS`, `help`. The receiver's
- * interrupt puts each character into a ring; the actor takes them out, puts lines together and does
- * what they say, one line an action. So text can be pasted: what comes while a line is answered
- * waits in the ring, and what finds it full is counted and told.
+ * interrupt puts each character into a ring; the actor takes them out, assembles lines and obeys
+ * them, one line per action. So text can be pasted: characters that come while a line is answered
+ * wait in the ring, and those that find it full are counted and reported.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -47,7 +47,7 @@ static uint32_t read_line(weft_event *e, uint32_t release);
 static weft_ring characters = WEFT_RING(typed, read_line, &console);
 static uint32_t read_line(weft_event *e, uint32_t release) {
   static uint32_t told;
-  static bool skip; /* to the end of the line */
+  static bool skip; /* skips to the end of the line */
   char c;
   while (weft_ring_get(&queue, &characters, &c))
     if (c != '\r' && c != '\n') {
@@ -59,12 +59,12 @@ static uint32_t read_line(weft_event *e, uint32_t release) {
       uint32_t lost = WEFT_PEEK(characters.overflows) - told;
       told += lost;
       if (!lost) command(release);
-      else { /* the gap is somewhere behind this line: nothing of what is here can be trusted */
+      else { /* the gap is somewhere after this line, so nothing in the ring can be trusted */
         for (; weft_ring_get(&queue, &characters, &c); skip = true) lost++;
         uart_put_u32(lost);
         uart_puts(" characters lost\n");
       }
-      weft_post_as(&queue, e, release, WEFT_KEEP); /* others first, then the next line */
+      weft_post_as(&queue, e, release, WEFT_KEEP); /* other events first, then the next line */
       break;
     }
   return WEFT_DONE;

@@ -1,7 +1,7 @@
 /* logger: a producer samples 1,000 times a second on core 1; a consumer on core 0 prints the mean
- * of every 100 samples. Each core serves its own queue. The sample's event travels: the producer
- * posts it to the consumer's queue and takes the next of a ring. When the consumer is behind, a
- * sample is dropped and counted; nothing waits.
+ * of every 100 samples. Each core serves its own queue. Each sample is an event: the producer posts
+ * it to the consumer's queue and takes the next one of a ring. When the consumer is behind, a
+ * sample is dropped and counted; neither core waits.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"

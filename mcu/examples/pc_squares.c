@@ -1,6 +1,6 @@
 /* pc_squares: an actor that talks with a Python program over the UART (mcu/LINK.md): it reads
- * integers from one channel of the PC's, and writes their squares to another. Each answer is an
- * event of its own: the core sleeps in between. */
+ * integers from one channel of the PC, and writes their squares to another. Each answer is an
+ * event of its own, and the core sleeps in between. */
 #include "link_uart.h"
 #include "weft_mcu/cbor.h"
 
@@ -21,14 +21,15 @@ static weft_link_op reading = {
     .guards = &from, .count = 1, .into = got, .room = sizeof got, .over = write_square};
 static weft_link_op writing = {.guards = &to, .count = 1, .over = read_next};
 
-static bool idle; /* it has let its ends go, and waits for the next session */
+static bool idle; /* set when it has given up its ends, and waits for the next session */
 
 static void let_go(void) {
   weft_link_retire(&pc, &ends[0]);
   weft_link_retire(&pc, &ends[1]);
   idle = true;
 }
-/* After a session both begin anew: the first read waits until the next one has handed out its end.
+/* After a session both operations begin anew: the first read waits until the next session has
+ * handed out its end.
  */
 static void read_next(weft_link_op *op) {
   bool over = op && (op->status == WEFT_LINK_RETIRED || op->status == WEFT_LINK_POISONED);

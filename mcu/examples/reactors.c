@@ -1,5 +1,5 @@
-/* reactors: blink as two reactors, one that counts and one that shows; REACTORS.md has this
- * program. */
+/* reactors: the blink example as two reactors, one that counts and one that shows; REACTORS.md
+ * contains this program. */
 #define WEFT_RX_REACTIONS 2            /* what the program needs, before the include */
 #define WEFT_RX_TIMERS 1
 #include "weft_mcu/reactors.h"

@@ -1,7 +1,7 @@
-/* actors.c: what is built on the event queues (weft_mcu/actors.h): stopping, 64-bit times, periodic
- * events, message rings, deadlines.
+/* actors.c: the functions of weft_mcu/actors.h: stopping, 64-bit times, periodic events, message
+ * rings, deadlines.
  *
- * Invariant: code here changes a queue only by the queue's own calls. The action of each
+ * Invariant: this code changes a queue only by the queue's own calls. The action of each
  * structure's `event` is a function of this file, which finds the structure from the event's
  * address; therefore the event is the first member.
  */
@@ -60,18 +60,20 @@ enum { HOP = 1u << 30 };
 #endif
 static uint32_t periodic_action(weft_event *e, uint32_t release) {
   weft_periodic *p = (weft_periodic *)(void *)e;
-  if (!WEFT_PEEK(p->rate.whole)) return WEFT_DONE; /* stopped after a core had committed to it */
+  /* it was stopped after a core had committed to it */
+  if (!WEFT_PEEK(p->rate.whole)) return WEFT_DONE;
   weft_actor *actor = e->actor;
   weft_periodic_runs(p, 1);
   p->action(e, release);
   weft_periodic_runs(p, 0);
-  /* The action has started the event anew: the new post counts. If the new start is for another
-   * actor, the other core may already have taken the event. */
+  /* The action has started the event anew, and the new post counts. If the new start is for
+   * another actor, the other core may already have taken the event. */
   if (WEFT_PEEK(e->next) || e->actor != actor) return WEFT_DONE;
   uint32_t step = 0, late = weft_now32() - release;
   for (;; p->skipped++) {
     step += weft_next(&p->rate);
-    if (!WEFT_PEEK(p->rate.whole)) return WEFT_DONE; /* stopped by its own action, or meanwhile */
+    /* its own action, or other code meanwhile, has stopped it */
+    if (!WEFT_PEEK(p->rate.whole)) return WEFT_DONE;
     if (step >= late) return step;
   }
 }

@@ -69,7 +69,8 @@ static float narrowed(uint64_t n) {
   return make_float(sign | (e - 896) << 23 | m);
 }
 
-/* Read the head of an item. True: the head is whole. False: it is not, and `bad` is set. */
+/* Read the head of an item. Return true if the head is whole; otherwise set `bad` and return
+ * false. */
 static bool take_head(weft_cbor *r, unsigned *major, unsigned *low, uint64_t *n) {
   if (r->bad || r->at == r->end) return r->bad = true, false;
   *major = *r->at >> 5, *low = *r->at & 31;
@@ -158,8 +159,8 @@ float weft_cbor_read_float(weft_cbor *r) {
   return i.kind == WEFT_CBOR_UINT ? (float)i.n : -1.0f - (float)i.n;
 }
 
-/* Works without recursion: `left` has how many items each level still needs. An entry of a map
- * counts as two items; its key is the item with the even number. */
+/* Works without recursion: `left` has the number of items that each level still needs. An entry
+ * of a map counts as two items; its key is the item with the even number. */
 bool weft_cbor_is_whole(const uint8_t *from, size_t length) {
   weft_cbor r = weft_cbor_reader(from, length);
   uint64_t left[DEEPEST + 1];
@@ -178,7 +179,7 @@ bool weft_cbor_is_whole(const uint8_t *from, size_t length) {
     if ((key && nests) || (i.kind == WEFT_CBOR_LARGE && depth == DEEPEST)) return false;
     if (!nests) continue;
     if (depth == DEEPEST) {
-      if (i.n) return false; /* its items would be too deep; an empty one is allowed */
+      if (i.n) return false; /* its items would be nested too deep; an empty one is allowed */
       continue;
     }
     left[++depth] = i.kind == WEFT_CBOR_MAP ? 2 * i.n : i.n;

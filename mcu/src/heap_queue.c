@@ -8,17 +8,17 @@
  *     place of a descendant: an entry that sinks writes its place, but an entry that rises to its
  *     parent does not, because each pop would pay for that at every level. So an event is found by
  *     walking from its place towards the root. Its link is never 0 (idle). While a core holds the
- *     event (claimed), the place is 0x8000 + the upper bits of the post's number, which then stand
- *     nowhere else.
+ *     event (claimed), the place is 0x8000 + the upper bits of the post's number, which are then
+ *     stored nowhere else.
  *  3. Order: release time, then priority (high first), then the number of the post. So equal events
  *     are first in, first out, and an event that is put back gets its old position. The number has
  *     30 bits and is compared by the sign of the difference: an event may wait while 2^29 others
- *     are posted.
+ *        are posted.
  *
- * Pop lets the hole sink to a leaf, then lets the last entry rise from there. A heap with four
- * children an entry was tried: push 212 cycles, pop 780. The search for the first event whose actor
- * is free goes down from the root and stops below each event that qualifies. If b events of busy
- * actors stand above that event, the search costs O(b), as in the list.
+ * Pop moves the hole down to a leaf, and then the last entry up from there. A heap with four
+ * children per entry was tried: its push took 212 cycles, its pop 780. The search for the first
+ * event whose actor is free goes down from the root and stops below each event that qualifies. If b
+ * events of busy actors stand above that event, the search costs O(b), as in the list.
  */
 #define WEFT_OP(name) heap_##name
 #include "scheduler.h"
@@ -26,7 +26,8 @@
 enum { MOST = 16383, HELD = 0x8000, HIGH = 0x3fff }; /* 4 * MOST fits into a place */
 
 WEFT_INLINE weft_heap *heap_of(weft_queue *q) { return (weft_heap *)(void *)q; }
-/* One shift is enough: the 14 lower bits go, and the offset in words becomes one in bytes. */
+/* One shift is enough: it removes the 14 lower bits, and turns the offset in words into one in
+ * bytes. */
 WEFT_INLINE weft_event *event_at(uint8_t *base, weft_heap_entry entry) {
   return (weft_event *)(void *)(base + (entry >> 14));
 }
@@ -34,8 +35,8 @@ WEFT_INLINE weft_heap_entry *entry_at(weft_heap_entry *one, unsigned place) {
   return (weft_heap_entry *)(void *)((uint8_t *)one + place);
 }
 
-/* Does event a go before event b, if both have the same release time? Not inlined: ties are rare
- * and registers are few. */
+/* Return whether event a goes before event b if both have the same release time. Not inlined,
+ * since ties are rare and registers are few. */
 static bool __attribute__((noinline))
 tie_before(uint8_t *base, weft_heap_entry entry_a, weft_heap_entry entry_b) {
   const weft_event *a = event_at(base, entry_a), *b = event_at(base, entry_b);
@@ -52,8 +53,8 @@ static bool before(uint8_t *base, weft_heap_entry a, weft_heap_entry b) {
 /* The two loops below count entries in bytes (4 i, a place) and leave ties to other functions. So
  * the low registers of the Cortex-M0+ hold all that the loops need. */
 
-/* Store an entry that sinks or is new, and write its place into its event. An entry that rises does
- * not come here (invariant 2). */
+/* Store an entry that sinks or is new, and write its place into its event. Not used for an entry
+ * that rises (invariant 2). */
 WEFT_INLINE void put_at(weft_heap_entry *one, uint8_t *base, unsigned place,
                         weft_heap_entry entry) {
   *entry_at(one, place) = entry;
@@ -78,7 +79,7 @@ climb(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry)
   uint32_t time = event_at(base, entry)->time;
 #ifdef WEFT_HEAP_CLIMB
   WEFT_HEAP_CLIMB(one, base, hole, time, entry,
-                  tie); /* the loops below as the port would have them compiled */
+                  tie); /* the loops below, compiled as the port wants them */
 #else
   unsigned above;
   while ((above = hole >> 5 << 2)) {
@@ -106,7 +107,8 @@ tie:
   climb_tie(one, base, hole, entry);
 }
 
-/* The hole has two children with the same time: the one that goes first rises into the hole. */
+/* Called when both children of the hole have the same time: the one that goes first rises into
+ * the hole. */
 static unsigned __attribute__((noinline))
 sink_tie(weft_heap_entry *one, uint8_t *base, unsigned hole) {
   unsigned child = hole * 2;
@@ -127,7 +129,7 @@ WEFT_HOT static void __attribute__((noinline)) take_out(weft_heap *h, unsigned h
 sink:;
 #ifdef WEFT_HEAP_SINK
   WEFT_HEAP_SINK(one, times, hole, end,
-                 tie); /* the loop below as the port would have it compiled */
+                 tie); /* the loop below, compiled as the port wants it */
 #else
   for (unsigned child; (child = hole + hole) < end; hole = child) {
     weft_heap_entry earlier = *entry_at(one, child), other = *entry_at(one, child + 4);
@@ -184,11 +186,11 @@ WEFT_INLINE void heap_put_back(weft_queue *q, weft_event *e) {
   (void)heap_put(heap_of(q), e, e->node.place & HIGH);
 }
 
-/* The place of the first entry whose actor is free, or 0 if there is none. The root's actor is
- * busy. */
+/* Return the place of the first entry whose actor is free, or 0 if there is none. The root's
+ * actor is busy. */
 static unsigned __attribute__((noinline)) first_below(weft_heap *h) {
   weft_heap_entry *one = h->index - 1;
-  uint16_t todo[20]; /* one entry a level waits here at most, and two of the last level */
+  uint16_t todo[20]; /* at most one entry per level waits here, and two of the last level */
   unsigned best = 0, n = 0;
   todo[n++] = 1;
   while (n) {
@@ -227,8 +229,8 @@ WEFT_INLINE bool heap_goes_first(weft_queue *q, uint32_t time) {
   return !h->count || (int32_t)(event_at(h->base, h->index[0])->time - time) > 0;
 }
 
-/* The event is at its place or above. The search also tells whether the event is in this queue at
- * all. */
+/* The event is at its place or above. The search also finds out whether the event is in this
+ * queue at all. */
 WEFT_INLINE bool heap_remove(weft_queue *q, weft_event *e) {
   weft_heap *h = heap_of(q);
   weft_heap_entry *one = h->index - 1;

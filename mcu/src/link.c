@@ -25,7 +25,7 @@ enum { START = 40, HEADER = 32, FIELDS = 5 };
 enum { COMPACT = 32 }; /* a compact frame without its body is never longer */
 enum {
   LARGEST = 1024
-}; /* of a frame that we take: its value goes where it is wanted as it comes */
+}; /* the largest frame that is accepted; a value is stored in its destination as it arrives */
 enum { NOBODY = 0, ALL = 0xffffffff };
 enum { WHERE, TXN, OP, VAL, LENGTH };
 
@@ -55,8 +55,8 @@ static uint32_t key(uint32_t from, uint32_t to) {
   set32(b, from), set32(b + 4, to);
   return crc32(b, 8);
 }
-/* COBS in place: p has one byte of room before its n bytes, and one behind. n is less than 254, so
- * each block needs only one code byte. */
+/* Apply COBS in place: p has one byte of room before its n bytes, and one after them. n is less
+ * than 254, so each block needs only one code byte. */
 static size_t cobs(uint8_t *p, size_t n) {
   size_t last = 0;
   for (size_t i = 1; i <= n; i++)
@@ -136,8 +136,9 @@ static void put_offer(weft_link *l, weft_link_op *op) {
   }
 }
 
-/* May an operation that is not sent yet be sent? OURS: yes. An end that was given up since counts
- * as ours until the PC has been told so; after that the operation has a closed end: GIVEN_UP. */
+/* Return OURS if an operation that has not been sent yet may be sent. An end that was given up
+ * since counts as ours until the PC has been told so; after that the operation has a closed end
+ * (GIVEN_UP). */
 static unsigned may_go(const weft_link_op *op) {
   unsigned all = OURS;
   for (unsigned i = 0; i < op->count; i++) {
@@ -150,9 +151,9 @@ static unsigned may_go(const weft_link_op *op) {
 }
 static void finish(weft_link *l, weft_link_op *op, weft_link_status status, unsigned won);
 
-/* Send whatever was waiting for room or for an end to be handed out. Operations go first, in their
- * order, then what the PC must learn about ends: so an end that is given up has written all its
- * values. */
+/* Send whatever was waiting for room or for an end to be handed out. Operations go first, in
+ * their order, then what the PC must learn about ends: so before an end is given up all its
+ * values are written. */
 static void say(weft_link *l) {
   if (!l->greeted || l->why) return;
   for (weft_link_op *op = l->ops, *next; op; op = next) {
@@ -161,7 +162,7 @@ static void say(weft_link *l) {
       unsigned may = may_go(op);
       if (may == AWAITED) continue;
       if (may == GIVEN_UP || body_of(op) + HEADER > l->largest) {
-        /* its `over` may change which operation is next: start again, later */
+        /* its `over` may change which operation is next, so the loop is started again later */
         finish(l, op, may == GIVEN_UP ? WEFT_LINK_BAD_USE : WEFT_LINK_TOO_LONG, 0);
         l->fresh = true;
         return;
@@ -188,7 +189,7 @@ static void say(weft_link *l) {
 
 /* ---- operations ---- */
 
-/* End an operation and tell the user. */
+/* End an operation and call its `over`. */
 static void finish(weft_link *l, weft_link_op *op, weft_link_status status, unsigned won) {
   for (weft_link_op **at = &l->ops; *at; at = &(*at)->next)
     if (*at == op) {
@@ -205,14 +206,14 @@ static weft_link_status status_of(const weft_link_end *e) {
                               : WEFT_LINK_RETIRED;
 }
 
-/* Is the operation over before it is offered? Guards whose channels have retired fall silent until
- * all deciding guards have (rule 5.6). */
+/* Find out whether the operation is over before it is offered. Guards whose channels have
+ * retired fall silent until all deciding guards have (rule 5.6). */
 static weft_link_status look(const weft_link *l, weft_link_op *op, unsigned *won) {
   bool alive = false, out = writes(op);
   *won = 0;
   op->silent = 0;
   if (!op->count || op->count > WEFT_LINK_GUARDS) return WEFT_LINK_BAD_USE;
-  if (l->why) return WEFT_LINK_PENDING; /* it waits for the next session */
+  if (l->why) return WEFT_LINK_PENDING; /* the operation waits for the next session */
   for (unsigned i = op->count; i-- > 0;)
     if (op->guards[i].end->state >= GIVEN_UP) return *won = i, WEFT_LINK_BAD_USE;
   for (unsigned i = 0; i < op->count; i++) {
@@ -358,7 +359,7 @@ static size_t start(weft_link *l, uint8_t *to) {
   return cobs(to, START);
 }
 
-/* The time is `now`: check whether the lease has run out, and send unacknowledged packets again. */
+/* The time is `now`: check whether the lease has expired, and send unacknowledged packets again. */
 static void pass(weft_link *l, uint32_t now) {
   if (!l->linked || l->lost) return;
   if (l->lease_ && is_past(l->heard + l->lease_, now))
@@ -421,7 +422,8 @@ static weft_link_op *op_of(weft_link *l) {
     if (op->sent && op->number == l->field[OP]) return op;
   return 0;
 }
-/* The index of the guard that was number `n` among those offered; op->count if there is none. */
+/* Return the index of the guard that was number `n` among those offered; op->count if there is
+ * none. */
 static unsigned guard_of(const weft_link_op *op, uint64_t n) {
   unsigned i = 0;
   for (; i < op->count; i++)
@@ -445,8 +447,8 @@ static void greet(weft_link *l) {
   l->greeted = l->fresh = true;
 }
 
-/* Take the body of a GIVE: key 8, "cbor", 0, the requested name, perhaps a space and the channel's
- * own name. */
+/* Handle the body of a GIVE: key 8, "cbor", 0, the requested name, perhaps a space and the
+ * channel's own name. */
 static void give(weft_link *l) {
   char *text = (char *)l->text + 8, *name;
   if (l->field[VAL] > l->field[LENGTH] + 7 || l->field[VAL] < 13 || !same(text, "cbor"))
@@ -520,7 +522,7 @@ static void frame_ends(weft_link *l) {
   if (l->kind == GIVE) return give(l);
   if (l->kind != DONE && l->kind != VALUE && l->kind != WITHDRAWN && l->kind != ENDED)
     return fault(l, "a frame that has no business on a board");
-  if (l->sink) { /* zeros at the end were left out, at most seven */
+  if (l->sink) { /* zeros at the end of the value were left out, at most seven */
     if (l->field[VAL] > padded(l->body))
       return fault(l, "a value that is not of the length it says");
     for (uint64_t k = l->body; k < l->field[VAL]; k++) value_byte(l->sink, 0);
@@ -535,7 +537,7 @@ static void frame_ends(weft_link *l) {
     ended(l, op);
 }
 
-/* Take one byte of the session: a frame is its kind, flags, five varints, and the body. */
+/* Handle one byte of the session: a frame is its kind, flags, five varints, and the body. */
 static void session_byte(weft_link *l, uint8_t b) {
   static const uint64_t most[FIELDS] = {ALL, ALL, ~(uint64_t)0, ~(uint64_t)0, 65496};
   if (l->why) return;
@@ -631,7 +633,7 @@ static void take_packet(weft_link *l, uint32_t now) {
   l->owes = true;
   if (number != l->due) return;
   l->due++;
-  /* stop if `news` has begun the next session: these bytes are not for it */
+  /* stop if `news` has begun the next session, to which these bytes do not belong */
   for (unsigned i = WEFT_LINK_HEAD; i < n && l->mine == mine; i++) session_byte(l, p[i]);
 }
 

@@ -18,13 +18,13 @@ enum { WEFT_LTA_QUEUES = 4 };
 typedef struct lta_event {
   weft_event event;
   action fn;
-  void *arg; /* while unused: the next unused event */
+  void *arg; /* in an unused event: the next unused event */
   uint64_t release;
 } lta_event;
 
 static event_queue_t *queues;
 
-/* Memory for one queue. When the last queue goes, all of it is given back. */
+/* Memory for one queue. When the last queue is deinitialised, all of it is given back. */
 #ifdef WEFT_LTA_MALLOC
 static void *take(size_t bytes) { return malloc(bytes); }
 static void give(event_queue_t *q) { free(q->memory); }

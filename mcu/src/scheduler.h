@@ -1,15 +1,15 @@
 /* scheduler.h: the worker, and post, re-post and cancel, written once for every kind of queue.
  *
- * A kind of queue defines WEFT_OP(name) before the include and the operations declared below after
- * it; everything here is inlined into it. (A constant table of functions gave the same code, except
- * at -Og, where GCC does not inline indirect calls.)
+ * A kind of queue defines WEFT_OP(name) before it includes this file, and the operations declared
+ * below after that; everything here is inlined into it. (A constant table of functions gave the
+ * same code, except at -Og, where GCC does not inline indirect calls.)
  *
  * The protocol (checked as a Promela model in tests/model/claim.pml, and on this very code with
  * random schedules in tests/host)
  *  - Before it waits for a release time, a worker takes the first event whose actor is free and
- *    marks the actor: so at the release it only has to call the action. While it waits, the event
- *    stands in claimed[core].
- *  - Whoever changes which event a waiting core should hold (by a post or a withdrawn claim) sets
+ *    marks the actor, so at the release it only has to call the action. While it waits, the event
+ *    is in claimed[core].
+ *  - A change of the event that a waiting core should hold (by a post or a withdrawn claim) sets
  *    the news flag of every core under the lock and wakes all cores. A waiting core clears its own
  *    flag under the lock when it claims, and looks at the flag before every sleep. weft_wake is
  *    remembered, so no news is lost in between.
@@ -19,8 +19,8 @@
  *    that the other, sleeping core passed over before its claim belong to this actor alone, and
  *    this core takes the first of them at once.
  *  - About a microsecond before the release the worker commits: under the lock it confirms the
- *    claim and makes the event idle. From then on it looks at no flag and cannot be stopped; it
- *    polls the clock and calls the action.
+ *    claim and makes the event idle. From then on it checks no flag and cannot be stopped; it polls
+ *    the clock and calls the action.
  */
 #ifndef WEFT_SCHEDULER_H
 #define WEFT_SCHEDULER_H
@@ -34,20 +34,26 @@ enum { WEFT_TIED = 100 };
 #endif
 WEFT_INLINE int WEFT_OP(insert_alone)(
     weft_queue *,
-    weft_event *); /* insert, or WEFT_TIED: nothing done, that is not the common case */
+    weft_event *); /* insert in a common case; returns WEFT_TIED, having done nothing, in any
+                    * other */
 static int WEFT_OP(post_rare)(weft_queue *, weft_event *, uint32_t,
-                              weft_irq_t); /* weft_post_rare_with, out of line */
+                              weft_irq_t); /* weft_post_rare_with, not inlined */
 WEFT_INLINE int WEFT_OP(insert)(
-    weft_queue *, weft_event *); /* by e->time, behind those of the same time and priority */
-WEFT_INLINE void WEFT_OP(put_back)(weft_queue *, weft_event *); /* the same, in front of them */
+    weft_queue *, weft_event *); /* insert by e->time, behind events of the same time and
+                                  * priority */
+/* insert in front of events of the same time and priority */
+WEFT_INLINE void WEFT_OP(put_back)(weft_queue *, weft_event *);
 WEFT_INLINE weft_event *WEFT_OP(take)(
-    weft_queue *); /* out of the queue: the first whose actor is free, which is now busy; or 0 */
+    weft_queue *); /* take out the first event whose actor is free, and mark that actor; 0 if
+                    * there is none */
 WEFT_INLINE bool WEFT_OP(goes_first)(
-    weft_queue *, uint32_t); /* is every event in the queue later than this time? */
+    weft_queue *, uint32_t); /* whether every event in the queue is later than this time */
 WEFT_INLINE void WEFT_OP(hold)(weft_queue *,
-                               weft_event *); /* not idle: as if it had been posted, and taken */
+                               weft_event *); /* make the event not idle, as if it had been
+                                               * posted and taken */
 WEFT_INLINE bool WEFT_OP(remove)(weft_queue *,
-                                 weft_event *); /* out of the queue; false: it is not in it */
+                                 weft_event *); /* take the event out of the queue; false if it
+                                                 * is not in it */
 
 /* Announce a change that waiting cores must see. The caller holds the lock, and calls weft_wake
  * after it. */
@@ -65,7 +71,8 @@ WEFT_INLINE void weft_check_owner(weft_queue *q) {
   else if (q->owner != (int32_t)weft_core())
     weft_panic("weft: a queue without a lock is used by two cores; give it a lock of its own");
 }
-/* A time this far past (us) is no late post but one beyond the horizon: 4.5 minutes. */
+/* A time this far past (us) is taken for one beyond the horizon, not for a late post: 4.5
+ * minutes. */
 enum { WEFT_PAST = 1 << 28 };
 WEFT_INLINE void weft_check_release(uint32_t release) {
   if ((int32_t)(release - weft_now32()) < -WEFT_PAST)
@@ -118,15 +125,15 @@ WEFT_INLINE void weft_count_action(weft_queue *q, unsigned core, uint32_t releas
 #define weft_count_out(q) ((void)0)
 #endif
 
-/* Finish a post: tell the other core, give the lock back. */
+/* Finish a post: tell the other core, and release the lock. */
 WEFT_INLINE int weft_posted(weft_queue *q, weft_lock_t *lock, weft_irq_t irq, int code) {
   if (WEFT_MUTANT != 1) WEFT_POKE(q->news.all, WEFT_NEWS(lock));
   weft_unlock(lock, irq);
   if (WEFT_MUTANT != 6) weft_wake();
   return code;
 }
-/* The rare cases of a post, in a function that is not inlined and is called with the lock held:
- * their arguments would occupy registers that the common case needs. */
+/* The rare cases of a post. They are in a function that is not inlined and is called with the
+ * lock held, since their arguments would occupy registers that the common case needs. */
 WEFT_INLINE int weft_post_rare_with(weft_queue *q, weft_event *e, uint32_t release,
                                     weft_irq_t irq) {
   if (e->next) {
@@ -154,8 +161,8 @@ WEFT_INLINE int weft_post_with(weft_queue *q, weft_event *e, uint32_t release) {
   return weft_posted(q, lock, irq, code);
 }
 
-/* Take e out of the queue, or away from a waiting core; the caller holds the lock. False: e is in
- * neither. */
+/* Take e out of the queue, or away from a waiting core; the caller holds the lock. Return false
+ * if e is in neither. */
 WEFT_INLINE bool weft_withdraw(weft_queue *q, weft_event *e) {
   if (!e->next) return false;
   for (unsigned core = 0; core < WEFT_CORES; core++)
@@ -206,14 +213,14 @@ WEFT_INLINE int weft_cancel_with(weft_queue *q, weft_event *e) {
   return out ? WEFT_OK : WEFT_LATE;
 }
 
-/* Wait with e claimed until e is nearly due; the lock is held on entry and on return. True: commit
- * to e. False: scan again. */
+/* Wait with e claimed until e is nearly due; the lock is held on entry and on return. Return
+ * true to commit to e, false to scan again. */
 WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint32_t release) {
   if (WEFT_MUTANT != 3) WEFT_POKE(q->news.of[core], 0);
   q->claimed[core] = e;
-  if (WEFT_MUTANT == 5) e->actor->mark &= (uint8_t)~WEFT_BUSY; /* mutant: claimed, yet not marked */
+  if (WEFT_MUTANT == 5) e->actor->mark &= (uint8_t)~WEFT_BUSY; /* mutant: claimed, but not marked */
   weft_unlock_thread(q->lock);
-  if (WEFT_MUTANT == 3) WEFT_POKE(q->news.of[core], 0); /* mutant: the flag cleared too late */
+  if (WEFT_MUTANT == 3) WEFT_POKE(q->news.of[core], 0); /* mutant: the flag is cleared too late */
   weft_wait_until(release, &q->news.of[core]);
   weft_lock_thread(q->lock);
   if (q->claimed[core] != e && WEFT_MUTANT != 4)
@@ -225,8 +232,8 @@ WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint
   return false;
 }
 
-/* An action asked for its event e again, but some action (the same one or another) has posted e
- * already: that post counts. */
+/* An action has asked for its event e again, but some action (the same one or another) has
+ * posted e already, and that post counts. */
 WEFT_INLINE bool weft_posted_meanwhile(const weft_event *e) {
   if (__builtin_expect(!e->next, 1)) return false;
 #if WEFT_DEBUG
@@ -259,8 +266,8 @@ WEFT_INLINE void weft_work_with(weft_queue *q) {
       if (late < -WEFT_EARLY_US && !weft_wait_for(q, e, core, release)) break;
       weft_node *idle = 0;
       __asm(""
-            : "+r"(idle)); /* GCC would keep a zero in a high register over the whole loop, and pay
-                              for it here */
+            : "+r"(idle)); /* without this GCC would keep a zero in a high register over the
+                              whole loop, and pay for it here */
       e->next = idle;
       weft_count_out(q);
       weft_unlock_thread(q->lock);

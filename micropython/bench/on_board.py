@@ -34,20 +34,20 @@ def measured(where: str, *argv: str, heap: int = 0) -> str:
 def fits(where: str, what: str, kb: int) -> str:
     """Returns how many wait in a heap of that many KB."""
     try:
-        said = measured(where, "room_on_device.py", what, heap=kb * 1024)
+        output = measured(where, "room_on_device.py", what, heap=kb * 1024)
     except AssertionError as e:
         if "MemoryError" in str(e):
             return "does not load"
         raise
-    return re.search(rf"^{what}: (.*)$", said, re.M)[1]
+    return re.search(rf"^{what}: (.*)$", output, re.M)[1]
 
 
 def instructions(where: str, bench: str, way: str) -> list[int]:
     """Returns the instructions of an operation, in each of SAMPLES stretches of PER operations."""
     heap = BIG if re.fullmatch(r"waiting\d{3,}", bench) else 0
-    said = measured(where, "on_device.py", bench, way, str(SAMPLES), str(PER), heap=heap)
-    found = re.search(r"^ns (.*)$", said, re.M)
-    assert found, said
+    output = measured(where, "on_device.py", bench, way, str(SAMPLES), str(PER), heap=heap)
+    found = re.search(r"^ns (.*)$", output, re.M)
+    assert found, output
     return [round(float(v)) for v in found[1].split()]
 
 

@@ -154,7 +154,7 @@ def line():
             if v & 1:
                 q.append(v)
 
-    said = []
+    parts = []
     for f, full in ((append, False), (first, True), (taking_out, True)):
         least = None
         for _ in range(ROUNDS):
@@ -164,8 +164,8 @@ def line():
             f(q)
             us = ticks_diff(ticks_us(), t)
             least = us if least is None else min(least, us)
-        said.append("%d" % least)
-    print("%s: %s" % (what, " ".join(said)))
+        parts.append("%d" % least)
+    print("%s: %s" % (what, " ".join(parts)))
 
 
 {"parked": parked, "pieces": pieces, "tasks": tasks, "threads": threads}.get(what, line)()

@@ -1,8 +1,8 @@
 // The objects of the native core, the run queue, and the waiting queues of channels. Only
 // weft_native.c includes this header; it has the invariants.
 //
-// This header has no names of Python's (MP_QSTR_…), because for a natmod mpy_ld looks for names
-// only in the .c file.
+// This header uses no names of Python (MP_QSTR_…), because for a natmod mpy_ld looks for names only
+// in the .c file.
 #pragma once
 
 #ifdef MICROPY_ENABLE_DYNRUNTIME
@@ -25,7 +25,7 @@ static inline const qstr_short_t* names(void) {
 
 typedef struct _proc_t {
   mp_obj_base_t base;
-  struct _proc_t* rn;  // the next in the run queue
+  struct _proc_t* rn;  // the next process in the run queue
   mp_obj_t g, go, at, nx, v, x;
 } proc_t;
 
@@ -46,24 +46,26 @@ typedef struct {  // a reader end (Rd) or a writer end (Wr)
   mp_obj_t h, x;
 } end_t;
 
-typedef struct {  // a select that the core does by itself
+typedef struct {  // a select that the core performs without Python code
   mp_obj_base_t base;
-  proc_t* p;     // the process that waits; NULL: it does not wait yet
-  mp_obj_t alt;  // the Alternative that has taken its place, or None
-  mp_obj_t v;    // the value, once `won` says of which guard
-  mp_int_t won;  // -1: none yet
+  proc_t* p;     // the process that waits; NULL if none waits yet
+  mp_obj_t alt;  // the Alternative that has replaced this object, or None
+  mp_obj_t v;    // the value that was read from the guard `won`
+  mp_int_t won;  // the guard that was chosen, or -1
   mp_int_t size;
   void* guards[];  // the ends, then their channels: an end may be closed while the select waits
 } sel_t;
 
 typedef struct {
   proc_t *head, *tail, *cur;
-  proc_t* who;                                   // at_once(): the process that is counted
-  mp_int_t left;                                 // how many more it may do
-  mp_obj_t read, write, ended, failed, strange;  // hooks()
-  mp_obj_t slow, settle, chosen;                 // choices()
-  mp_obj_t reader, writer;                       // methods()
-  mp_obj_t stop;  // natmod: the StopIteration that carries values; stop_args are its arguments
+  proc_t* who;  // for at_once(): the process that is counted
+  // for at_once(): how many more operations it may do
+  mp_int_t left;
+  mp_obj_t read, write, ended, failed, strange;  // set by hooks()
+  mp_obj_t slow, settle, chosen;                 // set by choices()
+  mp_obj_t reader, writer;                       // set by methods()
+  // for a natmod: the StopIteration that carries values; stop_args are its arguments
+  mp_obj_t stop;
   mp_obj_tuple_t* stop_args;
 } state_t;
 

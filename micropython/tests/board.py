@@ -51,7 +51,7 @@ def compiled(source: Path) -> bytes:
 
 
 def image(files: dict[str, bytes]) -> bytes:
-    """The image of a file system with these files (path → contents)."""
+    """Returns the image of a file system with these files (path → contents)."""
     disk = LittleFS(block_size=BLOCK, block_count=DISK // BLOCK)
     for path, content in files.items():
         folder = path.rpartition("/")[0]
@@ -63,8 +63,9 @@ def image(files: dict[str, bytes]) -> bytes:
 
 
 def package(*more: Path) -> dict[str, bytes]:
-    """The files of the compiled package weft, and of packages that add to it, as mip puts them on a
-    board."""
+    """Returns the files of the compiled package weft, and of packages that add to it, as mip puts
+    them on a board.
+    """
     return {
         f"lib/{path.relative_to(folder).with_suffix('.mpy')}": compiled(path)
         for folder in (tiers.HERE, *more)
@@ -133,16 +134,16 @@ def console(board: str) -> Iterator[str]:
     ) as emulator:
         try:
             assert emulator.stdout
-            said = emulator.stdout.readline()
-            device = re.search(r"/dev/\S+", said)
-            assert device, f"{board}: the emulator names no serial line: {said!r}"
+            line = emulator.stdout.readline()
+            device = re.search(r"/dev/\S+", line)
+            assert device, f"{board}: the emulator names no serial line: {line!r}"
             yield device[0]
         finally:
             emulator.kill()
 
 
 def figures(output: str) -> dict[str, float]:
-    """The figures of a measuring program, from its lines `name: value`."""
+    """Returns the figures of a measuring program, from its lines `name: value`."""
     return {
         name: float(value) for name, value in re.findall(r"^([\w ,-]+?): ([\d.]+)$", output, re.M)
     }

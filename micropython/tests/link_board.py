@@ -103,9 +103,9 @@ async def poisons(pc):
 
 async def slow(pc):
     """Reads one value for each word that the PC sends."""
-    go, numbers, told = await pc.reader("go"), await pc.reader("numbers"), await pc.writer("told")
+    go, numbers, signal = await pc.reader("go"), await pc.reader("numbers"), await pc.writer("told")
     async for _ in go:
-        await told.write(await numbers.read())
+        await signal.write(await numbers.read())
 
 
 async def bad_values(pc):
@@ -123,15 +123,15 @@ async def bad_values(pc):
 
 
 async def gives_up(pc):
-    numbers, told = await pc.reader("numbers"), await pc.writer("told")
+    numbers, signal = await pc.reader("numbers"), await pc.writer("told")
     for _ in range(3):
         async with move_on_after(0.02):
             say("came", await numbers.read())
-    await told.write("gave up")
+    await signal.write("gave up")
     say("read", await numbers.read())
     async with move_on_after(0.02):
         try:
-            await told.write("nobody reads this")
+            await signal.write("nobody reads this")
         except Cancelled as e:
             say("back", e.value)
             raise

@@ -55,7 +55,7 @@ class Firmware:
         self.cable.plug_board(self.connected().detach())
 
     def connected(self) -> socket.socket:
-        """The other end of the board's serial line."""
+        """Returns the other end of the board's serial line."""
         line = socket.socket(socket.AF_UNIX)
         while True:
             try:
@@ -129,7 +129,7 @@ class Rp2040(Firmware):
 
 
 def program(kind: type[CortexM3] | type[Rp2040]) -> dict[str, bytes]:
-    """The files for the disk of a board that serves the tests."""
+    """Returns the files for the disk of a board that serves the tests."""
     return {
         "main.py": f"{kind.BEFORE}import link_firmware\nlink_firmware.main({kind.STREAM})\n".encode(),
         "link_firmware.mpy": board.compiled(HERE / "link_firmware.py"),

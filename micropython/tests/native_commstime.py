@@ -122,8 +122,9 @@ async def waits(r):
 
 
 def parked(n):
-    """The bytes of a process that waits at a channel of its own, with the channel and both its
-    ends: the mean of n."""
+    """Returns the bytes of a process that waits at a channel of its own, with the channel and both
+    its ends: the mean of n.
+    """
     keep = [None] * n
     writers = [None] * n
     gc.collect()

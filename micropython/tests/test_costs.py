@@ -121,7 +121,7 @@ def test_a_larger_heap_takes_more_processes_on_the_board() -> None:
 
 def test_the_pieces_of_a_process_that_waits() -> None:
     """The parts that theses/UPYCSP.md adds up: 144 bytes are of the native core's objects."""
-    told = board.figures(measured("board-native", "room_on_device.py", "pieces"))
+    message = board.figures(measured("board-native", "room_on_device.py", "pieces"))
     own = ("coroutine", "Proc", "Chan", "reader end", "writer end")
-    assert sum(told[name] for name in own) == 144
-    assert told["Process"] + told["Channel"] < 200
+    assert sum(message[name] for name in own) == 144
+    assert message["Process"] + message["Channel"] < 200

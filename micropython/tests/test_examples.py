@@ -34,7 +34,9 @@ def test_example_on_the_cortex_m3(where: str, example: Path, tmp_path: Path) -> 
 
 
 def programs() -> list[tuple[str, str]]:
-    """The complete programs of the pages: those that end in `print(run(…))  # what it prints`."""
+    """Returns the complete programs of the pages: those that end in `print(run(…)) # what it
+    prints`.
+    """
     found = []
     for page in PAGES:
         for k, text in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.S)):

@@ -35,7 +35,7 @@ walk("/lib")
 
 
 def commands(page: str) -> list[list[str]]:
-    """The arguments of the `mpremote` commands of a page, in the page's order."""
+    """Returns the arguments of the `mpremote` commands of a page, in the page's order."""
     text = (tiers.HERE / page).read_text(encoding="utf-8")
     return [
         shlex.split(line, comments=True) for line in re.findall(r"^    mpremote (.*)$", text, re.M)
@@ -69,13 +69,13 @@ def make_compiled(folder: Path, mpy_cross: Path) -> subprocess.CompletedProcess[
 
 
 def on_board(line: str) -> dict[str, int]:
-    """The files under /lib of the board, with their checksums."""
+    """Returns the files under /lib of the board, with their checksums."""
     rows = (row.rsplit(" ", 1) for row in mpremote(line, "exec", SUMS).splitlines())
     return {path: int(total) for path, total in rows}
 
 
 def sums(folder: Path, ending: str) -> dict[str, int]:
-    """The result that `on_board` must have when weft was installed from this folder."""
+    """Returns the result that `on_board` must have when weft was installed from this folder."""
     return {
         f"/lib/{path.relative_to(folder)}": binascii.crc32(path.read_bytes())
         for path in (folder / "weft").rglob(f"*{ending}")

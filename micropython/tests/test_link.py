@@ -52,8 +52,8 @@ class Unix:
         )
         os.close(line)
 
-    def said(self) -> list[str]:
-        """The lines that the board has printed; waits for its end."""
+    def output(self) -> list[str]:
+        """Returns the lines that the board has printed; waits for its end."""
         out, _ = self.process.communicate(timeout=280)
         assert self.process.returncode == 0, out
         return out.splitlines()
@@ -160,7 +160,7 @@ def test_values_of_every_kind_come_back_as_they_went(tier: str) -> None:
         there.retire()
         with pytest.raises(Retired):
             back()
-        assert board.said() == ["over", "left"]
+        assert board.output() == ["over", "left"]
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -180,7 +180,7 @@ def test_processes_of_the_board_let_go_of_their_ends_and_the_network_closes_down
 
         results = run(feed(a, 60), feed(b, 40), collect(x), collect(y))
         assert results[2:] == [list(range(60)), list(range(40))]
-        assert board.said() == ["left"]
+        assert board.output() == ["left"]
 
 
 def test_a_select_on_the_pc_takes_ends_that_lead_to_a_board() -> None:
@@ -204,7 +204,7 @@ def test_a_select_on_the_pc_takes_ends_that_lead_to_a_board() -> None:
         assert seen[2] == (1, None)
         a.retire()
         b.retire()
-        assert board.said() == ["left"]
+        assert board.output() == ["left"]
 
 
 def test_a_select_on_the_board_is_one_offer_to_the_pc() -> None:
@@ -222,8 +222,8 @@ def test_a_select_on_the_board_is_one_offer_to_the_pc() -> None:
         assert out() == 7
         assert out() == "done"
         idle.poison(4)
-        said = board.said()
-        assert sorted(said[:6]) == [
+        output = board.output()
+        assert sorted(output[:6]) == [
             "chose 0 1",
             "chose 0 2",
             "chose 0 3",
@@ -231,7 +231,7 @@ def test_a_select_on_the_board_is_one_offer_to_the_pc() -> None:
             "chose 1 20",
             "chose 1 30",
         ]
-        assert said[6:] == [*["chose 1 None"] * 4, "retired True", "poisoned 4 1", "left"]
+        assert output[6:] == [*["chose 1 None"] * 4, "retired True", "poisoned 4 1", "left"]
 
 
 def test_retirement_goes_both_ways_behind_what_was_written() -> None:
@@ -243,7 +243,7 @@ def test_retirement_goes_both_ways_behind_what_was_written() -> None:
             first()
         second(2)
         second.retire()
-        assert board.said() == ["2", "retired", "closed", "left"]
+        assert board.output() == ["2", "retired", "closed", "left"]
 
 
 def test_poison_goes_both_ways_with_its_strength() -> None:
@@ -257,7 +257,7 @@ def test_poison_goes_both_ways_with_its_strength() -> None:
         assert e.value.strength == 3
         assert b() == 1
         b.poison(5)
-        assert board.said() == ["1", "own 3", "theirs 5 1", "left"]
+        assert board.output() == ["1", "own 3", "theirs 5 1", "left"]
 
 
 def test_a_board_that_does_not_read_holds_its_writer_and_only_that() -> None:
@@ -265,7 +265,7 @@ def test_a_board_that_does_not_read_holds_its_writer_and_only_that() -> None:
     more"""
     for capacity in (0, 2):
         with plugged("slow") as (pc, board):
-            go, told = ends(pc, go="r", told="w")
+            go, message = ends(pc, go="r", told="w")
             numbers = Channel("numbers", capacity=capacity)
             pc.give("numbers", numbers.reader())
             written: list[int] = []
@@ -277,18 +277,18 @@ def test_a_board_that_does_not_read_holds_its_writer_and_only_that() -> None:
                     written.append(i)
 
             @process
-            def drive(go: Any = go, told: Any = told, written: list[int] = written) -> list[int]:
+            def drive(go: Any = go, log: Any = log, written: list[int] = written) -> list[int]:
                 behind = []
                 for i in range(8):
                     go(None)
-                    assert told() == i
+                    assert log() == i
                     behind.append(len(written))
                 return behind
 
             behind = run(feed(numbers.writer()), drive())[1]
             assert all(i <= n <= min(i + 2 + capacity, 8) for i, n in enumerate(behind)), behind
             go.retire()
-            assert board.said() == ["left"]
+            assert board.output() == ["left"]
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -317,13 +317,13 @@ def test_a_board_that_is_killed_has_died(tier: str) -> None:
 
 def test_who_waits_for_a_board_that_is_killed_is_woken() -> None:
     with plugged("slow") as (pc, board):
-        go, numbers, told = ends(pc, go="r", numbers="r", told="w")
+        go, numbers, message = ends(pc, go="r", numbers="r", told="w")
         died = []
 
         @process
         def reads() -> None:
             try:
-                told()
+                message()
             except PeerDied as e:
                 died.append(e)
 
@@ -370,7 +370,7 @@ def test_a_board_that_is_reset_on_a_line_that_stays() -> None:
             there(2)
             assert back() == 2
             there.retire()
-            assert board.said() == ["over", "left"]
+            assert board.output() == ["over", "left"]
     finally:
         board.kill()
         os.close(at_board)
@@ -386,13 +386,13 @@ def test_a_program_on_the_pc_that_ends_and_the_next_one() -> None:
             with serial.connect(at_pc, baud=0) as pc:
                 (out,) = ends(pc, out="w")
                 assert [out(), out()] == [0, 1]
-        said = board.said()
+        output = board.output()
         # The PC may have taken the board's last write, or the board may have learned before that
         # the PC had gone (8.3).
         assert (
-            said[-1] == "left"
-            and len(said) == 3
-            and {*said[:2]} <= {"in doubt True", "not in doubt True"}
+            output[-1] == "left"
+            and len(output) == 3
+            and {*output[:2]} <= {"in doubt True", "not in doubt True"}
         )
     finally:
         os.close(at_pc)
@@ -405,7 +405,7 @@ def test_a_board_learns_that_the_pc_has_gone_and_what_is_in_doubt() -> None:
         _numbers, out = ends(pc, numbers="r", out="w")
         assert out() == "ready"
         pc.close()
-        assert board.said() == [
+        assert board.output() == [
             "read False",
             "write False",
             "never False",
@@ -442,9 +442,9 @@ def test_a_value_that_a_board_cannot_send_is_bad_use_at_the_write() -> None:
     with plugged("bad_values") as (pc, board):
         (out,) = ends(pc, out="w")
         assert out() == "still here"
-        said = board.said()
-        assert said[-1] == "left" and len(said) == 8
-        assert all(line.startswith("bad write on channel 'out'") for line in said[:-1]), said
+        output = board.output()
+        assert output[-1] == "left" and len(output) == 8
+        assert all(line.startswith("bad write on channel 'out'") for line in output[:-1]), output
 
 
 def test_a_value_that_the_pc_cannot_send_is_bad_use_at_the_write_and_the_value_stays() -> None:
@@ -507,11 +507,11 @@ def _takes(end: Any) -> None:
 def test_a_value_that_waits_when_the_end_is_given_goes_to_the_board_too() -> None:
     """wire 1.4: a channel is handed out while parties wait and its buffer is full"""
     with plugged("echo") as (pc, board):
-        there, back = Channel("there", capacity=2), Channel("back")
-        to, mine = there.writer(), back.reader()
+        outward, back = Channel("there", capacity=2), Channel("back")
+        to, mine = outward.writer(), back.reader()
         to("buffered")
         to([1, (2,)])
-        pc.give("there", there.reader())
+        pc.give("there", outward.reader())
         pc.give("back", back.writer())
         assert [mine(), mine()] == ["buffered", [1, [2]]]
         refused = Channel("refused", capacity=1)
@@ -520,32 +520,32 @@ def test_a_value_that_waits_when_the_end_is_given_goes_to_the_board_too() -> Non
         with pytest.raises(BadUse, match="cannot go to a board"):
             pc.give("refused", refused.reader())
         to.retire()
-        assert board.said() == ["over", "left"]
+        assert board.output() == ["over", "left"]
 
 
 def test_a_board_that_gives_up_a_read_loses_nothing() -> None:
     """rules 6.2, 6.3; wire 4.3: withdrawal is a question"""
     with plugged("gives_up") as (pc, board):
-        numbers, told = ends(pc, numbers="r", told="w")
+        numbers, message = ends(pc, numbers="r", told="w")
         more = Channel("more")
         pc.give("more", more.writer())
-        assert told() == "gave up"
+        assert message() == "gave up"
         numbers(5)
         assert more.reader()() == "after it"
         with pytest.raises(Retired):
-            told()
-        assert board.said() == ["read 5", "back nobody reads this", "left"]
+            message()
+        assert board.output() == ["read 5", "back nobody reads this", "left"]
 
 
 def test_ends_by_name_of_the_right_side_and_once() -> None:
     """wire 7.2"""
     with plugged("names") as (pc, board):
         (_a,) = ends(pc, a="r")
-        said = board.said()
-        assert said[0] == "bad the end 'a' is a reader"
-        assert said[1] == "got a"
-        assert said[2] == "bad the end 'a' was taken before"
-        assert said[3].startswith("bad a link's largest frame")
+        output = board.output()
+        assert output[0] == "bad the end 'a' is a reader"
+        assert output[1] == "got a"
+        assert output[2] == "bad the end 'a' was taken before"
+        assert output[3].startswith("bad a link's largest frame")
 
 
 @pytest.mark.parametrize("kind", ["tcp", "late"])
@@ -559,7 +559,7 @@ def test_a_socket_is_a_line_too_and_it_does_not_matter_who_is_first(kind: str) -
         there("over a socket")
         assert back() == "over a socket"
         there.retire()
-        assert board.said() == ["over", "left"]
+        assert board.output() == ["over", "left"]
 
 
 class Noise:
@@ -632,7 +632,7 @@ def test_over_a_line_that_spoils_bytes_all_arrives_once_in_order(seed: int) -> N
 
             results = run(feed(a, 40), feed(b, 40), collect(x), collect(y))
             assert results[2:] == [list(range(40))] * 2
-            assert board.said() == ["left"]
+            assert board.output() == ["left"]
         assert noise.spoilt > 0
     finally:
         noise.close()

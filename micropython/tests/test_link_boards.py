@@ -46,8 +46,8 @@ def told(board: Firmware, what: str, lease: float = PATIENT) -> Iterator[serial.
         yield pc
 
 
-def said(board: Firmware) -> list[str]:
-    """The messages of the board from the previous session."""
+def output(board: Firmware) -> list[str]:
+    """Returns the messages of the board from the previous session."""
     with told(board, "report") as pc:
         lines = Channel("lines")
         pc.give("lines", lines.writer())
@@ -64,7 +64,7 @@ def test_a_rendezvous_with_each_value_and_an_end_that_is_told(board: Firmware) -
         there.retire()
         with pytest.raises(Retired):
             back()
-    assert said(board) == ["over"]
+    assert output(board) == ["over"]
 
 
 def test_a_write_is_done_when_the_other_side_has_the_value(board: Firmware) -> None:
@@ -111,7 +111,7 @@ def test_choice_on_both_sides(board: Firmware) -> None:
         assert run(choose()) == [(0, 7), (0, "done")]
         idle.poison(4)
         pc.wait()
-    lines = said(board)
+    lines = output(board)
     chosen = [f"chose 0 {v}" for v in (1, 2, 3)] + [f"chose 1 {v}" for v in (10, 20, 30)]
     assert sorted(lines[:6]) == chosen
     assert lines[6:] == [*["chose 1 None"] * 4, "retired True", "poisoned 4 1"]
@@ -127,7 +127,7 @@ def test_retirement_goes_both_ways(board: Firmware) -> None:
         second(2)
         second.retire()
         pc.wait()
-    assert said(board) == ["2", "retired", "closed"]
+    assert output(board) == ["2", "retired", "closed"]
 
 
 def test_poison_goes_both_ways_with_its_strength(board: Firmware) -> None:
@@ -142,7 +142,7 @@ def test_poison_goes_both_ways_with_its_strength(board: Firmware) -> None:
         assert b() == 1
         b.poison(5)
         pc.wait()
-    assert said(board) == ["1", "own 3", "theirs 5 1"]
+    assert output(board) == ["1", "own 3", "theirs 5 1"]
 
 
 def test_a_board_that_gives_up_a_read_loses_nothing(board: Firmware) -> None:
@@ -155,7 +155,7 @@ def test_a_board_that_gives_up_a_read_loses_nothing(board: Firmware) -> None:
         numbers(5)
         assert more.reader()() == "after it"
         pc.wait()
-    assert said(board) == ["read 5", "back nobody reads this"]
+    assert output(board) == ["read 5", "back nobody reads this"]
 
 
 def test_a_program_on_the_pc_that_ends_is_a_death_for_the_board(board: Firmware) -> None:
@@ -163,7 +163,7 @@ def test_a_program_on_the_pc_that_ends_is_a_death_for_the_board(board: Firmware)
     with told(board, "waits") as pc:
         _numbers, out = ends(pc, numbers="r", out="w")
         assert out() == "ready"
-    assert said(board) == [
+    assert output(board) == [
         "read False",
         "write False",
         "never False",
@@ -190,7 +190,7 @@ def test_a_board_that_is_switched_off_and_on_is_another_one(board: Firmware) -> 
         there.retire()
         with pytest.raises(Retired):
             back()
-    assert said(board) == ["over"]
+    assert output(board) == ["over"]
 
 
 def test_a_cable_that_is_plugged_out_and_in_again(board: Firmware) -> None:
@@ -212,7 +212,7 @@ def test_a_cable_that_is_plugged_out_and_in_again(board: Firmware) -> None:
         there.retire()
         with pytest.raises(Retired):
             back()
-    assert said(board) == ["over"]
+    assert output(board) == ["over"]
 
 
 def test_a_device_that_is_gone_and_comes_again(board: Firmware) -> None:
@@ -285,8 +285,9 @@ def test_a_soft_reset_is_a_new_board(board: Firmware) -> None:
 
 
 def blocks(page: str) -> tuple[str, str]:
-    """The two programs of a page: main.py, which has the Link, and the PC's program, which
-    connects."""
+    """Returns the two programs of a page: main.py, which has the Link, and the PC's program, which
+    connects.
+    """
     found = re.findall(
         r"```python\n(.*?)```", (tiers.HERE / page).read_text(encoding="utf-8"), re.S
     )

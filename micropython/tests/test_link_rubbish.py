@@ -21,7 +21,7 @@ VALUES: list[object] = [
 
 
 def spoilt(rng: random.Random, good: bytes) -> bytes:
-    """The bytes `good` with a few changed, inserted or removed; sometimes unchanged."""
+    """Returns the bytes `good` with a few changed, inserted or removed; sometimes unchanged."""
     b = bytearray(good)
     for _ in range(rng.randrange(4)):
         at = rng.randrange(len(b) + 1)
@@ -36,7 +36,7 @@ def spoilt(rng: random.Random, good: bytes) -> bytes:
 
 
 def on_the_board(code: str, pieces: list[bytes]) -> list[str]:
-    """The board's answer to each piece, which the function `said` in `code` returns."""
+    """Returns the board's answer to each piece, which the function `said` in `code` returns."""
     lines = "\n".join(p.hex() or "-" for p in pieces)
     program = (
         "import binascii\n"
@@ -61,7 +61,7 @@ def test_a_board_and_a_pc_agree_on_what_is_a_value(seed: int) -> None:
     ValueError elsewhere; but MicroPython accepts some text that is no UTF-8"""
     rng = random.Random(seed)
     made = [spoilt(rng, cbor2.dumps(rng.choice(VALUES))) for _ in range(MANY)]
-    said = on_the_board(
+    output = on_the_board(
         "from weft import _cbor\n"
         "def said(b):\n"
         "    try:\n"
@@ -74,7 +74,7 @@ def test_a_board_and_a_pc_agree_on_what_is_a_value(seed: int) -> None:
     faults = [_native._cbor_fault(b) for b in made]
     differ = [
         (b.hex(), s, fault)
-        for b, s, fault in zip(made, said, faults, strict=True)
+        for b, s, fault in zip(made, output, faults, strict=True)
         if (s == "value") != (fault is None) and not (s == "value" and "UTF-8" in str(fault))
     ]
     assert not differ
@@ -86,7 +86,7 @@ def test_frames_of_rubbish_are_frames_or_not_whole_or_refused(seed: int) -> None
     rng = random.Random(seed)
     good = bytes([20, 128, 0, 0, 7, 3, 3]) + b"\x63ab"
     made = [spoilt(rng, good) if rng.randrange(2) else rng.randbytes(12) for _ in range(MANY)]
-    said = on_the_board(
+    output = on_the_board(
         "from weft import _frames\n"
         "def said(b):\n"
         "    try:\n"
@@ -96,8 +96,8 @@ def test_frames_of_rubbish_are_frames_or_not_whole_or_refused(seed: int) -> None
         "    return 'more' if got is None else 'beyond' if got[1] > len(b) else 'frame'\n",
         made,
     )
-    assert len(said) == MANY
-    assert set(said) == {"refused", "more", "frame"}
+    assert len(output) == MANY
+    assert set(output) == {"refused", "more", "frame"}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -106,7 +106,7 @@ def test_a_line_of_rubbish_gives_no_byte_to_the_session(seed: int) -> None:
     after"""
     rng = random.Random(seed)
     made = [spoilt(rng, bytes(rng.choices(range(8), k=40)) + b"\0") for _ in range(MANY)]
-    said = on_the_board(
+    output = on_the_board(
         "from weft import _line\n"
         "line = _line.Line(7)\n"
         "peer = _line.Line(9)\n"
@@ -122,12 +122,12 @@ def test_a_line_of_rubbish_gives_no_byte_to_the_session(seed: int) -> None:
         "    return 'quiet' if quiet and line.lost is None and not fresh.linked else 'taken'\n",
         made,
     )
-    assert said == ["quiet"] * MANY
+    assert output == ["quiet"] * MANY
 
 
 def test_a_packet_with_any_one_bit_spoilt_is_passed_over_and_whole_it_is_taken() -> None:
     """wire 13.1, 13.2: the checksum, with the keys of both sides, covers the whole packet"""
-    said = tiers.snippet(
+    output = tiers.snippet(
         "pure",
         "from weft import _line\n"
         "line, peer = _line.Line(7), _line.Line(9)\n"
@@ -147,7 +147,7 @@ def test_a_packet_with_any_one_bit_spoilt_is_passed_over_and_whole_it_is_taken()
         "    line.input(b'\\0', 1000)\n"
         "print(8 * len(good) > 160, taken, line.lost, bytes(line.input(good, 1000)))\n",
     )
-    assert said == "True 0 None b'five\\x00'\n"
+    assert output == "True 0 None b'five\\x00'\n"
 
 
 SESSION = """\
@@ -210,6 +210,6 @@ def test_whatever_a_pc_says_a_session_goes_on_or_is_over(seed: int) -> None:
         spoilt(rng, whole) if rng.randrange(2) else whole
         for whole in (b"".join(frame() for _ in range(rng.randrange(1, 5))) for _ in range(400))
     ]
-    said = on_the_board(SESSION, made)
-    assert len(said) == len(made)
-    assert {*said} == {"open", "over"}
+    output = on_the_board(SESSION, made)
+    assert len(output) == len(made)
+    assert {*output} == {"open", "over"}

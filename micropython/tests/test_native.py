@@ -142,8 +142,8 @@ def test_a_natmod_for_another_processor_is_left_alone() -> None:
         "from weft import _core; print(_core.NATIVE)",
         folders=(tiers.MADE / "natmod" / "armv7m",),
     )
-    said, native = text.splitlines()
-    assert "for another processor" in said
+    output, native = text.splitlines()
+    assert "for another processor" in output
     assert native == "False"
 
 
@@ -152,6 +152,6 @@ def test_a_native_core_of_another_edition_is_left_alone(tmp_path: Path) -> None:
     text = tiers.run(
         "pure", "-c", "from weft import _core; print(_core.NATIVE)", folders=(tmp_path,)
     )
-    said, native = text.splitlines()
-    assert "for another processor or version; going on in pure Python" in said
+    output, native = text.splitlines()
+    assert "for another processor or version; going on in pure Python" in output
     assert native == "False"

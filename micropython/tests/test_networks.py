@@ -23,12 +23,12 @@ CASES = [
 @pytest.mark.parametrize(("tier", "first"), CASES, ids=[f"{t}-{n}" for t, n in CASES])
 def test_random_networks_conform(tier: str, first: int) -> None:
     driver = networks.MicroPythonDriver(tier)
-    said: list[str] = []
+    messages: list[str] = []
     try:
-        passed, failed, _ = conform(driver, range(first, first + BUNDLE), say=said.append)
+        passed, failed, _ = conform(driver, range(first, first + BUNDLE), say=messages.append)
     finally:
         driver.close()
-    assert (passed, failed) == (BUNDLE, 0), "\n".join(said)
+    assert (passed, failed) == (BUNDLE, 0), "\n".join(messages)
 
 
 def test_each_tier_has_seeds_of_its_own() -> None:

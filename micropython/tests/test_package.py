@@ -101,9 +101,9 @@ for m in sys.modules.values():
 
 
 def loaded(program: str) -> list[str]:
-    """The files of weft/ that a program loads when it runs."""
-    said = tiers.snippet("pure", program + LOADED)
-    return sorted(f.rpartition("/weft/")[2] for f in said.split())
+    """Returns the files of weft/ that a program loads when it runs."""
+    output = tiers.snippet("pure", program + LOADED)
+    return sorted(f.rpartition("/weft/")[2] for f in output.split())
 
 
 def test_it_stays_as_small_as_its_page_says(tmp_path: object) -> None:

@@ -39,7 +39,7 @@ def written(names: str) -> Path:
 
 @functools.cache
 def outcome(tier: str, module: str, names: str = "coroutines") -> dict[str, str]:
-    """The outcome of each scenario of a file: "ok", or the reason of its failure."""
+    """Returns the outcome of each scenario of a file: "ok", or the reason of its failure."""
     not_here = converter.LEFT_OUT_THREADS if names == "threads" else {}
     left_out = [n for n in ALL if n in converter.LEFT_OUT | not_here]
     text = tiers.run(

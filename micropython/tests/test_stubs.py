@@ -107,41 +107,44 @@ print(json.dumps({"public": public, "found": found}))
 
 
 def stub(name: str) -> dict[str, ast.stmt]:
-    """The declarations of a stub, including those that it imports from another stub."""
-    said: dict[str, ast.stmt] = {}
+    """Returns the declarations of a stub, including those that it imports from another stub."""
+    declared: dict[str, ast.stmt] = {}
     for node in ast.parse((WEFT / f"{name}.pyi").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and node.level:
-            said.update({a.asname: stub(str(node.module))[a.name] for a in node.names if a.asname})
+            declared.update(
+                {a.asname: stub(str(node.module))[a.name] for a in node.names if a.asname}
+            )
         elif isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            said[node.name] = node
-    return said
+            declared[node.name] = node
+    return declared
 
 
 def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef, method: bool) -> list[list[object]]:
     a = node.args
     plain = a.args[method:]
     first_default = len(plain) - len(a.defaults)
-    said: list[list[object]] = [
+    listed: list[list[object]] = [
         [p.arg, "POSITIONAL_OR_KEYWORD", i >= first_default] for i, p in enumerate(plain)
     ]
     if a.vararg:
-        said.append([a.vararg.arg, "VAR_POSITIONAL", False])
-    return said + [
+        listed.append([a.vararg.arg, "VAR_POSITIONAL", False])
+    return listed + [
         [p.arg, "KEYWORD_ONLY", default is not None]
         for p, default in zip(a.kwonlyargs, a.kw_defaults, strict=True)
     ]
 
 
-def differs(said: list[list[object]], there: list[list[object]] | None) -> bool:
-    """Whether two lists of parameters differ. `*error` in a stub stands for any parameters; private
-    parameters of the module may have any name."""
-    if there is None or [p[1] for p in said] == ["VAR_POSITIONAL"]:
+def differs(stub: list[list[object]], there: list[list[object]] | None) -> bool:
+    """Returns whether two lists of parameters differ. `*error` in a stub stands for any parameters;
+    private parameters of the module may have any name.
+    """
+    if there is None or [p[1] for p in stub] == ["VAR_POSITIONAL"]:
         return False
     named = [
         [p[0] if not str(q[0]).startswith("_") else q[0], *p[1:]]
-        for p, q in zip(said, there, strict=False)
+        for p, q in zip(stub, there, strict=False)
     ]
-    return len(said) != len(there) or named != there
+    return len(stub) != len(there) or named != there
 
 
 def wrong(name: str) -> list[str]:

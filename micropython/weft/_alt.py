@@ -29,7 +29,7 @@ MODES = ("fair", "priority", "random")
 
 
 def where(p):
-    """The path of process `p`, for messages."""
+    """Returns the path of process `p`, for messages."""
     return p.x.where if p is not None and p.x is not None else "ordinary code"
 
 
@@ -53,33 +53,35 @@ def loud(ended):
 
 
 def Input(reader, ended="silent"):
-    """An input guard at `reader`. `ended` is "silent", or "raise" for a select that raises Retired
-    as soon as this channel retires."""
+    """Returns an input guard at `reader`. `ended` is "silent", or "raise" for a select that raises
+    Retired as soon as this channel retires.
+    """
     if not isinstance(reader, core.Rd):
         raise BadUse("an input guard needs a reader, not %r" % (reader,))
     return Guard(IN, reader, ended=ended)
 
 
 def Output(writer, value=None, make=None, ended="silent"):
-    """An output guard at `writer` with a value. If `make` is given, `make()` makes the value after
-    the commit (5.8). `ended` is as for Input."""
+    """Returns an output guard at `writer` with a value. If `make` is given, `make()` makes the
+    value after the commit (5.8). `ended` is as for Input.
+    """
     if not isinstance(writer, core.Wr):
         raise BadUse("an output guard needs a writer, not %r" % (writer,))
     return Guard(OUT, writer, value, make, ended)
 
 
 def after(seconds):
-    """A guard that is ready `seconds` after the select began."""
+    """Returns a guard that is ready `seconds` after the select began."""
     return Guard(TIME, None, time.ms(seconds))
 
 
 def at(when):
-    """A guard that is ready at the time `when`, in seconds of the run's clock."""
+    """Returns a guard that is ready at the time `when`, in seconds of the run's clock."""
     return Guard(TIME, when, time.ms(when))
 
 
 def skip():
-    """A guard that is always ready."""
+    """Returns a guard that is always ready."""
     return Guard(SKIP)
 
 
@@ -193,7 +195,9 @@ class Alt:
         return n.gone or self.state(n) == SILENT
 
     def whole(self):
-        """Whether all guards that decide have retired, and no guard holds the select open (5.6)."""
+        """Returns whether all guards that decide have retired, and no guard holds the select open
+        (5.6).
+        """
         out = sync = False
         for n in self.nodes:
             if n.on:
@@ -515,9 +519,10 @@ async def select(*guards, mode="fair", ended="silent"):
 
 
 def plain(guards, rot):
-    """The index of the first guard, from `rot` on, at which a writer waits. It is -1 if no writer
-    waits, or if a guard is not a plain open reader. With this function a select that need not wait
-    allocates nothing."""
+    """Returns the index of the first guard, from `rot` on, at which a writer waits. It is -1 if no
+    writer waits, or if a guard is not a plain open reader. With this function a select that need
+    not wait allocates nothing.
+    """
     n, reader = len(guards), core.Rd
     if guards[-1].__class__ is not reader:  # this test is much quicker than isinstance
         return -1
@@ -596,7 +601,9 @@ class Alternative(Alt):
             self.note(n)
 
     def select(self):
-        """An awaitable that waits for one of the guards and gives (index, value), as `select`."""
+        """Returns an awaitable that waits for one of the guards and gives (index, value), as
+        `select`.
+        """
         self.steps = None
         return self
 
@@ -650,7 +657,7 @@ class Alternative(Alt):
         return result
 
     def next(self):
-        """The index of the guard that became ready first and still is; -1 if there is none."""
+        """Returns the index of the guard that became ready first and still is; -1 if there is none."""
         ready = self.ready
         silent = False
         while ready:

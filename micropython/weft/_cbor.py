@@ -15,7 +15,7 @@ FLOATS = {26: (4, ">f"), 27: (8, ">d")}
 
 
 def dumps(v):
-    """The bytes of a value. Raises BadUse if a link cannot carry the value."""
+    """Returns the bytes of a value. Raises BadUse if a link cannot carry the value."""
     out = bytearray()
     try:
         _put(v, out, 0)
@@ -84,7 +84,7 @@ def _put(v, out, depth):
 
 
 def loads(data):
-    """The value of these bytes. Raises ValueError if they are not exactly one value."""
+    """Returns the value of these bytes. Raises ValueError if they are not exactly one value."""
     v, i = _get(data, 0, 0)
     if i != len(data):
         raise ValueError("more than one value")

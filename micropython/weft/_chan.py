@@ -33,7 +33,9 @@ ours = None  # in a plain run: the Task that _foreign has put in the place of as
 
 
 def outsider():
-    """The module _aio if a task of asyncio calls, else None. _aio does the operations of tasks."""
+    """Returns the module _aio if a task of asyncio calls, else None. _aio does the operations of
+    tasks.
+    """
     aio = sys.modules.get("asyncio.core")
     if aio is not None and getattr(aio, "cur_task", None) not in (None, ours):
         from . import _aio
@@ -43,8 +45,9 @@ def outsider():
 
 
 def bad(which, *what):
-    """A BadUse with the sentence `which` of _sentences, or with its name if there is no memory to
-    load that module."""
+    """Returns a BadUse with the sentence `which` of _sentences, or with its name if there is no
+    memory to load that module.
+    """
     try:
         from . import _sentences
 
@@ -102,14 +105,18 @@ class Channel:
             k.q = None if out or self.over or self.held or self.owed else self.buf
 
     def reader(self):
-        """A new reader end. Raises Retired, Poisoned or PeerDied if the channel has ended (2.5)."""
+        """Returns a new reader end. Raises Retired, Poisoned or PeerDied if the channel has ended
+        (2.5).
+        """
         if self.pz or self.nw == 0 or self.nr == 0:
             raise self.error(self.nw == 0)
         self.nr = (self.nr or 0) + 1
         return core.Rd(self.k)
 
     def writer(self):
-        """A new writer end. Raises Retired, Poisoned or PeerDied if the channel has ended (2.5)."""
+        """Returns a new writer end. Raises Retired, Poisoned or PeerDied if the channel has ended
+        (2.5).
+        """
         if self.pz or self.nw == 0 or self.nr == 0:
             raise self.error(self.nr != 0)
         self.nw = (self.nw or 0) + 1
@@ -139,8 +146,9 @@ class Channel:
     poison = spoil  # Weft itself calls `spoil`: in weft.threads `poison` takes the lock first
 
     def error(self, writers, value=None, guard=None):
-        """The error of an operation at a channel that has ended, because the writers are gone, or
-        the readers if `writers` is false."""
+        """Returns the error of an operation at a channel that has ended, because the writers are
+        gone, or the readers if `writers` is false.
+        """
         if self.pz:
             e = Poisoned("channel %r was poisoned" % self.name)
             e.strength = self.pz
@@ -152,7 +160,9 @@ class Channel:
         return e
 
     def ended(self, out):
-        """Whether the channel has ended for a write (`out`), or for a read that finds no value."""
+        """Returns whether the channel has ended for a write (`out`), or for a read that finds no
+        value.
+        """
         if self.pz:
             return True
         if out:
@@ -215,7 +225,7 @@ class Channel:
         pass
 
     def get(self, p, to):
-        """A value for the reader p, which reads now, or NOTHING if it must wait."""
+        """Returns a value for the reader p, which reads now, or NOTHING if it must wait."""
         y = self.k.w
         return NOTHING if y is None else keep(p, self.taken(y))
 
@@ -297,7 +307,9 @@ def fail(p, e):
 
 
 def moved(v):
-    """The value to send for v. If v is an end this is a new end, and v, the sender's, is closed."""
+    """Returns the value to send for v. If v is an end this is a new end, and v, the sender's, is
+    closed.
+    """
     if isinstance(v, ENDS):
         new = type(v)(v.c)
         v.x = ("it was sent away", v.c.x)
@@ -307,7 +319,7 @@ def moved(v):
 
 
 def keep(p, v):
-    """The value v, which p receives. If v is an end, p holds it from now on (2.3)."""
+    """Returns the value v, which p receives. If v is an end, p holds it from now on (2.3)."""
     if isinstance(v, ENDS) and p is not None:
         v.h += 1
         p.x.ends.append(v)
@@ -315,7 +327,7 @@ def keep(p, v):
 
 
 def closed(end, what):
-    """A BadUse that says how `end` was closed; `what` is the operation."""
+    """Returns a BadUse that says how `end` was closed; `what` is the operation."""
     return bad("CLOSED", what, end.x[1].name, end.x[0])
 
 

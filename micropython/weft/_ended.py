@@ -40,7 +40,7 @@ class End(_alt.Guard):
 
 
 def over(proc):
-    """How the process ended, or None if it has not ended or was never started."""
+    """Returns how the process ended, or None if it has not ended or was never started."""
     return ended(proc) if proc.done and proc.k is not None else None
 
 

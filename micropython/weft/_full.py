@@ -75,8 +75,9 @@ class _Given:
 
 
 def first(self, out):
-    """The first party of a queue that can commit. An Alternative that does not wait is passed
-    over."""
+    """Returns the first party of a queue that can commit. An Alternative that does not wait is
+    passed over.
+    """
     x = self.k.w if out else self.k.r
     while x is not None and isinstance(x, Node) and not (x.alt.live and x.on and not x.gone):
         x = x.nx
@@ -193,8 +194,9 @@ def pay(self, v, e):
 
 
 def direct(self):
-    """The waiting reader that gets a written value directly, past the buffer (1.5). None if no
-    reader waits, or if it is an extended read and there is no slot for it."""
+    """Returns the waiting reader that gets a written value directly, past the buffer (1.5). None if
+    no reader waits, or if it is an extended read and there is no slot for it.
+    """
     x = None if self.buf else self.first(False)
     if x is not None and isinstance(x, Node) and x.alt.ext and self.full():
         return None if self.cap or self.over else x

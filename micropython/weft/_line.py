@@ -224,7 +224,7 @@ class Line:
             self.lost = "it acknowledges nothing"
 
     def due(self):
-        """The time at which output() or passed() next has something to do."""
+        """Returns the time at which output() or passed() next has something to do."""
         if self.lost:
             return NEVER
         if self.says:

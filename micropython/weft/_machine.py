@@ -42,7 +42,9 @@ def whole(x, kind):
 
 
 def locked(f):
-    """A function that calls f under the lock, and then wakes the processes that f has pushed."""
+    """Returns a function that calls f under the lock, and then wakes the processes that f has
+    pushed.
+    """
 
     def call(*args, **kw):
         with lock:
@@ -76,7 +78,7 @@ class Thread(_proc.Process):
         return super().__getattr__(what)
 
     def ended(self):
-        """The end of this process, as a guard; `p.ended().wait()` waits for it (7.11)."""
+        """Returns the end of this process, as a guard; `p.ended().wait()` waits for it (7.11)."""
         from ._ended import End
 
         class Blocking(End):
@@ -221,7 +223,7 @@ def fit(ps):
 
 
 def bare(x):
-    """The core's end inside the end x of weft.threads; any other x is returned as it is."""
+    """Returns the core's end inside the end x of weft.threads; any other x is returned as it is."""
     return x._end if isinstance(x, _proc.WRAPS) else x
 
 
@@ -246,8 +248,9 @@ def flush():
 
 
 def mine():
-    """The process that runs on this thread. If there is none, releases the lock and raises
-    BadUse."""
+    """Returns the process that runs on this thread. If there is none, releases the lock and raises
+    BadUse.
+    """
     p = here.get(get_ident())
     if p is None:
         lock.release()

@@ -5,8 +5,9 @@ from .errors import Cancelled, Poisoned, Retired, WeftError
 
 
 def how_of(error):
-    """How a process ended that raised `error`, or None: "returned", "failed", "cancelled",
-    "poisoned" or "retired"."""
+    """Returns how a process ended that raised `error`, or None: "returned", "failed", "cancelled",
+    "poisoned" or "retired".
+    """
     if error is None:
         return "returned"
     if isinstance(error, Cancelled):

@@ -147,7 +147,9 @@ class Wr:
 
 
 def Buf(k, n):
-    """A buffer for at most n values. It has the methods `append` and `popleft`, and a length."""
+    """Returns a buffer for at most n values. It has the methods `append` and `popleft`, and a
+    length.
+    """
     k.n = n
     return deque((), n)
 
@@ -232,7 +234,7 @@ def _into_buffer(c, p, wr, v):
 
 
 def _last(head, last):
-    """The last Proc of a queue that is not empty; `last` is its `rt` or `wt`."""
+    """Returns the last Proc of a queue that is not empty; `last` is its `rt` or `wt`."""
     return head if head.nx is None else last
 
 

@@ -123,14 +123,16 @@ class Process:
         self.ask()
 
     def ended(self):
-        """The end of this process, as a guard; `await p.ended().wait()` waits for it (7.11)."""
+        """Returns the end of this process, as a guard; `await p.ended().wait()` waits for it
+        (7.11).
+        """
         from ._ended import End
 
         p = core.cur()
         return End(self, p and p.x)
 
     def flies(self):
-        """Whether a Cancelled has been thrown to the process that it has not raised yet."""
+        """Returns whether a Cancelled has been thrown to the process that it has not raised yet."""
         return self.k is not None and self.k.at is FLIGHT and core.cur() is not self.k
 
     def ask(self, by=None):
@@ -260,8 +262,9 @@ def finish(proc, value, error):
 
 
 def quiet(error):
-    """Whether `error` is no failure: a cancellation, or the end of a channel that an operation met
-    (3.5, 6.1)."""
+    """Returns whether `error` is no failure: a cancellation, or the end of a channel that an
+    operation met (3.5, 6.1).
+    """
     return isinstance(error, Cancelled) or (
         isinstance(error, (Retired, Poisoned)) and getattr(error, "met", False)
     )
@@ -285,7 +288,7 @@ def process(fn):
 
 
 def current_process():
-    """The process that runs. Raises BadUse in ordinary code."""
+    """Returns the process that runs. Raises BadUse in ordinary code."""
     p = core.cur()
     if p is None:
         raise bad("NOBODY")

@@ -50,19 +50,20 @@ def now_ms():
 
 
 def later(n):
-    """The time n milliseconds from now, for a timer, which is never early (8.5). `now_ms` leaves
-    out the part of a millisecond that has passed, so a time that is to come is one more."""
+    """Returns the time n milliseconds from now, for a timer, which is never early (8.5). `now_ms`
+    leaves out the part of a millisecond that has passed, so a time that is to come is one more.
+    """
     t = now_ms() + n
     return t if virtual or n <= 0 else t + 1
 
 
 def now():
-    """The time of the run's clock, in seconds."""
+    """Returns the time of the run's clock, in seconds."""
     return (now_ms() if virtual else now_ms() + 1) / 1000  # rounded up: now() + s is never early
 
 
 def ms(seconds):
-    """The seconds in milliseconds, rounded up, or FAR. Raises BadUse for a NaN."""
+    """Returns the seconds in milliseconds, rounded up, or FAR. Raises BadUse for a NaN."""
     if seconds != seconds:
         raise BadUse("a time that is not a number")
     if seconds >= 1e15:
@@ -165,7 +166,7 @@ def source(s, on):
 
 
 def due():
-    """The milliseconds to the next deadline, or -1 if there is none."""
+    """Returns the milliseconds to the next deadline, or -1 if there is none."""
     return max(0, _timers[0].t - now_ms()) if _timers else -1
 
 

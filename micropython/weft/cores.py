@@ -39,7 +39,9 @@ from .isr import IOBase, Ring
 
 
 def _on_core1():
-    """Whether the caller runs on core 1: whether the heap is locked for it. Allocates nothing."""
+    """Returns whether the caller runs on core 1: whether the heap is locked for it. Allocates
+    nothing.
+    """
     heap_lock()
     return heap_unlock() > 0
 
@@ -135,7 +137,7 @@ def _close(end, died):
 
 
 class _ToMain(_Line):
-    """A line whose writers are on core 1 and whose readers are on core 0."""
+    """Returns a line whose writers are on core 1 and whose readers are on core 0."""
 
     def __init__(self, slots, name):
         super().__init__(slots, name)
@@ -197,7 +199,7 @@ class _ToMain(_Line):
 
 
 class _FromMain(_Line):
-    """A line whose writers are on core 0 and whose readers are on core 1."""
+    """Returns a line whose writers are on core 0 and whose readers are on core 1."""
 
     def __init__(self, slots, name):
         super().__init__(slots, name)
@@ -298,7 +300,7 @@ class _Core1(IOBase):
         self.ps, self.asleep = (), False
 
     def Channel(self, name=None):
-        """A rendezvous channel between processes of core 1."""
+        """Returns a rendezvous channel between processes of core 1."""
         return _There(name)
 
     def to_main(self, slots=16, name=None):
@@ -463,7 +465,7 @@ class _Core1(IOBase):
                 pass  # core 1 was awake already
 
     def still(self):
-        """Whether core 1 does nothing before core 0 does."""
+        """Returns whether core 1 does nothing before core 0 does."""
         return self.quiet == self.steps and self.turn and not self.over and not self.moves()
 
     def places(self):
@@ -471,8 +473,9 @@ class _Core1(IOBase):
         return [(x.path, _place(x.k.at)) for x in proc1._all]
 
     def sides(self):
-        """What core 0 could do for processes that wait on core 1: (channel, whether a writer
-        could)."""
+        """Returns what core 0 could do for processes that wait on core 1: (channel, whether a
+        writer could).
+        """
         return [(n.here, n.sink is n.there) for n in self.joined if n.awaits()]
 
     def ends(self):
@@ -543,7 +546,7 @@ class _Core1(IOBase):
         core1_.push(self.keeper)
 
     def waits(self):
-        """Whether a process on core 1 waits for core 0."""
+        """Returns whether a process on core 1 waits for core 0."""
         for line in self.joined:
             if line.awaits():
                 return True

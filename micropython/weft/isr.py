@@ -48,7 +48,7 @@ class Ring(IOBase):
         return self._in != self._out
 
     def room(self):
-        """Whether there is room for one more value."""
+        """Returns whether there is room for one more value."""
         n = self._out - self._in - 1
         return n != 0 and n != -self._size
 
@@ -61,7 +61,7 @@ class Ring(IOBase):
         return v
 
     def reader(self):
-        """A new reader end, which reads the values that were put. Call it within a run."""
+        """Returns a new reader end, which reads the values that were put. Call it within a run."""
         if self._c is None or (not self._w.closed and self not in _time._sources):
             # The first reader of this run gets a new channel: that of an earlier run is over.
             self._c = _chan.Channel(self._name, capacity=self._size, overflow="block")
@@ -84,7 +84,7 @@ class Ring(IOBase):
         return (flags if self._in != self._out else 0) if request == 3 else -1
 
     def still(self):
-        """Whether no process waits for a value (10.3)."""
+        """Returns whether no process waits for a value (10.3)."""
         return self._c is None or self._c.k.r is None
 
     def look(self):

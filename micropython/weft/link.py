@@ -25,8 +25,9 @@ from .errors import BadUse, PeerDied, Retired
 
 
 def _moment():
-    """A number that differs between two starts of a board, for boards without random numbers: the
-    time."""
+    """Returns a number that differs between two starts of a board, for boards without random
+    numbers: the time.
+    """
     try:
         from time import ticks_us
 
@@ -254,8 +255,10 @@ class Link:
         return rows, timer
 
     def _open_rows(self, rows, timer):
-        """The guards to offer: those that are on and not silent. Raises Poisoned or PeerDied if the
-        channel of one has ended so, or Retired if all guards that decide have retired (5.6)."""
+        """Returns the guards to offer: those that are on and not silent. Raises Poisoned or
+        PeerDied if the channel of one has ended so, or Retired if all guards that decide have
+        retired (5.6).
+        """
         at, values, index = [], [], []
         out = False
         for _, g, _v in rows:

@@ -42,10 +42,10 @@ class FalseAgent:
     """Has the fields of a host's entry. No client may get as far as welcome()."""
 
     def __init__(self, allow: list[str], hosts: int, trust: bool) -> None:
-        self.said = {"allow": allow, "hosts": hosts, "trust": trust}
+        self.fields = {"allow": allow, "hosts": hosts, "trust": trust}
 
     def entry(self) -> dict[str, Any]:
-        return self.said
+        return self.fields
 
     def knows(self, _: Any) -> bool:
         return True
@@ -60,9 +60,9 @@ class Thief:
         self._written: set[str] = set()
         answer = _net_names.Meeting._answer
 
-        async def noted(meeting: Any, said: Any) -> Any:
-            self.got.append(said)
-            return await answer(meeting, said)
+        async def noted(meeting: Any, request: Any) -> Any:
+            self.got.append(request)
+            return await answer(meeting, request)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_net_names.Meeting, "_answer", noted)
@@ -119,8 +119,8 @@ class Thief:
 
     def shows(self, entry: dict[str, Any], name: str) -> Any:
         """Opens a session with the home, by the ticket in an entry, as any member may."""
-        said = {"host": "thief", "trust": False, "name": name, "side": "writer"}
-        first = {**said, "ticket": entry["ticket"]}
+        request = {"host": "thief", "trust": False, "name": name, "side": "writer"}
+        first = {**request, "ticket": entry["ticket"]}
         tls, print_ = self.meeting._client_tls, entry["fingerprint"]
         return self.network._call(_net_link.reach(tls, entry["address"], first, print_))
 

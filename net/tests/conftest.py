@@ -2,7 +2,7 @@
 programs, so one of the two is always a child.
 
 p = program("writes", door.address, keys)      runs that function of programs.py in an interpreter
-p.heard()                                      the next line of JSON that it prints
+p.next_report()                                      the next line of JSON that it prints
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROOT = HERE.parent.parent
 sys.path.append(str(ROOT))  # for the package conformance
 SERVER = ROOT / ".build/net/bin/nats-server"
 os.environ["WEFT_NATS_SERVER"] = str(SERVER)
-# Programs start in half the time without aiohttp, as for users who have only weft[net].
+# Programs start in half the time without aiohttp, as for users who have only weft-csp[net].
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(HERE / "without"), os.environ.get("PYTHONPATH")])
 )
@@ -77,7 +77,7 @@ class Program:
             command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True, env=SANITIZED
         )
 
-    def heard(self) -> Any:
+    def next_report(self) -> Any:
         """Returns the next thing that the program says."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -320,7 +320,7 @@ class Agent:
         assert self.process.stdout is not None and self.process.stderr is not None
         line = self.process.stdout.readline()
         self.refused = "" if line else self.process.stderr.read()
-        self.said: dict[str, Any] = json.loads(line) if line else {}
+        self.report: dict[str, Any] = json.loads(line) if line else {}
 
     def kill(self) -> None:
         self.process.kill()
@@ -398,7 +398,7 @@ def stand_in(impostor: Any, name: str, network: Any) -> None:
         await names.put(name, json.dumps(entry).encode())
         place = f"{fingerprint}.{impostor._meeting.home}"
         relay = impostor._meeting._relay
-        await relay._client.subscribe(f"{_net_relay.RELAY}.{place}.*", cb=relay._heard)
+        await relay._client.subscribe(f"{_net_relay.RELAY}.{place}.*", cb=relay._on_message)
 
     impostor._call(put_another_fingerprint())
 

@@ -89,16 +89,16 @@ def dies(numbers: Any) -> None:
 
 
 @ps.process
-def writes_for_ever(numbers: Any, said: Any) -> None:
+def writes_for_ever(numbers: Any, reports: Any) -> None:
     """Says how it ended: a cancellation runs its `finally`."""
     try:
         while True:
             numbers.write(os.getpid())
     finally:
         try:
-            said.write("ended")
+            reports.write("ended")
         except Cancelled:  # the end of `numbers` came before the cancellation
-            said.write("ended")
+            reports.write("ended")
 
 
 @ps.process
@@ -272,11 +272,11 @@ def begins(number: int) -> None:
 def reads_and_says(server: str, keys: str, name: str) -> None:
     """Reads values, and says when it is cancelled."""
     with net.join(server, keys=keys) as network:
-        values, said = network.reader(name), network.writer(f"{name}/said")
+        values, reports = network.reader(name), network.writer(f"{name}/said")
         try:
             values.read()
         except Cancelled:
-            said.write("cancelled")
+            reports.write("cancelled")
 
 
 def waits_for_its_own(path: str) -> list[Any]:

@@ -2,8 +2,8 @@
 and cuts.
 
     with Machines(3, seed=1) as machines:                     10.77.0.1, 10.77.0.2, 10.77.0.3
-        machines.said(delay=0.02, loss=0.02)                  from now on, for each packet
-        machines.said(cut=[2])                                nothing to or from the second
+        machines.configure(delay=0.02, loss=0.02)                  from now on, for each packet
+        machines.configure(cut=[2])                                nothing to or from the second
         [*machines.inside(2), "python", …]                    a command, on the second
 
 The tests do not use netem: not every kernel has it, and its losses cannot be counted from a test.
@@ -96,17 +96,17 @@ class Machines:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._heard()
+        self._read_counts()
 
-    def _heard(self) -> dict[str, int]:
+    def _read_counts(self) -> dict[str, int]:
         assert self.switch.stdout is not None
         line = self.switch.stdout.readline()
         assert line, "the switch has ended"
         counts: dict[str, int] = json.loads(line)
         return counts
 
-    def said(self, **how: Any) -> dict[str, int]:
-        """Says how packets go from now on. Returns the counts so far: `passed`, `lost`, `cut`.
+    def configure(self, **how: Any) -> dict[str, int]:
+        """Sets how packets go from now on. Returns the counts so far: `passed`, `lost`, `cut`.
 
         Args:
             delay: seconds, each way.
@@ -117,7 +117,7 @@ class Machines:
         assert self.switch.stdin is not None
         self.switch.stdin.write(json.dumps(how) + "\n")
         self.switch.stdin.flush()
-        return self._heard()
+        return self._read_counts()
 
     def address(self, machine: int) -> str:
         return f"{NETWORK}.{machine}"

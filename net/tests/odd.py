@@ -73,5 +73,5 @@ def says(tls: ssl.SSLContext, address: str, first: bytes) -> dict[str, Any] | No
         except (ConnectionError, ssl.SSLError):
             return None
     assert answer[:8] == b"WEFTNET1" and len(answer) <= 12 + 4096
-    said: dict[str, Any] = json.loads(answer[12:])
-    return said
+    answer_fields: dict[str, Any] = json.loads(answer[12:])
+    return answer_fields

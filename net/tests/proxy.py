@@ -2,7 +2,7 @@
 and a proxy between them that delays, stops and cuts.
 
     with Loopback(3, seed=1) as machines:                     127.77.0.1, 127.77.0.2, 127.77.0.3
-        machines.said(delay=0.02, loss=0.05)                  as Machines.said()
+        machines.configure(delay=0.02, loss=0.05)                  as Machines.configure()
         [*machines.inside(2), "python", …]                    a command, on the second
 
 Loopback loses nothing, and the system acknowledges bytes whatever a program does. So two things
@@ -70,13 +70,13 @@ class Loopback:
     def _call(self, what: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(what, self.loop).result()
 
-    async def _listen(self, came: Any) -> int:
-        server = await asyncio.start_server(came, "127.0.0.1", 0)
+    async def _listen(self, received: Any) -> int:
+        server = await asyncio.start_server(received, "127.0.0.1", 0)
         self.servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
-    def said(self, **how: Any) -> dict[str, int]:
-        """Does what Machines.said() does. `passed` counts pieces of bytes, `cut` connections."""
+    def configure(self, **how: Any) -> dict[str, int]:
+        """Does what Machines.configure() does. `passed` counts pieces of bytes, `cut` connections."""
 
         async def change() -> dict[str, int]:
             self.how.update(how)
@@ -109,8 +109,8 @@ class Loopback:
         return self.ways[machine, to]
 
     async def _asked(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        said = json.loads(await reader.readline())
-        writer.write(f"{await self._way(said['from'], said['to'])}\n".encode())
+        settings = json.loads(await reader.readline())
+        writer.write(f"{await self._way(settings['from'], settings['to'])}\n".encode())
         await writer.drain()
         writer.close()
 

@@ -80,11 +80,11 @@ def offered(home: net.Network, name: str) -> Any:
 def test_a_name_that_was_taken(url, lab, keys_of, how):  # wire 17.4
     home, client = lab
     offered(home, "lab/results")
-    take, told = TAKES[how]
+    take, message = TAKES[how]
     with Thief(url, keys_of("thief")) as thief:
         why = thief.refused(client, "lab/results", take)
-        assert told in why and thief.got == [] and not thief.network._sessions
-    if told == "may not offer":
+        assert message in why and thief.got == [] and not thief.network._sessions
+    if message == "may not offer":
         assert "the certificate of 'thief' is for thief/*, host=thief." in why
         assert "weft net keys FOLDER --name thief --offers 'thief/*'" in why
 
@@ -126,7 +126,7 @@ def test_an_entry_that_is_written_again(url, lab, keys_of, program):  # wire 17.
     with Thief(url, keys_of("thief")) as thief:
         old = thief.entry("lab/one")
         p = program("names_writer", url, keys_of("client"), "lab/one", 1)
-        assert (reader.read(), p.heard()) == (0, "written")
+        assert (reader.read(), p.next_report()) == (0, "written")
         assert "ticket for 'lab/one' is not valid" in thief.refused(
             client, "lab/one", thief.puts(old)
         )
@@ -143,19 +143,19 @@ def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17
     """
     home, _ = lab
     reader = offered(home, "lab/results")
-    came: list[str] = []
+    received: list[str] = []
     kept_by = home._meeting.kept
-    home._meeting.kept = lambda session: (came.append(session.host), kept_by(session))
+    home._meeting.kept = lambda session: (received.append(session.host), kept_by(session))
     with Thief(url, keys_of("thief")) as thief, overhears(home.address) as (address, kept):
         while not kept:  # the home had written its entry anew before the client came
-            came.clear()
+            received.clear()
             thief.put("lab/results", {**thief.entry("lab/results"), "address": address})
             p = program("names_writer", url, keys_of("client"), "lab/results", 3)
-            assert [reader.read() for _ in range(3)] == [0, 1, 2] and p.heard() == "written"
+            assert [reader.read() for _ in range(3)] == [0, 1, 2] and p.next_report() == "written"
             assert p.ended() == 0
         assert len(kept) > 1000
         says_again(home.address, kept)
-        assert thief.got == [] and came == ["writer"]
+        assert thief.got == [] and received == ["writer"]
 
 
 def test_nobody_offers_what_his_keys_are_not_for(url, keys, keys_of, tmp_path):  # wire 17.3
@@ -185,8 +185,8 @@ def test_two_programs_of_one_member(url, lab, keys_of, program):  # wire 17.3
             other.offer("lab/results")
         TAKES["overwrite"][0](other, "lab/results")
         p = program("names_writer", url, keys_of("client"), "lab/results", 3)
-        assert [other.reader.read() for _ in range(3)] == [0, 1, 2] and p.heard() == "written"
-        assert [said["host"] for said in other.got] == ["writer"]
+        assert [other.reader.read() for _ in range(3)] == [0, 1, 2] and p.next_report() == "written"
+        assert [request["host"] for request in other.got] == ["writer"]
 
 
 def test_a_home_whose_name_was_taken_says_so(url, keys_of, monkeypatch, caplog):  # wire 17.4
@@ -365,8 +365,8 @@ def test_which_names_keys_are_for(keys, tmp_path, monkeypatch):  # wire 17.3
 
 def test_what_the_command_says_of_keys(keys, tmp_path):
     more = "--name", "lab2", "--offers", "lab/*", "--offers", "host=lab2"
-    said = weft("keys", tmp_path / "a", "--by", keys, *more)
+    output = weft("keys", tmp_path / "a", "--by", keys, *more)
     grants = "the certificate of 'lab2' is for lab/*, host=lab2"
-    assert said == f"{tmp_path / 'a'}\nweft: {grants}\n"
-    said = json.loads(weft("keys", tmp_path / "b", "--by", keys, "--name", "gpu1", "--json"))
-    assert (said["name"], said["offers"]) == ("gpu1", ["gpu1/*", "host=gpu1"])
+    assert output == f"{tmp_path / 'a'}\nweft: {grants}\n"
+    output = json.loads(weft("keys", tmp_path / "b", "--by", keys, "--name", "gpu1", "--json"))
+    assert (output["name"], output["offers"]) == ("gpu1", ["gpu1/*", "host=gpu1"])

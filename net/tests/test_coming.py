@@ -47,8 +47,8 @@ def all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.asynccontextmanager
 async def listener(keys: Path) -> AsyncIterator[tuple[str, int]]:
-    came = _net_link.receiver(refuse)
-    server = await _net_link.serve(_net_keys.context(keys, server=True), "127.0.0.1:0", came)
+    received = _net_link.receiver(refuse)
+    server = await _net_link.serve(_net_keys.context(keys, server=True), "127.0.0.1:0", received)
     try:
         yield server.sockets[0].getsockname()[:2]
     finally:
@@ -86,9 +86,9 @@ async def answered(keys: Path, where: tuple[str, int]) -> bool:
     tls = _net_keys.context(keys, server=False)
     reader, writer = await asyncio.open_connection(*where, ssl=tls)
     writer.write(_net_link._pack({"host": "client"}))
-    said = await reader.read()
+    data = await reader.read()
     _kept.append(writer)
-    return b"of the test" in said
+    return b"of the test" in data
 
 
 @pytest.mark.parametrize("how", ["silent", "shaken", "begun"])
@@ -97,12 +97,12 @@ def test_the_oldest_of_many_who_say_nothing_goes(keys, monkeypatch, how):  # wir
 
     async def main() -> None:
         async with listener(keys) as where:
-            came = [await connected(keys, where, how) for _ in range(7)]
-            for reader in came[:4]:  # these are closed, and not because they are slow
+            received = [await connected(keys, where, how) for _ in range(7)]
+            for reader in received[:4]:  # these are closed, and not because they are slow
                 with contextlib.suppress(ConnectionError):
                     assert await reader.read() == b""
             assert await answered(keys, where)
-            assert not any(reader.at_eof() for reader in came[-2:])
+            assert not any(reader.at_eof() for reader in received[-2:])
 
     asyncio.run(main())
 
@@ -122,11 +122,11 @@ def test_there_are_never_more_than_most(keys, monkeypatch):  # wire 17.2
 
     async def main() -> None:
         async with listener(keys) as where:
-            came = [await connected(keys, where, "silent") for _ in range(9)]
-            for reader in came[:4]:
+            received = [await connected(keys, where, "silent") for _ in range(9)]
+            for reader in received[:4]:
                 with contextlib.suppress(ConnectionError):
                     assert await reader.read() == b""
-            assert not any(reader.at_eof() for reader in came[4:])
+            assert not any(reader.at_eof() for reader in received[4:])
 
     asyncio.run(main())
 
@@ -144,10 +144,10 @@ def test_a_session_is_none_of_those_who_come(keys, monkeypatch):  # wire 17.2
 
     async def main() -> None:
         first, *others = ways = [Way() for _ in range(4)]
-        coming.comes(first)
+        coming.add(first)
         coming.has_come(first)
         for way in others:
-            coming.comes(way)
+            coming.add(way)
         assert [way.aborted for way in ways] == [False, True, True, False]
 
     asyncio.run(main())

@@ -52,7 +52,7 @@ def test_cpp_writes_to_python(server, keys, network, cpp):  # wire 17.3, 17.6
     network.offer("lab/numbers", c, writers=True)
     p = cpp("names_writer", server.url, keys, "lab/numbers", 100)
     assert read_all(r) == list(range(100))
-    assert (p.heard(), p.ended()) == ("written", 0)
+    assert (p.next_report(), p.ended()) == ("written", 0)
 
 
 def test_cpp_reads_from_python(server, keys, network, cpp):
@@ -62,11 +62,11 @@ def test_cpp_reads_from_python(server, keys, network, cpp):
     w = c.writer()
     network.offer("values", c, readers=True)
     p = cpp("names_reader", server.url, keys, "values")
-    assert p.heard() == "has it"
+    assert p.next_report() == "has it"
     for value in values:
         w.write(value)
     w.retire()
-    assert p.heard() == [values, "Retired"]
+    assert p.next_report() == [values, "Retired"]
 
 
 def test_python_writes_to_a_home_in_cpp(server, keys, network, cpp):  # wire 17.4
@@ -75,29 +75,29 @@ def test_python_writes_to_a_home_in_cpp(server, keys, network, cpp):  # wire 17.
     """
     for capacity in (0, 16):
         p = cpp("reads_all", server.url, keys, f"c{capacity}", capacity)
-        assert p.heard() == "offered"
+        assert p.next_report() == "offered"
         w = network.writer(f"c{capacity}")
         for i in range(300):
             w.write(i)
         w.retire()
-        assert p.heard() == "the first"
-        assert (p.heard(), p.ended()) == ([300, "Retired"], 0)
+        assert p.next_report() == "the first"
+        assert (p.next_report(), p.ended()) == ([300, "Retired"], 0)
 
 
 def test_python_reads_from_a_home_in_cpp(server, keys, network, cpp):
     p = cpp("writes_for_ever", server.url, keys, "c")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     r = network.reader("c")
     assert [r.read() for _ in range(100)] == list(range(100))
     r.retire()
-    n, how = p.heard()
+    n, how = p.next_report()
     assert (n >= 100, how, p.ended()) == (True, "Retired", 0)
 
 
 def test_several_come_at_once(server, keys, network, cpp):  # wire 17.4
     """Each client takes a ticket of its own from a home in C++."""
     p = cpp("is_home", server.url, keys, "c")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     several_come(network, "c")
     p.go()
     assert p.ended() == 0
@@ -121,7 +121,7 @@ def test_values_go_through_cpp_as_they_were(server, keys, network, cpp):  # wire
     w.write("still there")
     assert r.read() == "still there"
     w.retire()
-    assert (p.heard(), p.ended()) == ("done", 0)
+    assert (p.next_report(), p.ended()) == ("done", 0)
 
 
 def test_what_is_no_integer_of_that_size(server, keys, network, cpp):  # wire 17.15
@@ -131,7 +131,7 @@ def test_what_is_no_integer_of_that_size(server, keys, network, cpp):  # wire 17
     p = cpp("reads_integers", server.url, keys, "c")
     for value in (-128, 127):
         w.write(value)
-        assert p.heard() == value
+        assert p.next_report() == value
     for value, kind in [
         (128, "the integer 128"),
         (-129, "the integer -129"),
@@ -143,11 +143,11 @@ def test_what_is_no_integer_of_that_size(server, keys, network, cpp):  # wire 17
         ([1, 2], "a list of 2"),
     ]:
         w.write(value)
-        assert p.heard() == f"{kind} came, where this program takes: integer of 8 bits"
+        assert p.next_report() == f"{kind} came, where this program takes: integer of 8 bits"
     w.write(5)
-    assert p.heard() == 5
+    assert p.next_report() == 5
     w.retire()
-    assert p.heard() == "done"
+    assert p.next_report() == "done"
 
 
 DTYPES = ["b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "c8", "c16"]
@@ -176,22 +176,24 @@ def test_arrays_of_numpy_go_through_cpp(server, keys, network, cpp):  # wire 17.
             ones[3:4].reshape(()),
         ):
             w.write(array)
-            came = r.read()
-            assert (came.dtype, came.shape) == (np.dtype(d), array.shape)
-            assert np.array_equal(came, array) and came.flags.writeable
+            received = r.read()
+            assert (received.dtype, received.shape) == (np.dtype(d), array.shape)
+            assert np.array_equal(received, array) and received.flags.writeable
         other = "f8" if d != "f8" else "i8"
         w.write(np.zeros((2, 2), other))
         of = ("<" if np.dtype(d).itemsize > 1 else "|") + d
-        assert p.heard() == (
+        assert p.next_report() == (
             f"an array of numpy, of <{other} and shape [2,2] came, where this program takes: "
             f"array of numpy, of {of}"
         )
         w.write([1, 2])
-        assert p.heard().startswith("a list of 2 came, where this program takes: array of numpy")
+        assert p.next_report().startswith(
+            "a list of 2 came, where this program takes: array of numpy"
+        )
         w.retire()
         with pytest.raises(Retired):
             r.read()
-    assert (p.heard(), p.ended()) == ("done", 0)
+    assert (p.next_report(), p.ended()) == ("done", 0)
 
 
 def test_arrays_that_are_none(server, keys, network, cpp):  # wire 17.15
@@ -204,7 +206,7 @@ def test_arrays_that_are_none(server, keys, network, cpp):  # wire 17.15
     network.offer("a/b1/back", back, writers=True)
     p = cpp("echoes_arrays", server.url, keys, "a")
 
-    class Said:
+    class Unpicklable:
         """An object whose pickle is its packed form."""
 
     for content in (
@@ -223,8 +225,8 @@ def test_arrays_that_are_none(server, keys, network, cpp):  # wire 17.15
     ):
         with pytest.MonkeyPatch.context() as m:
             m.setattr(_net_values, "_shaped", lambda _, c=content: cbor2.CBORTag(27, c))
-            w.write(Said())
-        assert "came, where this program takes: array of numpy, of |b1" in p.heard()
+            w.write(Unpicklable())
+        assert "came, where this program takes: array of numpy, of |b1" in p.next_report()
     w.write(np.array([True, False]))
     assert r.read().tolist() == [True, False]
 
@@ -243,40 +245,42 @@ def test_numbers_of_numpy(server, keys, network, cpp):  # wire 17.15
     p = cpp("numbers", server.url, keys, "n")
     for value in (np.array([1.5, 2.5]), [1.5, 2], [np.float64(0.25)], np.array([])):
         many.write(value)
-        assert p.heard() == list(value)
+        assert p.next_report() == list(value)
     for value in (np.zeros((1, 2)), np.zeros(2, "f4"), np.float64(1)):
         many.write(value)
-        assert "came, where this program takes: list, of number" in p.heard()
+        assert "came, where this program takes: list, of number" in p.next_report()
     many.retire()
     for value in (np.float64(1.5), 2, np.array([1.5, 2.5]).mean()):
         one.write(value)
-        assert p.heard() == value
+        assert p.next_report() == value
     for value in (np.int64(1), np.zeros(1), np.zeros(())):
         one.write(value)
-        assert "an array of numpy, of <" in p.heard()
+        assert "an array of numpy, of <" in p.next_report()
     one.retire()
-    came = [made.read() for _ in range(4)]
-    assert [(c.dtype.str, c.shape) for c in came] == [("<f4", s) for s in ((2, 3), (1,), (0,), ())]
-    assert [c.tolist() for c in came] == [[[1, 2, 3], [4, 5, 6]], [0.5], [], 7]
-    assert p.heard() == "an array of 2 values does not have the shape [2,3]"
+    received = [made.read() for _ in range(4)]
+    assert [(c.dtype.str, c.shape) for c in received] == [
+        ("<f4", s) for s in ((2, 3), (1,), (0,), ())
+    ]
+    assert [c.tolist() for c in received] == [[[1, 2, 3], [4, 5, 6]], [0.5], [], 7]
+    assert p.next_report() == "an array of 2 values does not have the shape [2,3]"
     assert p.ended() == 0
 
 
 def test_cpp_and_cpp(server, keys, cpp):
     home = cpp("reads_all", server.url, keys, "c", 0)
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     p = cpp("names_writer", server.url, keys, "c", 500)
-    assert (p.heard(), p.ended()) == ("written", 0)
-    assert home.heard() == "the first"
-    assert (home.heard(), home.ended()) == ([500, "Retired"], 0)
+    assert (p.next_report(), p.ended()) == ("written", 0)
+    assert home.next_report() == "the first"
+    assert (home.next_report(), home.ended()) == ([500, "Retired"], 0)
 
 
 def test_cpp_and_cpp_with_a_type_of_their_own(server, keys, cpp):  # wire 7.2, 9.1
     home = cpp("own_type", server.url, keys, "rows", "home")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     p = cpp("own_type", server.url, keys, "rows", "writes")
-    assert (p.heard(), p.ended()) == ("written", 0)
-    assert (home.heard(), home.ended()) == (50_000, 0)
+    assert (p.next_report(), p.ended()) == ("written", 0)
+    assert (home.next_report(), home.ended()) == (50_000, 0)
 
 
 def test_a_choice_over_two_names(server, keys, network, cpp):  # wire 5
@@ -287,7 +291,7 @@ def test_a_choice_over_two_names(server, keys, network, cpp):  # wire 5
     p = cpp("chooses", server.url, keys, "two", 20)
     for i in range(20):
         ends[i % 2].write(i)
-    assert p.heard() == [[i % 2, i] for i in range(20)]
+    assert p.next_report() == [[i % 2, i] for i in range(20)]
 
 
 def test_the_example(server, keys, build):
@@ -316,12 +320,12 @@ def beside(network: Any, cpp: Any, name: str, *args: object) -> Any:
     """Starts a program that waits for a value `there` and writes it to `back`. Returns it and the
     test's two ends.
     """
-    there, back = th.Channel("there"), th.Channel("back")
-    ends = back.reader(), there.writer()
-    network.offer("d/there", there, readers=True)
+    outward, back = th.Channel("there"), th.Channel("back")
+    ends = back.reader(), outward.writer()
+    network.offer("d/there", outward, readers=True)
     network.offer("d/back", back, writers=True)
     p = cpp(name, *args, "d")
-    assert p.heard() == "has them"
+    assert p.next_report() == "has them"
     return p, *ends
 
 
@@ -334,12 +338,12 @@ def test_a_deadlock_with_cpp_is_told_in_both(server, keys, network, cpp):  # wir
     network.withdraw("d/back")
     with pytest.raises(Deadlock) as raised:
         th.run(crosses(r, w))
-    said = raised.value.report
-    assert "2 processes are blocked" in said and "they are in 2 programs" in said
-    assert "main/crosses: read 'back' at test_cpp.py:" in said
-    assert "main/passes: read 'there' at programs.cpp:" in said
-    assert f"({p.process.pid})" in said
-    assert p.heard() == ["Deadlock", said]
+    report = raised.value.report
+    assert "2 processes are blocked" in report and "they are in 2 programs" in report
+    assert "main/crosses: read 'back' at test_cpp.py:" in report
+    assert "main/passes: read 'there' at programs.cpp:" in report
+    assert f"({p.process.pid})" in report
+    assert p.next_report() == ["Deadlock", report]
     assert p.ended() == 0
 
 
@@ -360,18 +364,18 @@ def test_a_name_that_is_withdrawn_while_all_wait(server, keys, network, cpp):  #
     with pytest.raises(Deadlock, match="they are in 2 programs"):
         th.run(begins(r, w))
     thread.join()
-    assert p.heard()[0] == "Deadlock"
+    assert p.next_report()[0] == "Deadlock"
 
 
 def test_a_deadlock_between_two_in_cpp(server, keys, cpp):  # wire 10.6, 17.23
     home = cpp("passes_on_at_home", server.url, keys, "d")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     p = cpp("passes_on", server.url, keys, "d")
-    assert p.heard() == "has them"
+    assert p.next_report() == "has them"
     home.go()
-    how, said = home.heard()
-    assert how == "Deadlock" and "they are in 2 programs" in said
-    assert p.heard() == ["Deadlock", said]
+    how, report = home.next_report()
+    assert how == "Deadlock" and "they are in 2 programs" in report
+    assert p.next_report() == ["Deadlock", report]
 
 
 def test_a_program_that_takes_no_part(server, keys, network, cpp, monkeypatch):  # wire 17.23
@@ -401,8 +405,8 @@ def test_a_program_that_takes_no_part(server, keys, network, cpp, monkeypatch): 
 
 
 def tried(cpp: Any, server: Any, keys: Any, *args: object) -> list[str]:
-    said: list[str] = cpp("tries", server.url, keys, *args).heard()
-    return said
+    answer: list[str] = cpp("tries", server.url, keys, *args).next_report()
+    return answer
 
 
 def test_names_that_are_not_there(server, keys, network, cpp):
@@ -424,7 +428,7 @@ def test_the_other_side_or_another_type(server, keys, network, cpp):  # wire 17.
     how, why = tried(cpp, server, keys, "d", "raw", 10)
     assert how == "BadUse" and "is of type typed, and i8 was asked for" in why
     home = cpp("own_type", server.url, keys, "rows", "home")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     with pytest.raises((BadUse, PeerDied), match="of type v:f8, and this link carries typed"):
         network.writer("rows")
     with pytest.raises(BadUse, match="'rows' gives writer ends only"):
@@ -437,19 +441,19 @@ def test_a_name_that_is_taken(server, keys, network, cpp):  # wire 17.3
     """
     network.offer("c", th.Channel("c"), readers=True)
     p = cpp("offers", server.url, keys, "c")
-    how, why = p.heard()
+    how, why = p.next_report()
     assert how == "BadUse" and why.startswith(
         f"the name 'c' is taken by python at {network.address}: "
     )
     network.withdraw("c")
     p = cpp("offers", server.url, keys, "c")
-    assert p.heard() == ["ok", ""]
+    assert p.next_report() == ["ok", ""]
     with pytest.raises(BadUse, match=r"the name 'c' is taken by c\+\+ at 127"):
         network.offer("c", th.Channel("c"), readers=True)
     (named,) = network.names()
     assert (named.name, named.host, named.readers, named.writers) == ("c", "c++", True, False)
     p.go()
-    assert p.heard() == ["withdrawn", ""]
+    assert p.next_report() == ["withdrawn", ""]
     network.offer("c", th.Channel("c"), readers=True)
     p.go()
     assert p.ended() == 0
@@ -458,32 +462,35 @@ def test_a_name_that_is_taken(server, keys, network, cpp):  # wire 17.3
 def test_openssl_is_there_until_a_program_has_ended(server, keys, cpp):
     """A thread of nats.c may still close a connection, and would crash without OpenSSL."""
     p = cpp("ends_with_openssl", server.url, keys)
-    assert (p.heard(), p.ended()) == (True, 0)
+    assert (p.next_report(), p.ended()) == (True, 0)
 
 
 def test_cpp_comes_to_its_own_channel(server, keys, cpp):  # wire 17.2
     p = cpp("comes_to_itself", server.url, keys, "lab/c")
-    assert p.heard() == "'lab/c' is a channel of this program: use the ends of the channel itself"
+    assert (
+        p.next_report()
+        == "'lab/c' is a channel of this program: use the ends of the channel itself"
+    )
     assert p.ended() == 0
 
 
 def test_no_server(keys, tmp_path, cpp, refusing):
     p = cpp("tries", f"nats://{refusing}", keys, "c", "reader", 1)
-    how, why = p.heard()
+    how, why = p.next_report()
     assert how == "error" and f"the NATS server at tls://{refusing} cannot be used" in why
     for url in ("127.0.0.1:4222", "http://x", "nats://"):
-        how, why = cpp("tries", url, keys, "c", "reader", 1).heard()
+        how, why = cpp("tries", url, keys, "c", "reader", 1).next_report()
         assert (how, why) == ("error", f"a server must be nats://HOST:PORT, not '{url}'")
-    how, why = cpp("tries", "nats://127.0.0.1:1", tmp_path / "none", "c", "reader", 1).heard()
+    how, why = cpp("tries", "nats://127.0.0.1:1", tmp_path / "none", "c", "reader", 1).next_report()
     assert how == "error" and why.startswith(f"no keys in {tmp_path / 'none'} (")
 
 
 def test_keys_of_another_authority(server, keys, strange_keys, network, cpp, program):  # wire 17.1
-    how, why = cpp("tries", server.url, strange_keys, "c", "reader", 1).heard()
+    how, why = cpp("tries", server.url, strange_keys, "c", "reader", 1).next_report()
     assert how == "error" and "the NATS server at" in why
     # The server lets the program in now; the home itself refuses, in C++ and asked by C++.
     home = cpp("is_home", server.url, keys, "c")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     strange = _net_names._net_keys.context(Path(strange_keys), server=False)
     network._meeting._client_tls = strange
     with pytest.raises(BadUse, match="shows a certificate that our authority has not signed"):
@@ -497,14 +504,14 @@ def test_a_certificate_that_has_expired(server, keys, keys_for_a_day, network, c
     network.offer("c", th.Channel("c"), readers=True)
     folder = keys_for_a_day(-4000)
     network._meeting._server_tls.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
-    how, why = cpp("tries", server.url, keys, "c", "reader", 1).heard()
+    how, why = cpp("tries", server.url, keys, "c", "reader", 1).next_report()
     assert how == "BadUse" and "not good now (certificate has expired): look at the clocks" in why
 
 
 def test_who_is_sent_away_leaves_no_descriptor(server, keys, network, cpp):  # wire 17.1
     """No descriptor is left by a client without a certificate, nor by one that says nothing."""
     home = cpp("is_home", server.url, keys, "c")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     (named,) = network.names()
     host, port = named.address.split(":")
     fds = Path(f"/proc/{home.process.pid}/fd")
@@ -544,7 +551,7 @@ def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, network, c
     home's other name: by that the test tells the two apart.
     """
     home = cpp("is_home", server.url, keys, "c", "witness")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     meeting = network._meeting
 
     async def taken() -> tuple[set[str], set[int]]:
@@ -565,12 +572,12 @@ def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, network, c
 def test_a_ticket_is_good_once(server, keys, network, cpp):  # wire 17.4
     """A home in C++ refuses a ticket that is shown again, or that it never gave."""
     home = cpp("is_home", server.url, keys, "c")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     link, meeting = _net_names._net_link, network._meeting
 
     async def come(ticket: str, address: str) -> Any:
-        said = {"host": "x", "trust": True, "name": "c", "side": "reader", "ticket": ticket}
-        return await link.reach(meeting._client_tls, address, said)
+        request = {"host": "x", "trust": True, "name": "c", "side": "reader", "ticket": ticket}
+        return await link.reach(meeting._client_tls, address, request)
 
     entry = network._call(meeting._ticket_for("c", "reader", 5.0))
     session = network._call(come(entry["ticket"], entry["address"]))
@@ -583,16 +590,18 @@ def test_a_ticket_is_good_once(server, keys, network, cpp):  # wire 17.4
     assert home.ended() == 0
 
 
-@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n", b"WEFTNET1\xff\xff\xff\xff"])
-def test_rubbish_first(server, keys, network, cpp, said):  # wire 17.2
+@pytest.mark.parametrize(
+    "first_bytes", [b"", b"GET / HTTP/1.1\r\n\r\n", b"WEFTNET1\xff\xff\xff\xff"]
+)
+def test_rubbish_first(server, keys, network, cpp, first_bytes):  # wire 17.2
     """Rubbish ends its own connection, and no other."""
     home = cpp("is_home", server.url, keys, "c")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     (named,) = network.names()
     host, port = named.address.split(":")
     tls = _net_names._net_keys.context(Path(keys), server=False)
     with socket.create_connection((host, int(port))) as raw, tls.wrap_socket(raw) as s:
-        s.sendall(said)
+        s.sendall(first_bytes)
         s.shutdown(socket.SHUT_WR)
         with contextlib.suppress(OSError):  # a reset
             assert s.recv(100) == b""
@@ -606,7 +615,7 @@ def test_rubbish_first(server, keys, network, cpp, said):  # wire 17.2
 
 def test_a_peer_in_cpp_that_is_killed(server, keys, network, cpp):  # wire 2.5, 17.7
     p = cpp("writes_for_ever", server.url, keys, "c")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     r = network.reader("c")
     assert r.read() == 0
     p.kill()
@@ -619,12 +628,12 @@ def test_a_peer_in_cpp_that_is_killed(server, keys, network, cpp):  # wire 2.5, 
 def test_a_home_in_cpp_whose_writer_is_killed(server, keys, cpp, program, other):  # wire 2.5
     """The channel of the home has died, since its last writer was killed."""
     home = cpp("reads_all", server.url, keys, "c", 0)
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     start = cpp if other == "cpp" else program
     p = start("names_writer", server.url, keys, "c", 10**9)
-    assert home.heard() == "the first"
+    assert home.next_report() == "the first"
     p.kill()
-    n, how = home.heard()
+    n, how = home.next_report()
     assert (n >= 1, how, home.ended()) == (True, "PeerDied", 0)
 
 
@@ -633,7 +642,7 @@ def test_the_server_is_away(server, keys, network, cpp, tmp_path):  # wire 17.8
     by the name that a home in C++ has renewed.
     """
     p = cpp("writes_for_ever", server.url, keys, "c")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     r = network.reader("c")
     assert r.read() == 0
     server.stop(signal.SIGKILL)
@@ -646,4 +655,4 @@ def test_the_server_is_away(server, keys, network, cpp, tmp_path):  # wire 17.8
         again.retire()
         assert r.read() == 202
         r.retire()
-        assert p.heard()[1] == "Retired"
+        assert p.next_report()[1] == "Retired"

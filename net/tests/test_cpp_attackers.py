@@ -28,7 +28,7 @@ from nats.js import errors as js_errors
 from odd import TEXTS, drawn, packed, says, with_odd_fields
 
 from weft import net
-from weft._net import foreign_json as _net_said
+from weft._net import foreign_json as _foreign_json
 from weft._net import keys as _net_keys
 from weft._net import name_rules as _net_named
 from weft.errors import BadUse
@@ -43,11 +43,13 @@ def refused(server, keys_of, cpp):
     def why(thief: Thief, name: str, takes: Any) -> str:
         while True:  # again if the home has written its entry anew before the client came
             takes(thief, name)
-            kind, told = cpp("tries", server.url, keys_of("client"), name, "writer", 60).heard()
+            kind, message = cpp(
+                "tries", server.url, keys_of("client"), name, "writer", 60
+            ).next_report()
             assert thief.got == []
             if kind != "ok":
                 assert kind == "BadUse"
-                return str(told)
+                return str(message)
 
     return why
 
@@ -55,12 +57,12 @@ def refused(server, keys_of, cpp):
 def test_names_that_were_taken(server, keys_of, cpp, refused):  # wire 17.4
     names = [f"lab/{i}" for i, _ in enumerate(TAKES)]
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), *names)
-    assert home.heard() == "offered"
-    for name, (take, told) in zip(names, TAKES.values(), strict=True):
+    assert home.next_report() == "offered"
+    for name, (take, message) in zip(names, TAKES.values(), strict=True):
         with Thief(server.url, keys_of("thief")) as thief:
             why = refused(thief, name, take)
-            assert told in why and thief.got == []
-        if told == "may not offer":
+            assert message in why and thief.got == []
+        if message == "may not offer":
             assert "the certificate of 'thief' is for thief/*, host=thief." in why
             assert "weft net keys FOLDER --name 'thief' --offers 'thief/*'" in why
 
@@ -68,12 +70,12 @@ def test_names_that_were_taken(server, keys_of, cpp, refused):  # wire 17.4
 def test_names_that_were_taken_by_the_relay(server, keys_of, cpp):  # wire 17.4, 17.17
     names = {"lab/1": "delete and take", "lab/2": "overwrite"}
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), *names, relay="only")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     with Thief(server.url, keys_of("thief"), relay="only") as thief:
         for name, how in names.items():
             TAKES[how][0](thief, name)
             p = cpp("tries", server.url, keys_of("client"), name, "writer", 10, relay="only")
-            kind, why = p.heard()
+            kind, why = p.next_report()
             assert kind == "BadUse" and f"thief, by the relay, may not offer '{name}'" in why
         assert thief.got == []
 
@@ -81,7 +83,7 @@ def test_names_that_were_taken_by_the_relay(server, keys_of, cpp):  # wire 17.4,
 def test_a_home_in_cpp_keeps_its_name_from_a_thief(server, keys_of, cpp):  # wire 17.4
     """The client, in Python, reaches the home, and no other program."""
     home = cpp("reads_all", server.url, keys_of("lab", "lab/*"), "lab/results", 0)
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     with (
         Thief(server.url, keys_of("thief")) as thief,
         net.join(server.url, keys=keys_of("client")) as client,
@@ -102,7 +104,7 @@ def test_a_home_in_cpp_keeps_its_name_from_a_thief(server, keys_of, cpp):  # wir
             writer.write(i)
         writer.retire()
         assert thief.got == []
-    assert home.heard() == "the first" and home.heard() == [5, "Retired"]
+    assert home.next_report() == "the first" and home.next_report() == [5, "Retired"]
 
 
 def test_entries_that_are_written_again(server, keys_of, cpp, refused):  # wire 17.4
@@ -110,14 +112,14 @@ def test_entries_that_are_written_again(server, keys_of, cpp, refused):  # wire 
     stolen ticket is good once, and the client needs none of them.
     """
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/one", "lab/two")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     with Thief(server.url, keys_of("thief")) as thief:
         old, *_ = [thief.ticket("lab/one") for _ in range(3)]
         thief.shows(old, "lab/one").close()
         with pytest.raises(BadUse, match="the ticket for 'lab/one' is not valid"):
             thief.shows(old, "lab/one")
         p = cpp("tries", server.url, keys_of("client"), "lab/one", "writer", 60)
-        assert p.heard() == ["ok", ""]
+        assert p.next_report() == ["ok", ""]
         assert "ticket for 'lab/one' is not valid" in refused(thief, "lab/one", thief.puts(old))
         other = {**thief.entry("lab/two"), "ticket": old["ticket"]}
         assert "ticket for 'lab/two' is not valid" in refused(thief, "lab/two", thief.puts(other))
@@ -130,7 +132,7 @@ def test_bytes_that_are_said_again(server, keys_of, cpp):  # wire 17.1, 17.4
     """A proxy keeps all bytes that a client in C++ has sent to a home in C++. If they are sent
     again, the home refuses them."""
     home = cpp("reads_all", server.url, keys_of("lab", "lab/*"), "lab/results", 0)
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     with (
         Thief(server.url, keys_of("thief")) as thief,
         net.join(server.url, keys=keys_of("client")) as client,
@@ -140,26 +142,30 @@ def test_bytes_that_are_said_again(server, keys_of, cpp):  # wire 17.1, 17.4
         while not kept:  # the home had written its entry anew before the client came
             thief.put("lab/results", {**thief.entry("lab/results"), "address": false})
             p = cpp("tries", server.url, keys_of("client"), "lab/results", "writer", 60)
-            assert (p.heard(), p.ended()) == (["ok", ""], 0)
+            assert (p.next_report(), p.ended()) == (["ok", ""], 0)
         assert len(kept) > 1000
         says_again(address, kept)
         writer.write(0)
         writer.retire()
         assert thief.got == []
-    assert home.heard() == "the first" and home.heard() == [1, "Retired"] and home.ended() == 0
+    assert (
+        home.next_report() == "the first"
+        and home.next_report() == [1, "Retired"]
+        and home.ended() == 0
+    )
 
 
 def test_two_programs_of_one_member(server, keys_of, cpp):  # wire 17.3
     """The second program may not offer the name; but it can overwrite the entry of the first."""
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/results")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     with Thief(server.url, keys_of("lab", "lab/*")) as other:
         with pytest.raises(BadUse, match=r"the name 'lab/results' is taken by c\+\+ at"):
             other.offer("lab/results")
         TAKES["overwrite"][0](other, "lab/results")
         p = cpp("tries", server.url, keys_of("client"), "lab/results", "writer", 60)
-        assert p.heard() == ["ok", ""]
-        assert [said["host"] for said in other.got] == ["c++"]
+        assert p.next_report() == ["ok", ""]
+        assert [request["host"] for request in other.got] == ["c++"]
 
 
 def test_a_home_whose_name_was_taken_says_so(server, keys_of, cpp, capfd):  # wire 17.4
@@ -167,7 +173,7 @@ def test_a_home_whose_name_was_taken_says_so(server, keys_of, cpp, capfd):  # wi
     again, as soon as a ticket was shown.
     """
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/mine")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     with Thief(server.url, keys_of("thief")) as thief:
         for damage in (Thief.delete, thief.puts({"rub": "bish"})):
             there = thief.entry("lab/mine")
@@ -180,9 +186,9 @@ def test_a_home_whose_name_was_taken_says_so(server, keys_of, cpp, capfd):  # wi
         thief.shows(there, "lab/mine").close()
 
         def has_let_go() -> bool:
-            with pytest.raises(BadUse) as told:
+            with pytest.raises(BadUse) as raised:
                 thief.shows(there, "lab/mine")
-            return "no channel 'lab/mine' is offered here" in str(told.value)
+            return "no channel 'lab/mine' is offered here" in str(raised.value)
 
         until(has_let_go)
         home.go()
@@ -196,11 +202,11 @@ def test_certificates_that_grant_nothing(
 ):  # wire 17.3
     """The program with such a certificate refuses to offer, and clients refuse the certificate."""
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/results")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     with Thief(server.url, keys_of("thief")) as thief:
         for which, names in ODD.items():
             folder = with_names(keys, tmp_path / which, names, "lab/*")
-            kind, why = cpp("offers", server.url, folder, "lab/results").heard()
+            kind, why = cpp("offers", server.url, folder, "lab/results").next_report()
             assert kind == "error" and "do not say which names they are for" in why
             assert "`weft net keys FOLDER --name lab/*`" in why
             with thief.answers_with(folder) as there:
@@ -209,12 +215,12 @@ def test_certificates_that_grant_nothing(
             assert "the certificate of 'lab/*' is for no name, as those that an older Weft" in why
         assert thief.got == []
     old = old_keys_of_the_authority(keys, tmp_path / "old")
-    kind, why = cpp("offers", server.url, old, "lab/results").heard()
+    kind, why = cpp("offers", server.url, old, "lab/results").next_report()
     assert kind == "error" and "remove certificate.pem and key.pem there, and `weft net up`" in why
 
 
 def test_nobody_offers_what_his_keys_are_not_for(server, keys_of, keys, tmp_path, cpp):  # wire 17.3
-    kind, why = cpp("offers", server.url, keys_of("m2"), "lab/results").heard()
+    kind, why = cpp("offers", server.url, keys_of("m2"), "lab/results").next_report()
     assert (
         kind == "BadUse"
         and (
@@ -227,7 +233,7 @@ def test_nobody_offers_what_his_keys_are_not_for(server, keys_of, keys, tmp_path
         (keys_of("m2"), "m2/results"),
         (keys_by_the_command(why, keys, tmp_path / "m2"), "lab/results"),
     ):
-        assert cpp("offers", server.url, folder, name).heard()[0] == "ok"
+        assert cpp("offers", server.url, folder, name).next_report()[0] == "ok"
 
 
 def test_odd_first_messages(server, keys, cpp):  # wire 17.2
@@ -235,7 +241,7 @@ def test_odd_first_messages(server, keys, cpp):  # wire 17.2
     on.
     """
     home = cpp("is_home", server.url, keys, "c")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     tls = _net_keys.context(keys, server=False)
     good = {"host": "h", "trust": False, "name": "c", "side": "writer", "ticket": "0" * 32}
     with net.join(server.url, keys=keys) as network:
@@ -271,9 +277,9 @@ class Asked:
             )
             for what, *words in questions
         ]
-        said, _ = self.process.communicate("\n".join(lines) + "\n")
+        output, _ = self.process.communicate("\n".join(lines) + "\n")
         assert self.process.returncode == 0
-        return [json.loads(line) for line in said.splitlines()]
+        return [json.loads(line) for line in output.splitlines()]
 
 
 def test_both_languages_read_grants_alike(build):  # wire 17.3
@@ -317,7 +323,7 @@ def test_both_languages_take_the_same_json(build):  # wire 17.2
 
     def taken(text: bytes) -> bool:
         try:
-            _net_said.parsed(text)
+            _foreign_json.parsed(text)
         except ValueError:
             return False
         return True

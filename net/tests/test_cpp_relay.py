@@ -44,7 +44,7 @@ def test_cpp_writes_to_python(server, keys, network, cpp):  # wire 17.17
     with pytest.raises(Retired):
         r.read()
     assert [s.relayed for s in network._sessions] in ([True], [])
-    assert (p.heard(), p.ended()) == ("written", 0)
+    assert (p.next_report(), p.ended()) == ("written", 0)
 
 
 @pytest.mark.parametrize("relay", ["automatic", "only"])
@@ -52,13 +52,13 @@ def test_python_writes_to_cpp(server, keys, network, cpp, relay):  # wire 17.17
     """Values arrive at a rendezvous and through a buffer."""
     for capacity in (0, 16):
         p = cpp("reads_all", server.url, keys, f"c{capacity}", capacity, relay=relay)
-        assert p.heard() == "offered"
+        assert p.next_report() == "offered"
         w = network.writer(f"c{capacity}")
         for i in range(300):
             w.write(i)
         w.retire()
-        assert p.heard() == "the first"
-        assert (p.heard(), p.ended()) == ([300, "Retired"], 0)
+        assert p.next_report() == "the first"
+        assert (p.next_report(), p.ended()) == ([300, "Retired"], 0)
 
 
 def test_large_values_there_and_back(server, keys, network, cpp):  # wire 17.19, 17.20
@@ -72,17 +72,17 @@ def test_large_values_there_and_back(server, keys, network, cpp):  # wire 17.19,
         w.write(value)
         assert r.read() == value
     w.retire()
-    assert (p.heard(), p.ended()) == ("done", 0)
+    assert (p.next_report(), p.ended()) == ("done", 0)
 
 
 @pytest.mark.parametrize("ways", [("only", "automatic"), ("automatic", "only"), ("only", "only")])
 def test_cpp_and_cpp(server, keys, cpp, ways):
     home = cpp("reads_all", server.url, keys, "c", 0, relay=ways[0])
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     p = cpp("names_writer", server.url, keys, "c", 300, relay=ways[1])
-    assert (p.heard(), p.ended()) == ("written", 0)
-    assert home.heard() == "the first"
-    assert (home.heard(), home.ended()) == ([300, "Retired"], 0)
+    assert (p.next_report(), p.ended()) == ("written", 0)
+    assert home.next_report() == "the first"
+    assert (home.next_report(), home.ended()) == ([300, "Retired"], 0)
 
 
 def test_a_choice_over_two_names(server, keys, network, cpp):  # wire 5
@@ -93,13 +93,13 @@ def test_a_choice_over_two_names(server, keys, network, cpp):  # wire 5
     p = cpp("chooses", server.url, keys, "two", 20)
     for i in range(20):
         ends[i % 2].write(i)
-    assert p.heard() == [[i % 2, i] for i in range(20)]
+    assert p.next_report() == [[i % 2, i] for i in range(20)]
     assert p.ended() == 0  # the network would wait for a killed program
 
 
 def test_several_come_at_once(server, keys, network, cpp):  # wire 17.18
     p = cpp("is_home", server.url, keys, "c", relay="only")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     several_come(network, "c")
     p.go()
     assert p.ended() == 0
@@ -107,7 +107,7 @@ def test_several_come_at_once(server, keys, network, cpp):  # wire 17.18
 
 def test_who_looks_sees_the_sessions(server, keys, network, cpp):  # wire 17.17
     p = cpp("is_home", server.url, keys, "c", relay="only")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     (named,) = network.names()
     assert (named.name, named.address, named.relayed) == ("c", "", 0)
     network.writer("c")
@@ -134,16 +134,16 @@ def test_an_address_that_does_not_answer(
     """The program then uses the relay, without being told to."""
     address = request.getfixturevalue(nowhere)
     home = program("is_home_elsewhere", server.url, keys, "lab", address, "auto")
-    assert home.heard() == "offered"
-    assert cpp("tries", server.url, keys, "lab", "writer", 30).heard() == ["ok", ""]
+    assert home.next_report() == "offered"
+    assert cpp("tries", server.url, keys, "lab", "writer", 30).next_report() == ["ok", ""]
     home.go()
-    home.heard()
+    home.next_report()
 
 
 def test_an_address_that_python_does_not_reach(server, keys, cpp, monkeypatch):  # wire 17.17
     """The home in C++ listens, but is reached through the relay."""
     p = cpp("writes_for_ever", server.url, keys, "c")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
 
     async def unreachable(tls: Any, address: str, patience: float = 1) -> Any:
         raise ConnectionRefusedError("cut")
@@ -154,7 +154,7 @@ def test_an_address_that_python_does_not_reach(server, keys, cpp, monkeypatch): 
         assert [s.relayed for s in network._sessions] == [True]
         assert [r.read() for _ in range(100)] == list(range(100))
         r.retire()
-        assert p.heard()[1] == "Retired"
+        assert p.next_report()[1] == "Retired"
 
 
 def test_one_that_answers_is_not_gone_around(server, keys, cpp):  # wire 17.17
@@ -187,19 +187,19 @@ def test_a_side_that_does_without(
         "" if there == "only" else refusing,
         there,
     )
-    assert home.heard() == "offered"
-    how, said = cpp("tries", server.url, keys, "lab", "reader", 10, relay=here).heard()
+    assert home.next_report() == "offered"
+    how, answer = cpp("tries", server.url, keys, "lab", "reader", 10, relay=here).next_report()
     assert how == "Unreachable"
-    assert f"the home of 'lab', does not answer {why.format(refusing)}" in said
+    assert f"the home of 'lab', does not answer {why.format(refusing)}" in answer
     home.go()
 
 
 def test_a_home_that_is_killed_is_nowhere(server, keys, program, cpp, refusing):
     p = program("is_home_elsewhere", server.url, keys, "lab", refusing, "auto")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     p.kill()
     p.ended()
-    how, why = cpp("tries", server.url, keys, "lab", "reader", 10).heard()
+    how, why = cpp("tries", server.url, keys, "lab", "reader", 10).next_report()
     assert how == "Unreachable"
     assert f"at {refusing} (" in why and ", nor by the relay (nobody listens there" in why
 
@@ -212,7 +212,7 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, network, cpp):  
     with net.join(server.url, keys=other_keys, name="impostor", relay="only") as impostor:
         impostor.offer("c", th.Channel("c"), writers=True)
         stand_in(impostor, "c", network)
-        how, why = cpp("tries", server.url, keys, "c", "writer", 10).heard()
+        how, why = cpp("tries", server.url, keys, "c", "writer", 10).next_report()
     assert (
         how == "BadUse" and "impostor, by the relay, is not the program that was announced" in why
     )
@@ -223,7 +223,7 @@ def test_keys_of_another_authority(server, keys, strange_keys, network, cpp):  #
     take such a home for a good one. Others go on.
     """
     home = cpp("is_home", server.url, keys, "c", relay="only")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     own = network._meeting._client_tls
     strange = _net_names._net_keys.context(Path(strange_keys), server=False)
     network._meeting._client_tls = strange
@@ -233,7 +233,7 @@ def test_keys_of_another_authority(server, keys, strange_keys, network, cpp):  #
     network.writer("c").retire()
     network._meeting._relay._tls = _net_names._net_keys.context(Path(strange_keys), server=True)
     network.offer("d", th.Channel("d"), readers=True)
-    how, why = cpp("tries", server.url, keys, "d", "reader", 10).heard()
+    how, why = cpp("tries", server.url, keys, "d", "reader", 10).next_report()
     assert how == "BadUse"
     assert "python, by the relay, shows a certificate that our authority has not signed" in why
     home.go()
@@ -246,7 +246,7 @@ def test_keys_of_another_authority(server, keys, strange_keys, network, cpp):  #
 def test_rubbish_at_the_meeting_place(server, keys, network, cpp, asks):  # wire 17.18
     """Rubbish is refused, and the next program gets a session."""
     home = cpp("is_home", server.url, keys, "c", relay="only")
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
 
     async def ask() -> Any:
         meeting = network._meeting
@@ -267,7 +267,7 @@ def test_rubbish_at_the_meeting_place(server, keys, network, cpp, asks):  # wire
 def test_rubbish_into_a_session(server, keys, network, cpp):  # wire 17.19, 17.21
     """A program that writes to a session's subject changes nothing of what the session says."""
     p = cpp("writes_for_ever", server.url, keys, "c", relay="only")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     r = network.reader("c")
     assert r.read() == 0
     (session,) = network._meeting._relay._ways
@@ -285,7 +285,7 @@ def test_rubbish_into_a_session(server, keys, network, cpp):  # wire 17.19, 17.2
     n = r.read()
     assert [r.read() for _ in range(50)] == list(range(n + 1, n + 51))
     r.retire()
-    assert p.heard()[1] == "Retired"
+    assert p.next_report()[1] == "Retired"
     assert p.ended() == 0
 
 
@@ -314,7 +314,7 @@ def test_the_server_is_restarted_under_load(
     thread = threading.Thread(target=restart)
     if writes == "python":
         p = cpp("reads_all", server.url, keys, "c", 4, relay="only")
-        assert p.heard() == "offered"
+        assert p.next_report() == "offered"
         w = network.writer("c")
         n = 0
         thread.start()
@@ -322,11 +322,11 @@ def test_the_server_is_restarted_under_load(
             w.write(n)
             n += 1
         w.retire()
-        assert p.heard() == "the first"
-        assert (p.heard(), p.ended()) == ([n, "Retired"], 0)
+        assert p.next_report() == "the first"
+        assert (p.next_report(), p.ended()) == ([n, "Retired"], 0)
     else:
         p = cpp("writes_for_ever", server.url, keys, "c", relay="only")
-        assert p.heard() == "offered"
+        assert p.next_report() == "offered"
         r = network.reader("c")
         n = 0
         thread.start()
@@ -334,7 +334,7 @@ def test_the_server_is_restarted_under_load(
             assert r.read() == n
             n += 1
         r.retire()
-        wrote, how = p.heard()
+        wrote, how = p.next_report()
         assert (how, wrote - n in (0, 1)) == ("Retired", True)
     thread.join()
     assert not failed
@@ -344,12 +344,12 @@ def test_the_server_is_restarted_under_load(
 def test_who_leaves_says_so(server, keys, network, cpp):  # wire 17.19
     """The other side does not wait for the lease."""
     p = cpp("writes_for_ever", server.url, keys, "c", relay="only")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     r = network.reader("c")
     assert r.read() == 0
     session = next(iter(network._sessions))
     session.close()
-    assert p.heard()[1] == "PeerDied"
+    assert p.next_report()[1] == "PeerDied"
     assert p.ended() == 0
     # Its last message, or its last acknowledgement, is still to come.
     while network._meeting._relay._ways:

@@ -72,14 +72,14 @@ def test_what_the_socket_does_not_take_is_the_loops(
 ):  # wire 12.1, 12.2
     capacity, n = 64, 60
     p = program("reads_with_checksums", server.url, keys, "c", capacity)
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     dice = random.Random(SEED)
     with net.join(server.url, keys=keys, relay="never") as network:
         end = network.writer("c")
         (way,) = transports
         way.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
         end.write([b"", zlib.crc32(b"")])
-        assert p.heard() == "the first"
+        assert p.next_report() == "the first"
         feed = way._feed = Noted(way._feed)
 
         def writes() -> None:
@@ -95,7 +95,7 @@ def test_what_the_socket_does_not_take_is_the_loops(
         writer.join()
         assert kept
         end.retire()
-    assert p.heard() == [1 + n, 0, "Retired"]
+    assert p.next_report() == [1 + n, 0, "Retired"]
 
 
 @pytest.fixture

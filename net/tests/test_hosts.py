@@ -48,7 +48,7 @@ def test_results_come_back(gpu1, caller):  # wire 17.9, 17.10
     assert th.run(parts.add(b"a", b"b", more=b"c").on(host)) == b"abc"
     assert th.run(parts.add.on("gpu1")([1, (2,)], [{"k": None}], more=[])) == [1, [2], {"k": None}]
     pids = th.run(*(parts.pid.on(host)() for _ in range(4)))
-    assert set(pids) <= set(gpu1.said["pids"]) and os.getpid() not in pids
+    assert set(pids) <= set(gpu1.report["pids"]) and os.getpid() not in pids
     assert repr(host) == f"<host 'gpu1' of {caller!r}>"
 
 
@@ -103,13 +103,13 @@ def test_a_trace_says_that_it_was_there_and_no_more(gpu1, caller, tmp_path):  # 
     assert {e["c"] for e in events if "c" in e} == {"values", "back"}
     assert {row.name: row.transfers for row in m.rows()} == {"values": 1, "back": 1}
     assert _trace.summarise(events).unseen == ["host gpu1"]
-    said = subprocess.run(
+    results = subprocess.run(
         [sys.executable, "-m", "weft.cli", "trace", file],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "host gpu1 ran processes: what they did there is not in this trace" in said.stdout
+    assert "host gpu1 ran processes: what they did there is not in this trace" in results.stdout
 
 
 def test_in_coroutines(gpu1, caller):
@@ -225,8 +225,8 @@ def test_how_one_ended_where_both_trust(agent, server, keys):  # rules 3.5, 4.3,
 )
 def test_a_failure_makes_exceptions_only(module, kind, args):  # wire 17.11
     asked = _net_calls.asked_of(parts.not_decorated)
-    said = {"module": module, "type": kind, "args": args, "brief": "b", "text": "t"}
-    error = _net_calls.exception_of(said, asked)
+    failure = {"module": module, "type": kind, "args": args, "brief": "b", "text": "t"}
+    error = _net_calls.exception_of(failure, asked)
     assert type(error) is RuntimeError and str(error) == "b"
 
 
@@ -284,7 +284,7 @@ def test_another_source_is_refused(agent, network, tmp_path):  # wire 17.9
     (tmp_path / "far_parts.py").write_text((HERE / "far_parts.py").read_text() + more)
     there = agent("gpu1", "--hosts", "1", folder=tmp_path)
     imported = (tmp_path / "by").read_text().split()
-    assert imported == [str(pid) for pid in there.said["pids"]]  # and not the agent
+    assert imported == [str(pid) for pid in there.report["pids"]]  # and not the agent
     with pytest.raises(BadUse) as raised:
         th.run(parts.add.on("gpu1")(1, 2))
     there = _net_calls.digest_of(tmp_path / "far_parts.py")[:16]
@@ -374,7 +374,7 @@ def test_what_is_allowed_is_looked_at_when_the_agent_begins(agent, tmp_path):  #
         assert wrong in there.refused
     assert "fine:f" not in there.refused
     assert (
-        agent("gpu1", "--hosts", "1", "--allow", "fine:f", folder=tmp_path).said["host"] == "gpu1"
+        agent("gpu1", "--hosts", "1", "--allow", "fine:f", folder=tmp_path).report["host"] == "gpu1"
     )
 
 
@@ -437,7 +437,7 @@ def test_a_pass_of_another_agent(gpu1, caller):  # wire 17.9
     assert th.run(parts.add.on(host)(1, 2)) == 3
     meeting = caller._meeting
     entry, _ = meeting._passes["gpu1"]
-    said = {"host": "x", "trust": False, "name": "host=gpu1", "run": "far_parts:add"}
+    request = {"host": "x", "trust": False, "name": "host=gpu1", "run": "far_parts:add"}
     for wrong in ("0" * 32, "", None, 7, "ü"):
         with pytest.raises(_net_link.Again, match="this pass is another agent's"):
             _net_loop.call(
@@ -445,7 +445,7 @@ def test_a_pass_of_another_agent(gpu1, caller):  # wire 17.9
                 _net_link.reach(
                     meeting._client_tls,
                     entry["address"],
-                    {**said, "pass": wrong},
+                    {**request, "pass": wrong},
                     entry["fingerprint"],
                 ),
             )
@@ -495,18 +495,18 @@ def test_a_host_that_dies(agent, network):  # wire 17.12
 
 def test_an_agent_that_is_killed(agent, network):  # wire 17.12
     there = agent("gpu1", "--hosts", "1")
-    numbers, said = th.Channel("numbers"), th.Channel("said", capacity=1)
-    keep = said.reader()
+    numbers, reports = th.Channel("numbers"), th.Channel("said", capacity=1)
+    keep = reports.reader()
     first = first_of(numbers.reader(), lambda pid: there.kill())
     with pytest.raises(ProcessDied) as raised:
-        th.run(first, parts.writes_for_ever.on("gpu1")(numbers.writer(), said.writer()))
+        th.run(first, parts.writes_for_ever.on("gpu1")(numbers.writer(), reports.writer()))
     error = raised.value
     assert (error.host, error.signal, error.status) == ("gpu1", None, None)
-    assert error.pid in there.said["pids"] and "is lost (its machine or its agent" in str(error)
+    assert error.pid in there.report["pids"] and "is lost (its machine or its agent" in str(error)
     keep.retire()
     with pytest.raises(ConnectionError, match=r"the agent of host 'gpu1' does not answer at"):
         th.run(parts.add.on(network.host("gpu1"))(1, 2))
-    while not gone(there.said["pids"][0]):  # the agent's OS processes end with it
+    while not gone(there.report["pids"][0]):  # the agent's OS processes end with it
         th.sleep(0.01)
 
 
@@ -514,31 +514,31 @@ def test_a_second_ctrl_c_gives_up_a_call_that_comes_to_no_operation(agent, serve
     """Rule 6.7. The first Ctrl-C cancels the call, which the call never notices."""
     agent("gpu1", "--hosts", "1")
     p = program("calls_what_never_ends", server.url, keys, "gpu1")
-    assert p.heard() == "first"
+    assert p.next_report() == "first"
     p.process.send_signal(signal.SIGINT)
-    assert p.heard() == "cancelled"
+    assert p.next_report() == "cancelled"
     p.process.send_signal(signal.SIGINT)
-    assert p.heard() == "interrupted"
+    assert p.next_report() == "interrupted"
     assert p.ended() == 0
 
 
 def test_an_agent_that_is_stopped(agent, network):
     there = agent("gpu1", "--hosts", "1")
-    numbers, said = th.Channel("numbers"), th.Channel("said", capacity=1)
-    keep = said.reader()
+    numbers, reports = th.Channel("numbers"), th.Channel("said", capacity=1)
+    keep = reports.reader()
     first = first_of(numbers.reader(), lambda pid: there.process.send_signal(signal.SIGINT))
     with pytest.raises(ProcessDied):
-        th.run(first, parts.writes_for_ever.on("gpu1")(numbers.writer(), said.writer()))
+        th.run(first, parts.writes_for_ever.on("gpu1")(numbers.writer(), reports.writer()))
     status, errors = there.ended()
     assert (status, "weft: host gpu1 is stopped, by Ctrl-C" in errors) == (130, True)
-    assert all(map(gone, there.said["pids"])) and not network.names()
+    assert all(map(gone, there.report["pids"])) and not network.names()
     keep.retire()
 
 
 def test_what_the_caller_cancels(gpu1, caller):  # wire 17.10
     """The call is cancelled on the host: its `finally` runs, and its ends retire."""
-    numbers, said = th.Channel("numbers"), th.Channel("said")
-    listens = said.reader()
+    numbers, reports = th.Channel("numbers"), th.Channel("said")
+    listens = reports.reader()
 
     @th.process
     def enough(numbers: Any) -> None:
@@ -549,7 +549,7 @@ def test_what_the_caller_cancels(gpu1, caller):  # wire 17.10
     def outer() -> None:
         th.Parallel(
             enough(numbers.reader()),
-            parts.writes_for_ever.on("gpu1")(numbers.writer(), said.writer()),
+            parts.writes_for_ever.on("gpu1")(numbers.writer(), reports.writer()),
         )
 
     @th.process
@@ -581,10 +581,10 @@ def test_cancelled_before_the_host_is_there(network):
 def test_ctrl_c_of_the_caller(agent, server, keys, program):  # wire 17.10
     there = agent("gpu1", "--hosts", "1")
     p = program("calls_for_ever", server.url, keys)
-    pid = p.heard()
-    assert pid in there.said["pids"]
+    pid = p.next_report()
+    assert pid in there.report["pids"]
     p.process.send_signal(signal.SIGINT)
-    assert p.heard() == ["ended", "KeyboardInterrupt"]
+    assert p.next_report() == ["ended", "KeyboardInterrupt"]
     assert p.ended() == 0
     with net.join(server.url, keys=keys) as network:  # the same OS process, now free
         assert th.run(parts.pid.on(network.host("gpu1"))()) == pid
@@ -593,7 +593,7 @@ def test_ctrl_c_of_the_caller(agent, server, keys, program):  # wire 17.10
 def test_a_caller_that_is_killed(agent, server, keys, program):
     agent("gpu1", "--hosts", "1")
     p = program("calls_for_ever", server.url, keys)
-    pid = p.heard()
+    pid = p.next_report()
     p.kill()
     with net.join(server.url, keys=keys) as network:
         assert th.run(parts.pid.on(network.host("gpu1"))()) == pid
@@ -607,7 +607,7 @@ def test_hosts_are_listed(agent, server, keys):
     command = [sys.executable, "-m", "weft.cli", "net", "ls", "--server", server.url]
     command += ["--keys", str(keys)]
     for_people = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    address = there.said["address"]
+    address = there.report["address"]
     assert for_people == f"host gpu1: 2 OS processes at {address}, trusts, runs far_parts:pid\n"
     listed = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
     assert json.loads(listed.stdout) == [
@@ -623,7 +623,7 @@ def test_hosts_are_listed(agent, server, keys):
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("failure", "expected"),
     [
         ({"module": "weft", "type": "BadUse"}, BadUse),
         ({"module": "weft", "type": "BadUse", "args": 7}, BadUse),
@@ -635,14 +635,14 @@ def test_hosts_are_listed(agent, server, keys):
         ({"end": "Kept", "at": None}, RuntimeError),
     ],
 )
-def test_a_failure_that_says_less_than_it_should(said, expected):  # wire 17.11
+def test_a_failure_that_says_less_than_it_should(failure, expected):  # wire 17.11
     """The caller gets the exception without what was left out, and no error of Weft itself."""
     asked = _net_calls.asked_of(parts.not_decorated)
-    error = _net_calls.exception_of({"brief": "b", **said}, asked)
+    error = _net_calls.exception_of({"brief": "b", **failure}, asked)
     assert type(error) is expected and "b" in str(error)
 
 
 def test_cancelled_is_no_failure():
-    said = {"module": "weft", "type": "Cancelled", "args": [], "brief": "b", "text": "t"}
+    failure = {"module": "weft", "type": "Cancelled", "args": [], "brief": "b", "text": "t"}
     asked = _net_calls.asked_of(parts.not_decorated)
-    assert isinstance(_net_calls.exception_of(said, asked), Cancelled)
+    assert isinstance(_net_calls.exception_of(failure, asked), Cancelled)

@@ -60,11 +60,11 @@ def test_a_network_over_ipv6(server6, keys):
     assert "://[::1]:" in server6.url
     agent = Agent(server6.url, keys, "gpu1", "--hosts", "1", "--address", "[::1]:0", folder=HERE)
     try:
-        assert agent.said["address"].startswith("[::1]:"), agent.refused
+        assert agent.report["address"].startswith("[::1]:"), agent.refused
         with net.join(server6.url, keys=keys, address="[::1]:0") as network:
             assert network.address.startswith("[::1]:")
             with Executor(1, on="gpu1") as pool:
-                assert pool.submit(parts.where, 0).result() == agent.said["pids"][0]
+                assert pool.submit(parts.where, 0).result() == agent.report["pids"][0]
     finally:
         agent.process.terminate()
         agent.process.communicate()

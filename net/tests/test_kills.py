@@ -94,7 +94,7 @@ def meets(network: net.Network, server: Any, keys: Path, program: Any, name: str
     offered_anew(network, name, c)
     p = program("names_writer", server.url, keys, name, 3)
     assert [r.read() for _ in range(3)] == [0, 1, 2]
-    assert p.heard() == "written"
+    assert p.next_report() == "written"
     network.withdraw(name)
 
 
@@ -107,7 +107,7 @@ def test_a_home(step, network, server, keys, program, tmp_path):  # wire 17.22
     killed = tmp_path / "killed"
     p = program("is_home", server.url, keys, "c", before=killing(step, killed))
     if step not in ("home.offer", "home.offered"):
-        assert p.heard() == "offered"
+        assert p.next_report() == "offered"
     attempt = Attempt(network, "c", killed)
     if step in ("home.leave", "home.left"):
         p.go()
@@ -129,7 +129,7 @@ def test_who_comes(step, network, server, keys, program, tmp_path):  # wire 17.2
     assert p.ended() == -signal.SIGKILL and killed.exists()
     p = program("names_writer", server.url, keys, "c", 3)
     assert [r.read() for _ in range(3)] == [0, 1, 2]
-    assert p.heard() == "written"
+    assert p.next_report() == "written"
     keep.retire()
 
 
@@ -150,7 +150,7 @@ def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.
     if step.startswith("home."):
         p = program("is_home", server.url, keys, "c", before=before)
         if step not in ("home.offer", "home.offered"):
-            assert p.heard() == "offered"
+            assert p.next_report() == "offered"
         attempt = Attempt(network, "c", killed)
         if step in ("home.leave", "home.left"):
             p.go()
@@ -166,7 +166,7 @@ def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.
         meets(network, server, keys, program, "next")
         again = program("names_writer", server.url, keys, "d", 1)
         assert r.read() == 0
-        assert again.heard() == "written"
+        assert again.next_report() == "written"
         keep.retire()
 
 
@@ -180,7 +180,7 @@ def test_a_host_dies_before_it_has_the_call(server, keys, agent, monkeypatch):  
 
     def dies(self, asked, host, session, *more):
         if not killed:
-            killed.append(session._said["pid"])
+            killed.append(session._answer_fields["pid"])
             os.kill(killed[0], signal.SIGKILL)
             session.wait()
             session.close()

@@ -55,7 +55,7 @@ def meeting(
     folder = net.make_keys(tmp_path / "server", by=keys)
     address = f"{lan.address(1)}:{lan.port}"
     server = program("is_server", folder, address, before=lan.inside(1))
-    url = server.heard()
+    url = server.next_report()
     yield lambda machine: lan.reached(url, machine)
     server.go()  # if it were killed, it would leave the NATS server behind
     assert server.ended() == 0
@@ -81,13 +81,13 @@ def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wir
     others. All values arrive, in order, as they were.
     """
     home = program("sums", meeting(2), keys, f"{lan.address(2)}:0", capacity, before=lan.inside(2))
-    assert home.heard() == "offered"
-    before = lan.said(delay=0.02, jitter=0.005, loss=lan.loss)
+    assert home.next_report() == "offered"
+    before = lan.configure(delay=0.02, jitter=0.005, loss=lan.loss)
     p = program("sends", meeting(3), keys, f"{lan.address(3)}:0", 7, n, most, before=lan.inside(3))
-    sent, came = p.heard(), home.heard()
-    counts = lan.said()
+    sent, received = p.next_report(), home.next_report()
+    counts = lan.configure()
     print(counts)
-    assert came == sent and came[0] == n
+    assert received == sent and received[0] == n
     assert counts["lost"] > before["lost"] == 0  # the network has lost some
 
 
@@ -100,21 +100,24 @@ def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
     the same program begins.
     """
     home = program("is_cut", meeting(2), keys, f"{lan.address(2)}:0", before=lan.inside(2))
-    assert home.heard() == "offered"
+    assert home.next_report() == "offered"
     p = program("cuts_off", meeting(3), keys, f"{lan.address(3)}:0", before=lan.inside(3))
-    assert home.heard() == "a job"
-    assert p.heard() == 1
-    assert home.heard() == "has it"
-    lan.said(cut=[2])
+    assert home.next_report() == "a job"
+    assert p.next_report() == 1
+    assert home.next_report() == "has it"
+    lan.configure(cut=[2])
     p.go()
-    assert p.heard() == {"write": ["PeerDied", True], "read": ["PeerDied", False]}
-    assert home.heard() == ["PeerDied", False]  # its read: the writer was on the other machine
-    assert home.heard()[0] == "PeerDied"
-    assert lan.said(cut=[])["cut"] > 0
+    assert p.next_report() == {"write": ["PeerDied", True], "read": ["PeerDied", False]}
+    assert home.next_report() == [
+        "PeerDied",
+        False,
+    ]  # its read: the writer was on the other machine
+    assert home.next_report()[0] == "PeerDied"
+    assert lan.configure(cut=[])["cut"] > 0
     p.go()
-    assert p.heard() == [["PeerDied", False], ["PeerDied", False]]  # nothing was sent
-    assert p.heard() == "wrote"
-    assert home.heard() == "back"
+    assert p.next_report() == [["PeerDied", False], ["PeerDied", False]]  # nothing was sent
+    assert p.next_report() == "wrote"
+    assert home.next_report() == "back"
 
 
 def test_a_host_that_is_cut_off(lan, meeting, keys, program):  # wire 17.12
@@ -136,11 +139,11 @@ def test_a_host_that_is_cut_off(lan, meeting, keys, program):  # wire 17.12
         p = program(
             "squares_on_two", meeting(3), keys, f"{lan.address(3)}:0", 60, before=lan.inside(3)
         )
-        holder = p.heard()
+        holder = p.next_report()
         at = next(i for i, agent in agents.items() if is_of(holder, agent.process.pid))
-        lan.said(cut=[at])
+        lan.configure(cut=[at])
         p.go()
-        found, twice, logged = p.heard()
+        found, twice, logged = p.next_report()
         assert found == [[i, i * i] for i in range(60)]
         assert twice == [9]
         (death,) = logged
@@ -174,7 +177,7 @@ def test_a_server_that_is_restarted_under_load(keys, program, tmp_path, own_addr
     address = server.url.removeprefix("tls://")
     try:
         loads = [program("offers_and_withdraws", server.url, keys, f"load/{i}") for i in range(2)]
-        assert [p.heard() for p in loads] == ["here", "here"]
+        assert [p.next_report() for p in loads] == ["here", "here"]
         with net.join(server.url, keys=keys, name="home") as network:
             c, numbers = th.Channel("c"), th.Channel("numbers")
             r, counts = c.reader(), numbers.reader()
@@ -192,12 +195,12 @@ def test_a_server_that_is_restarted_under_load(keys, program, tmp_path, own_addr
                 server = _net_server.Server(folder, address)
                 p = program("names_writer", server.url, keys, "c", 1)
                 assert r.read() == 0
-                assert p.heard() == "written", i
+                assert p.next_report() == "written", i
             keep.retire()
             counts.retire()
         for p in loads:
             p.go()
-        assert all(p.heard() >= 1 for p in loads)
+        assert all(p.next_report() >= 1 for p in loads)
         assert [p.ended() for p in loads] == [0, 0]
     finally:
         server.stop()

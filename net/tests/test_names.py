@@ -47,7 +47,7 @@ def test_writers_by_name(server, keys, program, relay):  # wire 17.3
         assert [r.read() for _ in range(100)] == list(range(100))
         with pytest.raises(Retired):
             r.read()
-        assert (p.heard(), p.ended()) == ("written", 0)
+        assert (p.next_report(), p.ended()) == ("written", 0)
 
 
 @both_ways
@@ -57,12 +57,12 @@ def test_readers_by_name(server, keys, program, relay):
         w = c.writer()
         network.offer("lab/work", c, readers=True)
         two = [program("names_reader", server.url, keys, "lab/work") for _ in range(2)]
-        assert [p.heard() for p in two] == ["has it"] * 2
+        assert [p.next_report() for p in two] == ["has it"] * 2
         assert [s.relayed for s in network._sessions] == [relay == "only"] * 2
         for i in range(10):
             w.write(i)
         w.retire()
-        got = [p.heard() for p in two]
+        got = [p.next_report() for p in two]
         assert sorted(got[0][0] + got[1][0]) == list(range(10))
         assert [how for _, how in got] == ["Retired"] * 2
 
@@ -75,7 +75,7 @@ def test_whoever_comes_first_waits(server, keys, program):
         r = c.reader()
         network.offer("later", c, writers=True)
         assert [r.read() for _ in range(3)] == [0, 1, 2]
-    assert p.heard() == "written"
+    assert p.next_report() == "written"
 
 
 def test_in_coroutines(server, keys, program):
@@ -101,7 +101,7 @@ def test_all_come_at_once(server, keys, program):  # wire 17.4
         network.offer("results", c, writers=True)
         p = program("many_writers", server.url, keys, "results", 12)
         assert sorted(r.read() for _ in range(12)) == list(range(12))
-        assert p.heard() == "written"
+        assert p.next_report() == "written"
         keep.retire()
 
 
@@ -110,7 +110,7 @@ def test_all_come_at_once(server, keys, program):  # wire 17.4
 
 def test_a_name_that_is_taken(server, keys, program):  # wire 17.3
     p = program("is_home", server.url, keys, "lab/results")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     with joined(server, keys) as network:
         far = network.writer("lab/results")
         with pytest.raises(BadUse, match="was made by another program, which alone can offer it"):
@@ -121,7 +121,7 @@ def test_a_name_that_is_taken(server, keys, program):  # wire 17.3
         ):
             network.offer("lab/results", c, writers=True)
         p.go()
-        assert p.heard() == "left"
+        assert p.next_report() == "left"
         network.offer("lab/results", c, writers=True)
         with pytest.raises(BadUse, match="offered by this program already"):
             network.offer("lab/results", c, writers=True)
@@ -162,15 +162,15 @@ def test_two_who_want_a_name_at_once(server, keys):  # wire 17.3
 
 
 def _reached(network: net.Network, entry: dict[str, Any], **different: Any) -> Any:
-    said = {"host": "x", "trust": False, "name": "lab", "side": "writer", **different}
-    said.setdefault("ticket", entry["ticket"])
+    request = {"host": "x", "trust": False, "name": "lab", "side": "writer", **different}
+    request.setdefault("ticket", entry["ticket"])
     tls = network._meeting._client_tls
-    return on_loop(network, _net_link.reach(tls, entry["address"], said, entry["fingerprint"]))
+    return on_loop(network, _net_link.reach(tls, entry["address"], request, entry["fingerprint"]))
 
 
 def test_a_ticket_is_good_once(server, keys, program):  # wire 17.4
     p = program("is_home", server.url, keys, "lab")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     with joined(server, keys) as network:
         entry = on_loop(network, network._meeting._ticket_for("lab", "writer", 10))
         first = _reached(network, entry)
@@ -182,7 +182,7 @@ def test_a_ticket_is_good_once(server, keys, program):  # wire 17.4
         first._link.close()
         network.writer("lab").retire()  # a new ticket is there
     p.go()
-    assert p.heard() == "left"
+    assert p.next_report() == "left"
 
 
 def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, monkeypatch):  # wire 17.4
@@ -240,7 +240,7 @@ def test_a_server_that_does_not_tell_who_takes_a_ticket(server, keys, program, m
         network.offer("results", c, writers=True)
         p = program("many_writers", server.url, keys, "results", 3)
         assert sorted(r.read() for _ in range(3)) == [0, 1, 2]
-        assert p.heard() == "written"
+        assert p.next_report() == "written"
         keep.retire()
 
 
@@ -376,7 +376,7 @@ def test_bad_use(server, keys):
 
 def test_the_home_is_killed(server, keys, program):  # wire 17.7
     p = program("is_home", server.url, keys, "lab")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     with joined(server, keys) as network:
 
         async def there(name: str) -> dict[str, Any]:
@@ -400,7 +400,7 @@ def test_the_name_of_a_killed_home_is_free_again(server, keys, program, monkeypa
     monkeypatch.setattr(_net_names, "LIVES", 1.0)  # for the bucket, which this program makes
     with joined(server, keys) as network:
         p = program("is_home", server.url, keys, "lab")
-        assert p.heard() == "offered"
+        assert p.next_report() == "offered"
         p.kill()
         p.ended()
         while network.names():
@@ -429,10 +429,10 @@ def test_the_server_is_killed_under_load(server, keys, program, tmp_path):  # wi
             got = []
             while 0 not in got:  # 0 is the first value of the second program
                 got.append(r.read())
-            assert again.heard() == "written"
+            assert again.next_report() == "written"
             assert [n for n in got if n] == list(range(1200, 1200 + len(got) - 1))
         r.retire()
-        assert p.heard()[1] == "Retired"
+        assert p.next_report()[1] == "Retired"
         keep.retire()
 
 
@@ -449,7 +449,7 @@ def test_a_server_that_comes_back_empty(server, keys, program, tmp_path, monkeyp
         with _net_server.Server(tmp_path / "server", address) as back:
             p = program("names_writer", back.url, keys, "c", 3)
             assert [r.read() for _ in range(3)] == [0, 1, 2]
-            assert p.heard() == "written"
+            assert p.next_report() == "written"
 
 
 def test_a_name_that_another_took_meanwhile(server, keys, monkeypatch):  # wire 17.8
@@ -478,7 +478,7 @@ def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, mon
     """A renewal that was cancelled while its message was under way does this. wire 17.3"""
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
-        look, looks = network._meeting._there, []
+        look, looks = network._meeting._entry_of, []
 
         async def there(names: Any, name: str) -> Any:
             found = await look(names, name)
@@ -487,7 +487,7 @@ def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, mon
                 await names.put(name, (await names.get(name)).value)
             return found
 
-        monkeypatch.setattr(network._meeting, "_there", there)
+        monkeypatch.setattr(network._meeting, "_entry_of", there)
         network.withdraw("lab/again")
         assert len(looks) == 2
         assert network.names() == []
@@ -498,7 +498,7 @@ def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monk
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
         meeting = network._meeting
-        offer, look, renewals = meeting._offers["lab/again"], meeting._there, []
+        offer, look, renewals = meeting._offers["lab/again"], meeting._entry_of, []
 
         async def there(names: Any, name: str) -> Any:
             if not renewals:
@@ -506,7 +506,7 @@ def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monk
                 await asyncio.sleep(0)  # the renewal waits until the name has been let go of
             return await look(names, name)
 
-        monkeypatch.setattr(meeting, "_there", there)
+        monkeypatch.setattr(meeting, "_entry_of", there)
         network.withdraw("lab/again")
 
         async def renewed() -> None:

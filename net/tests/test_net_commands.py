@@ -50,7 +50,7 @@ class Up:
             start_new_session=True,
         )
         assert self.process.stdout is not None
-        self.said = self.process.stdout.readline()
+        self.first_line = self.process.stdout.readline()
 
     def signal(self, number: int) -> None:
         os.killpg(self.process.pid, number)
@@ -86,26 +86,26 @@ def gone(pid: int) -> bool:
     ("number", "status", "name"), [(signal.SIGINT, 130, "Ctrl-C"), (signal.SIGTERM, 143, "SIGTERM")]
 )
 def test_up_until_it_is_stopped(folder, up, number, status, name):
-    said = json.loads(up.said)
-    assert said["keys"] == str(folder) and said["version"].startswith("v2.")
-    assert (folder / "server").read_text().strip() == said["server"]
+    report = json.loads(up.first_line)
+    assert report["keys"] == str(folder) and report["version"].startswith("v2.")
+    assert (folder / "server").read_text().strip() == report["server"]
     up.signal(number)
     assert up.ended() == (
         status,
         f"weft: made keys in {folder}\nweft: the server is stopped, by {name}\n",
     )
-    assert gone(said["pid"]) and not (folder / "server").exists()
+    assert gone(report["pid"]) and not (folder / "server").exists()
 
 
 def test_up_for_people(folder):
     up = Up(folder)
-    assert up.said.startswith("NATS v2.") and "Ctrl-C stops it" in up.said
+    assert up.first_line.startswith("NATS v2.") and "Ctrl-C stops it" in up.first_line
     up.signal(signal.SIGINT)
     assert up.ended()[0] == 130
 
 
 def test_the_server_ends_by_itself(folder, up):
-    os.kill(json.loads(up.said)["pid"], signal.SIGKILL)
+    os.kill(json.loads(up.first_line)["pid"], signal.SIGKILL)
     status, errors = up.ended()
     assert status == 1 and f"ended by itself, with status -9: see {folder}/server.log" in errors
     assert not (folder / "server").exists()
@@ -141,7 +141,7 @@ def test_two_terminals(folder, up):
 
 
 def test_a_second_server_at_the_address(folder, up):
-    address = json.loads(up.said)["server"].removeprefix("tls://")
+    address = json.loads(up.first_line)["server"].removeprefix("tls://")
     second = weft("up", "--keys", folder, "--address", address)
     assert second.returncode == 2 and "address already in use" in second.stderr
     assert "Give another --address" in second.stderr
@@ -157,21 +157,21 @@ def test_bad_use(folder, tmp_path):
         (("lss",), "there is no command 'lss'; did you mean 'ls'"),
         (("ls", "--jason"), "No such option"),
     ):
-        said = weft(*args)
-        assert said.returncode == 2 and said.stdout == "", args
-        assert wrong in said.stderr and len(said.stderr.splitlines()) == 1, said.stderr
+        output = weft(*args)
+        assert output.returncode == 2 and output.stdout == "", args
+        assert wrong in output.stderr and len(output.stderr.splitlines()) == 1, output.stderr
 
 
 @pytest.mark.parametrize("command", ["up", "ls", "keys"])
 def test_help(command):
-    said = weft(command, "--help")
-    assert said.returncode == 0 and "Exit status:" in said.stdout and "--json" in said.stdout
+    output = weft(command, "--help")
+    assert output.returncode == 0 and "Exit status:" in output.stdout and "--json" in output.stdout
 
 
 def test_without_a_command():
-    said = weft()
-    assert (said.returncode, said.stderr) == (0, "")
-    assert "Examples:" in said.stdout and "weft net up" in said.stdout
+    output = weft()
+    assert (output.returncode, output.stderr) == (0, "")
+    assert "Examples:" in output.stdout and "weft net up" in output.stdout
     assert "; weft net --help lists them" in weft("xyzzy").stderr
 
 
@@ -187,8 +187,8 @@ def test_a_server_that_will_not_do(folder, tmp_path, program, why):
     path = tmp_path / "nats-server"
     path.write_text(f"#!/bin/sh\n{program}\n")
     path.chmod(0o755)
-    said = weft("up", "--keys", folder, WEFT_NATS_SERVER=str(path))
-    assert said.returncode == 2 and why in said.stderr and _net_server.GET in said.stderr
+    output = weft("up", "--keys", folder, WEFT_NATS_SERVER=str(path))
+    assert output.returncode == 2 and why in output.stderr and _net_server.GET in output.stderr
     assert not folder.exists()
 
 
@@ -211,9 +211,9 @@ def test_keys_are_the_users_alone(keys):
 
 def test_keys_for_another_machine(keys, tmp_path):
     made = weft("keys", tmp_path / "gpu1", "--by", keys, "--name", "gpu1", "--json")
-    said = json.loads(made.stdout)
-    assert said["keys"] == str(tmp_path / "gpu1")
-    assert said["fingerprint"] == _net_keys.Keys(tmp_path / "gpu1").fingerprint
+    report = json.loads(made.stdout)
+    assert report["keys"] == str(tmp_path / "gpu1")
+    assert report["fingerprint"] == _net_keys.Keys(tmp_path / "gpu1").fingerprint
     assert not (tmp_path / "gpu1/authority-key.pem").exists()
     assert (tmp_path / "gpu1/authority.pem").read_bytes() == (keys / "authority.pem").read_bytes()
     again = weft("keys", tmp_path / "gpu1", "--by", keys)

@@ -42,7 +42,7 @@ def test_calls_and_their_results(gpu1, caller):  # wire 17.14
         assert pool.submit(parts.plus, 1, b=2).result() == 3
         assert list(pool.map(parts.plus, range(500), range(500))) == [2 * i for i in range(500)]
         pids = set(pool.map(parts.where, range(200)))
-        assert pids <= set(gpu1.said["pids"])
+        assert pids <= set(gpu1.report["pids"])
     with Executor(1, on="gpu1") as pool:  # by its name; in one OS process
         assert len(set(pool.map(parts.where, range(50)))) == 1
 
@@ -73,7 +73,7 @@ def test_over_two_hosts(agent, network, server, keys):
         for _, here in channels:
             here.writer().write("go on")
         assert [r.result() for r in ran] == pids
-    assert sorted(pids) == sorted(p for a in agents for p in a.said["pids"])
+    assert sorted(pids) == sorted(p for a in agents for p in a.report["pids"])
 
 
 def test_failures_come_back(gpu1, caller):  # wire 17.11, 17.14
@@ -178,7 +178,7 @@ def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, k
                 )
                 assert "in untold\n" in str(caught.value.__cause__)
             assert [f.result() for f in others] == list(range(5))
-        assert pool.submit(parts.where, 0).result() == there.said["pids"][0]
+        assert pool.submit(parts.where, 0).result() == there.report["pids"][0]
 
 
 def test_two_functions_at_once(gpu1, caller):
@@ -215,15 +215,15 @@ def test_a_second_ctrl_c_gives_up_its_calls(agent, server, keys, program):
     """
     there = agent("gpu1", "--hosts", "1")
     p = program("calls_by_an_executor", server.url, keys, "gpu1")
-    assert p.heard() == "begun"
+    assert p.next_report() == "begun"
     os.killpg(there.process.pid, signal.SIGSTOP)
     try:
         p.process.send_signal(signal.SIGINT)
-        assert p.heard() == "cancelled"
+        assert p.next_report() == "cancelled"
         p.process.send_signal(signal.SIGINT)
-        assert p.heard() == "its calls were given up by a second Ctrl-C"
-        assert p.heard() == "interrupted"
-        assert p.heard() == "shut down"
+        assert p.next_report() == "its calls were given up by a second Ctrl-C"
+        assert p.next_report() == "interrupted"
+        assert p.next_report() == "shut down"
     finally:
         os.killpg(there.process.pid, signal.SIGCONT)
     assert p.ended() == 0
@@ -231,9 +231,9 @@ def test_a_second_ctrl_c_gives_up_its_calls(agent, server, keys, program):
 
 def test_ctrl_c_while_a_host_is_waited_for(server, keys, program):
     p = program("calls_a_host_that_never_comes", server.url, keys)
-    assert p.heard() == "begun"
+    assert p.next_report() == "begun"
     p.process.send_signal(signal.SIGINT)
-    assert p.heard() == "the executor was stopped by Ctrl-C"
+    assert p.next_report() == "the executor was stopped by Ctrl-C"
     assert p.ended() == 0
 
 
@@ -283,7 +283,7 @@ def test_an_agent_that_dies(agent, network):
         for call in waits:
             with pytest.raises(BrokenProcessPool, match="is lost"):
                 call.result()
-    while not all(map(gone, there.said["pids"])):
+    while not all(map(gone, there.report["pids"])):
         th.sleep(0.01)
 
 
@@ -304,10 +304,10 @@ def test_a_caller_that_goes(agent, server, keys):
     """The call that a dead caller had begun ends, and the OS process is free for others."""
     there = agent("gpu1", "--hosts", "1")
     asks = "print(pool.submit(parts.where, 1).result(), flush=True); os._exit(0)"
-    said = program(server, keys, asks).stdout
-    assert int(said) in there.said["pids"]
+    output = program(server, keys, asks).stdout
+    assert int(output) in there.report["pids"]
     with net.join(server.url, keys=keys), Executor(on="gpu1") as pool:
-        assert pool.submit(parts.where, 1).result() == int(said)
+        assert pool.submit(parts.where, 1).result() == int(output)
 
 
 def test_a_program_that_ends_without_shutdown(agent, server, keys):
@@ -317,9 +317,9 @@ def test_a_program_that_ends_without_shutdown(agent, server, keys):
         "for i in range(20):\n"
         "    pool.submit(parts.plus, i, i).add_done_callback(lambda f: print(f.result()))\n"
     )
-    said = program(server, keys, asks)
-    assert sorted(map(int, said.stdout.split())) == [2 * i for i in range(20)]
-    assert said.stderr == ""
+    result = program(server, keys, asks)
+    assert sorted(map(int, result.stdout.split())) == [2 * i for i in range(20)]
+    assert result.stderr == ""
 
 
 def test_shut_down(gpu1, caller):
@@ -421,12 +421,18 @@ def test_who_waits_in_vain_is_told_where_it_is(gpu1, caller, fifo):
             call.exception(0)
         while "OS process" not in call._where:
             th.sleep(0.001)
-        told = r"waits_for_file within 0 seconds: it runs on host 'gpu1', in its OS process \d+$"
-        with pytest.raises(cf.TimeoutError, match=told) as raised:
+        expected = (
+            r"waits_for_file within 0 seconds: it runs on host 'gpu1', in its OS process \d+$"
+        )
+        with pytest.raises(cf.TimeoutError, match=expected) as raised:
             call.result(0)
-        assert int(str(raised.value).split()[-1]) in gpu1.said["pids"] and pid in gpu1.said["pids"]
-        told = "no result of plus within 0 seconds: it waits for one of the executor's 1 workers"
-        with pytest.raises(cf.TimeoutError, match=told):
+        assert (
+            int(str(raised.value).split()[-1]) in gpu1.report["pids"] and pid in gpu1.report["pids"]
+        )
+        expected = (
+            "no result of plus within 0 seconds: it waits for one of the executor's 1 workers"
+        )
+        with pytest.raises(cf.TimeoutError, match=expected):
             next_one.exception(0)
         mapped = pool.map(parts.plus, [1], [1], timeout=0.01)
         with pytest.raises(
@@ -488,10 +494,10 @@ def stuck() -> str:
     """Runs two processes each of which waits for the other, while ordinary code has an end too."""
     a, b = th.Channel("a"), th.Channel("b")
     held = a.writer()
-    with pytest.raises(Deadlock) as told:
+    with pytest.raises(Deadlock) as raised:
         th.run(crosses(a.reader(), b.writer()), crosses(b.reader(), a.writer()))
     held.retire()
-    return str(told.value)
+    return str(raised.value)
 
 
 def test_beside_one_that_has_no_calls(gpu1, caller):

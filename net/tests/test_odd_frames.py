@@ -23,7 +23,7 @@ from weft import threads as th
 from weft._commands import main as _commands_main
 from weft._net import calls as _net_calls
 from weft._net import entries as _net_entries
-from weft._net import foreign_json as _net_said
+from weft._net import foreign_json as _foreign_json
 from weft._net import host_executor as _net_executor
 from weft._net import keys as _net_keys
 from weft._net import link as _net_link
@@ -75,7 +75,7 @@ def test_to_an_agent(gpu1, keys, caller):  # wire 17.9, 17.12
     entry, shown = caller._meeting._passes["gpu1"]
     tls = _net_keys.context(keys, server=False)
     asked = _net_calls.asked_of(parts.pid)
-    good = {"host": "h", "trust": False, "name": "host=gpu1", "pass": shown, **asked.said()}
+    good = {"host": "h", "trust": False, "name": "host=gpu1", "pass": shown, **asked.request()}
     odd = [*with_odd_fields(good, "host", "trust", "python", "weft")]
     odd += with_odd_fields({**good, "fate": "0"}, *good)
     odd += with_odd_fields({**good, "where": "0"}, *good)
@@ -91,13 +91,13 @@ def test_to_an_agent(gpu1, keys, caller):  # wire 17.9, 17.12
             else {"fate", "where", "pid"} & set(answer)
         )
     both = {run(parts.pid.on(caller.host("gpu1"))()) for _ in range(4)} | {pid}
-    assert both <= set(gpu1.said["pids"])
+    assert both <= set(gpu1.report["pids"])
 
 
 def test_what_is_taken_as_json():  # wire 17.2
     good = {"a": [1, -2.5, {"b": None}], "c": "ä\U0001f600"}
-    assert _net_said.parsed(json.dumps(good).encode()) == good
-    assert _net_said.parsed(b"[" * 16 + b"]" * 16) is not None
+    assert _foreign_json.parsed(json.dumps(good).encode()) == good
+    assert _foreign_json.parsed(b"[" * 16 + b"]" * 16) is not None
     for odd, why in (
         (b"[" * 17 + b"]" * 17, "deeper than 16"),
         (b'{"a":' * 17 + b"1" + b"}" * 17, "deeper than 16"),
@@ -108,9 +108,9 @@ def test_what_is_taken_as_json():  # wire 17.2
         (b"9" * 4000, "JSON compliant"),
     ):
         with pytest.raises(ValueError, match=why):
-            _net_said.parsed(odd)
-    assert _net_said.parsed(b'"[[[[[[[[[[[[[[[[[[\\"[["') == '[[[[[[[[[[[[[[[[[["[['
-    assert _net_said.shown("a\x1b[2J\nb\u202e", 99) == "a?[2J b?"
+            _foreign_json.parsed(odd)
+    assert _foreign_json.parsed(b'"[[[[[[[[[[[[[[[[[[\\"[["') == '[[[[[[[[[[[[[[[[[["[['
+    assert _foreign_json.shown("a\x1b[2J\nb\u202e", 99) == "a?[2J b?"
 
 
 # --- entries --------------------------------------------------------------------------------------
@@ -263,8 +263,8 @@ def test_what_an_agent_answers(server, keys_of, network, apart):  # wire 17.9, 1
     fields: dict[str, Any] = {}
 
     class Odd(FalseAgent):
-        async def welcome(self, said: Any) -> Any:
-            if "fate" in said:
+        async def welcome(self, request: Any) -> Any:
+            if "fate" in request:
                 more = {"fate": fields["fate"]}
                 return _net_link.Welcome("o", False, lambda _: None, lambda: None, more, hangs_up)
             more = {k: fields[k] for k in ("pid", "call", "pass")}
@@ -299,7 +299,7 @@ def test_what_a_caller_orders(caller, gpu1, monkeypatch):  # wire 17.10
             patch.setattr(_net_calls, "packed", lambda *_, odd=odd: odd)
             with pytest.raises(BadUse, match="the arguments of a call came malformed"):
                 run(parts.pid.on(host)())
-    assert run(parts.pid.on(host)()) in gpu1.said["pids"]
+    assert run(parts.pid.on(host)()) in gpu1.report["pids"]
 
 
 LISTS = [
@@ -334,12 +334,12 @@ def test_what_an_executor_orders(caller, gpu1, monkeypatch):  # wire 17.14
 
 
 @pytest.mark.parametrize(
-    "came", [None, 5, "ab", [], [1], [1, 2], [1, "x"], [1, None, None], {"a": 1, "b": 2}]
+    "received", [None, 5, "ab", [], [1], [1, 2], [1, "x"], [1, None, None], {"a": 1, "b": 2}]
 )
-def test_a_result_that_is_none(came):  # wire 17.10
+def test_a_result_that_is_none(received):  # wire 17.10
     asked = _net_calls.asked_of(parts.pid)
     with pytest.raises(BadUse, match="host gpu1 sent what is not a result of far_parts:pid"):
-        _net_hosts._result_of(came, "gpu1", asked)
+        _net_hosts._result_of(received, "gpu1", asked)
     assert _net_hosts._result_of([1, None], "gpu1", asked) == [1, None]
 
 

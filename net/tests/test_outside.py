@@ -57,9 +57,9 @@ def told(*processes: Any) -> str:
 
 
 def test_a_network_that_was_only_joined(network):  # wire 17.16
-    said = told(*knot())
-    assert "crosses" in said and "read 'a'" in said and "read 'b'" in said
-    assert "test_outside.py:" in said
+    report = told(*knot())
+    assert "crosses" in report and "read 'a'" in report and "read 'b'" in report
+    assert "test_outside.py:" in report
     assert network.names() == []  # the program is still a member
 
 
@@ -104,12 +104,12 @@ def waits_and_holds(c: Any, d: Any) -> Any:
 def test_who_comes_for_a_name_wakes_a_run(network, server, keys, program):  # wire 17.16
     """All processes wait, and the name keeps them from being a deadlock."""
     p = program("writes_when_told", server.url, keys, "lab/c", 1)
-    assert p.heard() == "here"
+    assert p.next_report() == "here"
     c = th.Channel("c")
     network.offer("lab/c", c, writers=True)
-    came = th.run(takes_then(c.reader(), p.go))
-    assert came == 0
-    assert p.heard() == "left"
+    received = th.run(takes_then(c.reader(), p.go))
+    assert received == 0
+    assert p.next_report() == "left"
 
 
 def test_a_name_that_is_withdrawn(network):  # wire 17.16
@@ -126,10 +126,10 @@ def test_a_name_that_is_withdrawn(network):  # wire 17.16
 
     thread = threading.Thread(target=withdraw)
     c = th.Channel("c")
-    said = told(takes_then(c.reader(), thread.start), *knot())
+    report = told(takes_then(c.reader(), thread.start), *knot())
     thread.join()
     assert withdrawn == names
-    assert "read 'a'" in said
+    assert "read 'a'" in report
 
 
 def test_a_name_that_was_refused_is_nothing_outside(network, server, keys):  # wire 17.16
@@ -153,7 +153,7 @@ def test_a_session_that_is_closed_is_nothing_outside(keys, program):  # wire 17.
         with net.listen(keys=keys) as door:
             p = program("takes_what_never_comes", door.address, keys)
             session = door.next()
-            assert p.heard() == "here"
+            assert p.next_report() == "here"
             session.close()
         assert "read 'a'" in told(*knot())
     finally:
@@ -171,7 +171,7 @@ def test_a_session_until_it_is_over(network, server, keys, program):  # wire 17.
     while all wait, and that is reported.
     """
     p = program("writes_when_told", server.url, keys, "lab/c", 1000)
-    assert p.heard() == "here"
+    assert p.next_report() == "here"
     c, other = th.Channel("c"), th.Channel("other")
     network.offer("lab/c", c, writers=True)
 
@@ -183,15 +183,15 @@ def test_a_session_until_it_is_over(network, server, keys, program):  # wire 17.
         assert list(r) == list(range(1, 1000))
         never.read()
 
-    said = told(takes_all(c.reader(), other.reader()), *knot())
-    assert "read 'other'" in said and "read 'a'" in said
-    assert p.heard() == "left"
+    report = told(takes_all(c.reader(), other.reader()), *knot())
+    assert "read 'other'" in report and "read 'a'" in report
+    assert p.next_report() == "left"
 
 
 def test_a_name_while_hosts_wait_too(network, server, keys, program, monkeypatch):  # wire 17.16
     """The rounds over all OS processes of this program take the name into account too."""
     p = program("writes_when_told", server.url, keys, "lab/c", 1)
-    assert p.heard() == "here"
+    assert p.next_report() == "here"
     c, d, e = th.Channel("c"), th.Channel("d"), th.Channel("e")
     network.offer("lab/c", c, writers=True)
 
@@ -204,12 +204,12 @@ def test_a_name_while_hosts_wait_too(network, server, keys, program, monkeypatch
     real = _rounds._still
 
     def still(spaces: Any) -> bool:
-        said: bool = real(spaces)
+        verdict: bool = real(spaces)
         if len(spaces) > 1 and all(s.waits for s in spaces[1:]):  # the host waits
-            answers.append(said)
+            answers.append(verdict)
             if len(answers) == 3:
                 p.go()
-        return said
+        return verdict
 
     monkeypatch.setattr(_rounds, "_still", still)
     got = Parallel(
@@ -218,7 +218,7 @@ def test_a_name_while_hosts_wait_too(network, server, keys, program, monkeypatch
     )
     assert got[1] == 0
     assert answers[:3] == [False] * 3
-    assert p.heard() == "left"
+    assert p.next_report() == "left"
 
 
 def test_a_door_until_it_is_closed(keys):  # wire 17.16

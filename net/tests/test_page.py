@@ -109,13 +109,13 @@ def test_the_picture_comes_though_a_host_is_killed(server, keys, agent, tmp_path
     drawing.send_signal(signal.SIGCONT)
     printed, errors = drawing.communicate()
     assert drawing.returncode == 0, errors
-    said = json.loads(printed)
-    assert set(said["rows"]) == {"gpu1", "gpu2"} and sum(said["rows"].values()) == size
+    report = json.loads(printed)
+    assert set(report["rows"]) == {"gpu1", "gpu2"} and sum(report["rows"].values()) == size
     sys.path.insert(0, str(EXAMPLE))
     import fractal
 
     whole = fractal.compute(fractal.View(size, size, iterations), 0, size)
-    assert said["digest"] == hashlib.sha256(whole.tobytes()).hexdigest()[:16]
+    assert report["digest"] == hashlib.sha256(whole.tobytes()).hexdigest()[:16]
     assert (
         (tmp_path / "m.png").read_bytes()[:4]
         == (tmp_path / "who.png").read_bytes()[:4]

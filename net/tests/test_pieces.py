@@ -40,10 +40,10 @@ KEYS: Any = None  # the keys of the connection; None: it has no TLS
 async def over_tcp() -> tuple[Any, Any]:
     """Opens a connection. Returns its two ends, each with its reader and writer."""
     loop = asyncio.get_running_loop()
-    came: asyncio.Future[Any] = loop.create_future()
+    arrived: asyncio.Future[Any] = loop.create_future()
 
     async def comes(*both: Any) -> None:
-        came.set_result(both)
+        arrived.set_result(both)
 
     if KEYS is not None:
         server = await _net_tls.listen(
@@ -54,8 +54,8 @@ async def over_tcp() -> tuple[Any, Any]:
         there = await _net_tls.connect(tls, *where[:2], LARGEST, HEARD)
     else:
 
-        def protocol(*told: Any) -> asyncio.StreamReaderProtocol:
-            return asyncio.StreamReaderProtocol(Incoming(loop=loop), *told, loop=loop)
+        def protocol(*signal: Any) -> asyncio.StreamReaderProtocol:
+            return asyncio.StreamReaderProtocol(Incoming(loop=loop), *signal, loop=loop)
 
         server = await loop.create_server(lambda: protocol(comes), "127.0.0.1", 0)
         reader = Incoming(loop=loop)
@@ -65,7 +65,7 @@ async def over_tcp() -> tuple[Any, Any]:
         )
         there = reader, asyncio.StreamWriter(transport, mine, reader, loop)
     server.close()
-    return there, await came
+    return there, await arrived
 
 
 def says_no_more(writer: asyncio.StreamWriter) -> None:
@@ -109,7 +109,7 @@ async def pours(link: socket.socket) -> None:
             await asyncio.sleep(0)
 
 
-async def heard(link: socket.socket, most: int = 1 << 30) -> bytes:
+async def received(link: socket.socket, most: int = 1 << 30) -> bytes:
     """Returns what comes until the end, or until that many bytes have come."""
     data = b""
     with contextlib.suppress(ConnectionResetError):  # bytes that were sent are unread: also an end
@@ -128,7 +128,7 @@ def test_what_was_said_before_the_end_arrives_whatever_comes_against_it():  # wi
         against = asyncio.ensure_future(pours(b))
         await sends(a, last)
         a.close()
-        assert await heard(b) == last
+        assert await received(b) == last
         b.close()
         await asyncio.wait_for(asyncio.gather(leaves, stays), HEARD)
         await against
@@ -147,7 +147,7 @@ def test_a_link_that_closes_with_something_unread_has_said_what_it_said():  # wi
         await asyncio.get_running_loop().sock_recv(a, 1)  # the rest has come too
         await sends(a, b"last")
         a.close()
-        assert await heard(b) == b"last"
+        assert await received(b) == b"last"
         b.close()
         await asyncio.wait_for(asyncio.gather(leaves, stays), HEARD)
 
@@ -159,11 +159,11 @@ def test_more_than_one_piece_and_both_directions():  # wire 17.13
         (first, a), (second, b) = await both()
         data = bytes(range(256)) * 4096
         sent = asyncio.gather(sends(a, data), sends(b, data))
-        assert await heard(b, len(data)) == data
-        assert await heard(a, len(data)) == data
+        assert await received(b, len(data)) == data
+        assert await received(a, len(data)) == data
         await sent
         a.close()
-        assert await heard(b) == b""
+        assert await received(b) == b""
         b.close()
         await asyncio.wait_for(asyncio.gather(first, second), HEARD)
 
@@ -183,11 +183,11 @@ def test_without_a_descriptor_for_a_thread_the_loop_passes_on(ways, monkeypatch)
         monkeypatch.undo()
         for n in (1, 100_000):
             sent = asyncio.ensure_future(sends(a, b"x" * n))
-            assert await heard(b, n) == b"x" * n
+            assert await received(b, n) == b"x" * n
             await sent
         assert not [t for t in threading.enumerate() if t.name == "weft: passes on"]
         a.close()
-        assert await heard(b) == b""
+        assert await received(b) == b""
         b.close()
         await asyncio.wait_for(asyncio.gather(first, second), HEARD)
 
@@ -201,7 +201,7 @@ def test_an_os_process_that_takes_little_at_a_time():  # wire 17.13
         (first, a), (second, b) = await both(takes=1)
         for n in (1 << 15, 1 << 16, 100_000):
             sent = asyncio.ensure_future(sends(a, b"x" * n))
-            assert await heard(b, n) == b"x" * n
+            assert await received(b, n) == b"x" * n
             await sent
         a.close()
         b.close()
@@ -221,7 +221,7 @@ def test_both_leave_at_once():  # wire 17.13
 
 
 @pytest.mark.parametrize(
-    "said",
+    "data",
     [
         pytest.param(struct.pack("<I", _net_link.LARGEST + 1) + b"z" * 100, id="too long a piece"),
         pytest.param(struct.pack("<I", 2**32 - 1), id="the longest that can be said"),
@@ -230,13 +230,13 @@ def test_both_leave_at_once():  # wire 17.13
         pytest.param(b"", id="nothing"),
     ],
 )
-def test_what_is_no_piece_ends_the_connection_and_reaches_nobody(said):  # wire 17.13
+def test_what_is_no_piece_ends_the_connection_and_reaches_nobody(data):  # wire 17.13
     async def network() -> None:
         one, (reader, writer) = await over_tcp()
         carrier, link = await with_a_link(one)
-        writer.write(struct.pack("<I", 5) + b"whole" + said)
+        writer.write(struct.pack("<I", 5) + b"whole" + data)
         says_no_more(writer)
-        assert await heard(link) == b"whole"
+        assert await received(link) == b"whole"
         await asyncio.wait_for(carrier, HEARD)
         if writer.can_write_eof():
             assert await asyncio.wait_for(reader.read(), HEARD) == struct.pack("<I", 0)
@@ -309,13 +309,13 @@ def test_pieces_may_come_in_any_parts():  # wire 17.13
     async def network() -> None:
         one, (_, writer) = await over_tcp()
         carrier, link = await with_a_link(one)
-        said = b"".join(struct.pack("<I", n) + bytes([n]) * n for n in range(1, 30))
-        for at in range(0, len(said), 3):
-            writer.write(said[at : at + 3])
+        pieces = b"".join(struct.pack("<I", n) + bytes([n]) * n for n in range(1, 30))
+        for at in range(0, len(pieces), 3):
+            writer.write(pieces[at : at + 3])
             await writer.drain()
             await asyncio.sleep(0)
         says_no_more(writer)
-        assert await heard(link) == b"".join(bytes([n]) * n for n in range(1, 30))
+        assert await received(link) == b"".join(bytes([n]) * n for n in range(1, 30))
         link.close()
         await asyncio.wait_for(carrier, HEARD)
         writer.close()
@@ -357,11 +357,11 @@ def test_one_that_is_cancelled_lets_go_of_all(ways):  # wire 17.13
     async def network() -> None:
         (leaves, a), (stays, b) = await both()
         await sends(a, b"first")
-        assert await heard(b, 5) == b"first"
+        assert await received(b, 5) == b"first"
         pouring = [asyncio.ensure_future(pours(link)) for link in (a, b)]
-        await heard(b, 1 << 20)
+        await received(b, 1 << 20)
         leaves.cancel()
-        await asyncio.gather(leaves, heard(a), heard(b), return_exceptions=True)
+        await asyncio.gather(leaves, received(a), received(b), return_exceptions=True)
         a.close()
         b.close()
         await asyncio.wait_for(asyncio.gather(stays, *pouring), HEARD)
@@ -400,7 +400,7 @@ def test_between_machines_no_loop_passes_on(ways, monkeypatch):  # wire 17.10
             assert got == b"x" * n
             await sent
         a.close()
-        assert await heard(b) == b""
+        assert await received(b) == b""
         b.close()
         await asyncio.wait_for(asyncio.gather(leaves, stays), HEARD)
 

@@ -48,7 +48,7 @@ def test_a_pool_of_hosts(agent, network):
     )
     used = [pid for pid in got if isinstance(pid, int)]
     for a in agents.values():
-        assert used.count(a.said["pids"][0]) == 2
+        assert used.count(a.report["pids"][0]) == 2
     assert "hosts of" in repr(hosts)
 
 
@@ -99,7 +99,7 @@ def test_a_pool_asks_another_host(agent, network, gone, monkeypatch):  # wire 17
             names = _net_loop.wait(loop, meeting._names())
             _net_loop.wait(loop, names.delete("host=gpu1"))
         pids = th.run(*(parts.pid.on(hosts)() for _ in range(4)))
-        assert set(pids) == set(other.said["pids"])
+        assert set(pids) == set(other.report["pids"])
     finally:
         os.kill(stopped.process.pid, signal.SIGCONT)
 

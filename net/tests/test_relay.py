@@ -50,7 +50,7 @@ def test_plain_and_large_values_there_and_back(server, keys, program):  # wire 1
         w.retire()
         with pytest.raises(Retired):
             r.read()
-        assert p.heard() == "done"
+        assert p.next_report() == "done"
 
 
 def test_a_choice_over_far_and_near_ends(server, keys, program):
@@ -77,9 +77,9 @@ def test_poison(server, keys, program):
         network.offer("c", c, readers=True)
         p = program("reads_by_name", server.url, keys, "c")
         w.write(1)
-        assert p.heard() == 1
+        assert p.next_report() == 1
         w.poison()
-        assert p.heard() == "Poisoned"
+        assert p.next_report() == "Poisoned"
 
 
 def test_a_host(server, keys, agent):
@@ -139,7 +139,7 @@ def test_an_address_that_does_not_answer(server, keys, program, nowhere, monkeyp
     """
     monkeypatch.setattr(_net_names, "REACH", 0.3)
     p = program("is_home_elsewhere", server.url, keys, "lab", nowhere, "auto")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     with joined(server, keys, "auto") as network:
         r = network.reader("lab")
         tried: list[str] = []
@@ -157,7 +157,7 @@ def test_an_address_that_does_not_answer(server, keys, program, nowhere, monkeyp
         assert r.read() == 7
         writes.join()
         p.go()
-        assert p.heard() == [True, True]
+        assert p.next_report() == [True, True]
 
 
 def test_one_that_answers_is_not_gone_around(server, keys, program):  # wire 17.17
@@ -169,7 +169,7 @@ def test_one_that_answers_is_not_gone_around(server, keys, program):  # wire 17.
         assert r.read() == 0
         assert [s.relayed for s in network._sessions] == [False]  # the session still writes
         r.retire()
-        assert p.heard()[1] == "Retired"
+        assert p.next_report()[1] == "Retired"
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_one_that_answers_is_not_gone_around(server, keys, program):  # wire 17.
 )
 def test_a_side_that_does_without(server, keys, program, refusing, here, there):  # wire 17.17
     p = program("is_home_elsewhere", server.url, keys, "lab", refusing, there)
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     at = "by the relay \\(which it does not use\\)" if here == "only" else f"at {refusing}"
     with (
         joined(server, keys, here) as network,
@@ -190,7 +190,7 @@ def test_a_side_that_does_without(server, keys, program, refusing, here, there):
 def test_a_home_that_is_killed_is_nowhere(server, keys, program, refusing, monkeypatch):
     monkeypatch.setattr(_net_relay, "BACK", 0.0)  # as if the server had not been away
     p = program("is_home_elsewhere", server.url, keys, "lab", refusing, "auto")
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     p.kill()
     p.ended()
     with (
@@ -246,7 +246,7 @@ def test_ls_says_who_goes_by_the_relay(server, keys, program, monkeypatch):  # w
         assert ls(server, keys) == "c  readers from home by the relay\n"
         p = program("reads_by_name", server.url, keys, "c")
         w.write(1)
-        assert p.heard() == 1
+        assert p.next_report() == 1
         assert [repr(s).endswith(" by the relay>") for s in network._sessions] == [True]
         while "(1 session)" not in ls(server, keys):
             pass
@@ -298,7 +298,7 @@ def test_the_server_is_restarted_under_load(server, keys, program, tmp_path):  #
                     checked(r, i)
                     i += 1
             r.retire()
-            number, how = p.heard()
+            number, how = p.next_report()
             assert (how, number - i in (0, 1)) == ("Retired", True)
         finally:
             restarts.join()
@@ -338,7 +338,7 @@ def test_one_that_is_stopped_is_dead_after_the_lease(
             while True:
                 r.read()
         p.process.send_signal(signal.SIGCONT)
-        assert p.heard()[1] == "PeerDied"
+        assert p.next_report()[1] == "PeerDied"
 
 
 def test_ctrl_c(server, keys, program):
@@ -349,9 +349,9 @@ def test_ctrl_c(server, keys, program):
         network.offer("c", c, readers=True)
         p = program("reads_by_name", server.url, keys, "c")
         w.write(1)
-        assert p.heard() == 1
+        assert p.next_report() == 1
         p.process.send_signal(signal.SIGINT)
-        assert (p.heard(), p.ended()) == ("KeyboardInterrupt", 0)
+        assert (p.next_report(), p.ended()) == ("KeyboardInterrupt", 0)
         with pytest.raises((Retired, PeerDied)):
             w.write(2)
 
@@ -363,7 +363,7 @@ def test_the_home_leaves(server, keys, program):
     network.offer("c", c, readers=True)
     p = program("reads_by_name", server.url, keys, "c")
     w.write(1)
-    assert p.heard() == 1
+    assert p.next_report() == 1
     network.close()
-    assert (p.heard(), p.ended()) == ("PeerDied", 0)
+    assert (p.next_report(), p.ended()) == ("PeerDied", 0)
     w.retire()

@@ -57,7 +57,7 @@ def test_plain_values_there_and_back(keys, program):  # wire 17.5, 17.6
         with door.next() as session:
             assert echoed(session, PLAIN) == PLAIN
             assert (session.host, session.trusted) == ("echo", False)
-            assert (p.heard(), p.heard(), p.ended()) == (["home", False], "done", 0)
+            assert (p.next_report(), p.next_report(), p.ended()) == (["home", False], "done", 0)
 
 
 def test_sessions_have_no_threads_of_their_own(keys, program):  # wire 12.2
@@ -67,7 +67,7 @@ def test_sessions_have_no_threads_of_their_own(keys, program):  # wire 12.2
         for _ in range(3):
             p = program("takes_what_never_comes", door.address, keys)
             sessions.append(door.next())
-            assert p.heard() == "here"
+            assert p.next_report() == "here"
             threads.append(set(Path("/proc/self/task").iterdir()))
         assert threads[2] <= threads[1] <= threads[0]  # a thread of a test before this one may end
         for session in sessions:
@@ -110,7 +110,7 @@ def test_the_home_is_who_gives(keys, program):
             numbers.retire()
             with pytest.raises(Retired):
                 squares.read()
-        assert "closed the session" in p.heard()
+        assert "closed the session" in p.next_report()
 
 
 def test_a_choice_over_far_and_near_ends(keys, program):
@@ -140,9 +140,9 @@ def test_no_pickle_unless_both_sides_trust(keys, program):  # wire 17.6
                     if session.trusted:
                         point = r.read()
                         assert type(point) is Point and (point.x, point.y) == (1, 2)
-                        assert p.heard() == "written"
+                        assert p.next_report() == "written"
                     else:
-                        assert "a Point cannot go to a program on another" in p.heard()
+                        assert "a Point cannot go to a program on another" in p.next_report()
                         with pytest.raises(Retired):
                             r.read()
 
@@ -151,7 +151,7 @@ def test_pickles_of_a_liar_are_not_taken(keys, program):  # wire 17.6
     with net.listen(keys=keys) as door:
         p = program("gives_pickles", door.address, keys)
         session = door.next()
-        assert p.heard() == "given"
+        assert p.next_report() == "given"
         with pytest.raises(BadUse, match="of type pickle, and this link carries typed"):
             session.take("pickles")
         session.close()
@@ -225,7 +225,7 @@ def test_a_reader_that_is_killed(keys, program):  # wire 17.7
             c = th.Channel("values")
             w = c.writer()
             session.give("values", c.reader())
-            assert p.heard() == "here"
+            assert p.next_report() == "here"
             for i in range(100):
                 w.write(i)
             p.kill()
@@ -241,9 +241,9 @@ def test_the_home_that_leaves(keys, program):
             c = th.Channel("values")
             w = c.writer()
             session.give("values", c.reader())
-            assert p.heard() == "here"
+            assert p.next_report() == "here"
             w.write(1)
-        assert p.heard() == "PeerDied"  # its writer end was still open in this program
+        assert p.next_report() == "PeerDied"  # its writer end was still open in this program
         assert p.ended() == 0
         w.die() if hasattr(w, "die") else w.retire()
 
@@ -252,10 +252,10 @@ def test_the_session_ends_before_what_is_waited_for(keys, program):
     with net.listen(keys=keys) as door:
         p = program("takes_what_never_comes", door.address, keys)
         session = door.next()
-        assert p.heard() == "here"
+        assert p.next_report() == "here"
         session.close()
         session.close()
-        assert "ended before it had given 'nothing'" in p.heard()
+        assert "ended before it had given 'nothing'" in p.next_report()
         with pytest.raises(BadUse, match="closed"):
             session.wait()
 
@@ -387,8 +387,8 @@ FIRST = [
 
 
 def _size(first: bytes) -> int:
-    said = struct.unpack("<I", first[8:12])[0]
-    return 12 + said if said <= 4096 else 0
+    length = struct.unpack("<I", first[8:12])[0]
+    return 12 + length if length <= 4096 else 0
 
 
 def _answer_to(door: net.Door, keys: Path, first: bytes) -> Any:
@@ -399,12 +399,12 @@ def _answer_to(door: net.Door, keys: Path, first: bytes) -> Any:
             with socket.socket(fileno=os.dup(tls.fileno())) as below:
                 below.shutdown(socket.SHUT_WR)  # there is no more
         try:
-            said = b""
+            received = b""
             while part := tls.recv(4096):
-                said += part
+                received += part
         except OSError:
             return None
-    return json.loads(said[12:]) if said else None
+    return json.loads(received[12:]) if received else None
 
 
 @pytest.mark.parametrize("first", FIRST)

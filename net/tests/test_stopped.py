@@ -53,13 +53,13 @@ def test_its_sender_keeps_no_more_than_was_under_way(
     most one value of each thread, the values that the buffer holds, and some pieces.
     """
     p = program("reads_with_checksums", server.url, keys, "c", CAPACITY)
-    assert p.heard() == "offered"
+    assert p.next_report() == "offered"
     with net.join(server.url, keys=keys, relay=relay) as network:
         end = network.writer("c")
         (session,) = network._sessions
         (transport,) = transports
         end.write([b"", zlib.crc32(b"")])
-        assert p.heard() == "the first"
+        assert p.next_report() == "the first"
         p.process.send_signal(signal.SIGSTOP)
         writers = [Writes(end, SEED + i) for i in range(WRITERS)]
         queued = waits = 0
@@ -89,7 +89,7 @@ def test_its_sender_keeps_no_more_than_was_under_way(
         if not SECONDS:
             assert not any(w.died for w in writers)
         end.retire()
-    n, spoilt, how = p.heard()
+    n, spoilt, how = p.next_report()
     assert spoilt == 0
     if not SECONDS:  # after 20 s the session is over (17.7)
         assert (n, how) == (1 + WRITERS * EACH, "Retired")

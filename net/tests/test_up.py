@@ -125,9 +125,11 @@ def test_until_it_is_stopped(start, number, status, name):
     os.killpg(process.pid, number)
     end, errors = ended(process)
     assert (end, errors.splitlines()[-1]) == (status, f"weft: weft up is stopped, by {name}")
-    said = re.findall(r"weft: (\S+) has joined: 1 OS processes, 127.0.0.1:\d+ \((. of 2)\)", errors)
-    assert sorted(h for h, _ in said) == ["node-2-lab", "node1"]
-    assert [n for _, n in said] == ["1 of 2", "2 of 2"]
+    reports = re.findall(
+        r"weft: (\S+) has joined: 1 OS processes, 127.0.0.1:\d+ \((. of 2)\)", errors
+    )
+    assert sorted(h for h, _ in reports) == ["node-2-lab", "node1"]
+    assert [n for _, n in reports] == ["1 of 2", "2 of 2"]
     assert all(gone(pid) for pid in pids(hosts))
 
 
@@ -246,14 +248,14 @@ def test_a_node_that_does_not_answer(start, where, monkeypatch):
     """
     monkeypatch.setattr(_net_up, "GRACE", 0.1)
     monkeypatch.setenv("PATH", where["PATH"])
-    told: list[str] = []
+    log: list[str] = []
     command = [*_net_up.SSH, "deaf", "--", "true"]
-    with _net_up.Agents([Node("deaf", None)], lambda _: command, told.append) as agents:
+    with _net_up.Agents([Node("deaf", None)], lambda _: command, log.append) as agents:
         agents.start()
         with pytest.raises(BadUse, match="not joined within 1 s"):
             agents.wait(1.0)
     assert agents.all[0].over == -signal.SIGKILL
-    assert told == ["deaf does not answer: its agent ends by itself within 30 s"]
+    assert log == ["deaf does not answer: its agent ends by itself within 30 s"]
 
 
 def test_what_a_shell_says_first(start):
@@ -393,8 +395,8 @@ def test_a_dry_run(where, tmp_path):
     (tmp_path / "nodes").write_text("node1\nnode1\nnode2\n")
     where["PBS_NODEFILE"] = str(tmp_path / "nodes")
     more = ("--allow", "a:b", "--join", "nats://lab1:4222", "--directory", "/my code", "--dry-run")
-    said = weft_up(where, *more, "--trust", "--nice", "5", "--json")
-    first, second = json.loads(said.stdout)["hosts"]
+    output = weft_up(where, *more, "--trust", "--nice", "5", "--json")
+    first, second = json.loads(output.stdout)["hosts"]
     assert (first["host"], first["node"], first["slots"], second["slots"]) == (
         "node1",
         "node1",
@@ -418,8 +420,8 @@ def test_a_server_for_other_machines(where, keys, tmp_path):
     assert f"--join nats://{os.uname().nodename}:4222 " in weft_up(where, *dry, "gpu1").stdout
     (tmp_path / "server").write_text("tls://127.0.0.1:4222")
     assert "--join tls://127.0.0.1:4222 " in weft_up(where, *dry, "localhost").stdout
-    said = weft_up(where, *dry, "gpu1")
-    assert said.returncode == 2 and "is reached on this machine alone" in said.stderr
+    output = weft_up(where, *dry, "gpu1")
+    assert output.returncode == 2 and "is reached on this machine alone" in output.stderr
 
 
 @pytest.mark.parametrize(
@@ -446,17 +448,19 @@ def test_a_server_for_other_machines(where, keys, tmp_path):
     ],
 )
 def test_bad_use(where, tmp_path, args, why):
-    said = weft_up({**where, "WEFT_NET": str(tmp_path)}, *args)
-    assert said.returncode == 2 and said.stdout == "", said
-    assert why in said.stderr and len(said.stderr.splitlines()) == 1, said.stderr
+    output = weft_up({**where, "WEFT_NET": str(tmp_path)}, *args)
+    assert output.returncode == 2 and output.stdout == "", output
+    assert why in output.stderr and len(output.stderr.splitlines()) == 1, output.stderr
 
 
 def test_no_ssh(where, keys, tmp_path):
     where["PATH"] = str(tmp_path)
-    said = weft_up(where, "--allow", "a:b", "--ssh", "gpu1", "--join", "nats://127.0.0.1:1")
-    assert said.returncode == 2 and "cannot run ssh" in said.stderr
+    output = weft_up(where, "--allow", "a:b", "--ssh", "gpu1", "--join", "nats://127.0.0.1:1")
+    assert output.returncode == 2 and "cannot run ssh" in output.stderr
 
 
 def test_help(where):
-    said = weft_up(where, "--help")
-    assert said.returncode == 0 and "Exit status:" in said.stdout and "--nodefile" in said.stdout
+    output = weft_up(where, "--help")
+    assert (
+        output.returncode == 0 and "Exit status:" in output.stdout and "--nodefile" in output.stdout
+    )

@@ -82,13 +82,13 @@ class Sshd:
             command, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
         )
         assert self.process.stderr is not None
-        said = []
+        log = []
         for line in self.process.stderr:
-            said.append(line)
+            log.append(line)
             if "Server listening" in line:
                 return
         self.stop()
-        pytest.skip(f"sshd does not start here: {said}")
+        pytest.skip(f"sshd does not start here: {log}")
 
     def stop(self) -> None:
         self.process.terminate()

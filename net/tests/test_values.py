@@ -68,8 +68,8 @@ def refused(content: Any) -> str:
     ],
 )
 def test_objects_arrive_as_they_were(value):  # wire 17.15
-    came = passed(value)
-    assert came == value and type(came) is type(value)
+    received = passed(value)
+    assert received == value and type(received) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ def test_objects_arrive_as_they_were(value):  # wire 17.15
     ],
 )
 def test_arrays_with_dtype_and_shape(array):  # wire 17.15
-    (came,) = passed([array])
-    assert type(came) is np.ndarray
-    assert (came.dtype, came.shape) == (array.dtype, array.shape)
-    assert came.tobytes() == array.tobytes()
-    assert came.flags.writeable and came.flags.c_contiguous
+    (received,) = passed([array])
+    assert type(received) is np.ndarray
+    assert (received.dtype, received.shape) == (array.dtype, array.shape)
+    assert received.tobytes() == array.tobytes()
+    assert received.flags.writeable and received.flags.c_contiguous
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ def test_arrays_with_dtype_and_shape(array):  # wire 17.15
 )
 def test_large_arrays(array):  # wire 17.15
     """A large array that stands alone is packed and made with fewer copies; in a list it is not."""
-    (other,), came = passed([array]), passed(array)
-    for one in (came, other):
+    (other,), received = passed([array]), passed(array)
+    for one in (received, other):
         assert type(one) is np.ndarray
         assert (one.dtype, one.shape) == (array.dtype, array.shape)
         assert one.tobytes() == array.tobytes()
         assert one.flags.writeable and one.flags.c_contiguous
-    came[...] = came[::-1]  # nothing else has the bytes of `came`
+    received[...] = received[::-1]  # nothing else has the bytes of `came`
 
 
 @pytest.mark.parametrize("kind", ["<f8", "<i2", "<U2", "<c16", "|b1", "<M8[25s]"])
@@ -132,22 +132,24 @@ def test_large_arrays_are_made_where_their_bytes_have_come(ones, kind):  # wire 
     array = np.arange(20_000).astype(kind).reshape(*[1] * ones, 20_000)
     packed = _net_values._dumps(array, None)
     mine = bytearray(packed)
-    came = _net_values._loads(mine, None)
-    assert (came.dtype, came.shape) == (array.dtype, array.shape) and (came == array).all()
-    assert came.flags.aligned and came.flags.writeable
+    received = _net_values._loads(mine, None)
+    assert (received.dtype, received.shape) == (array.dtype, array.shape) and (
+        received == array
+    ).all()
+    assert received.flags.aligned and received.flags.writeable
     at = len(packed) - array.nbytes
-    came[...] = came[..., ::-1].copy()
-    assert bytes(mine[:at]) == packed[:at] and bytes(mine[at:]) == came.tobytes()
+    received[...] = received[..., ::-1].copy()
+    assert bytes(mine[:at]) == packed[:at] and bytes(mine[at:]) == received.tobytes()
     assert at % 8 == 0
     other = _net_values._loads(packed, None)
-    other[...] = came
+    other[...] = received
     assert packed[at:] == array.tobytes()
 
 
 @pytest.mark.parametrize("number", [np.float32(1.5), np.int8(-3), np.bool_(True), np.float64(2)])
 def test_single_numbers_of_numpy(number):  # wire 17.15
-    came = passed(number)
-    assert type(came) is type(number) and came == number
+    received = passed(number)
+    assert type(received) is type(number) and received == number
 
 
 def test_an_array_in_an_object():
@@ -158,8 +160,8 @@ def test_an_array_in_an_object():
         of: str
 
     picture = Picture(np.eye(3), "e")
-    came = passed(picture)
-    assert (came.pixels == picture.pixels).all() and came.of == "e"
+    received = passed(picture)
+    assert (received.pixels == picture.pixels).all() and received.of == "e"
     with pytest.raises(BadUse, match=r"Expected `numpy.ndarray`, got `list`"):
         passed(Picture([1], "e"))  # type: ignore[arg-type]
 
@@ -167,8 +169,8 @@ def test_an_array_in_an_object():
 def test_a_mapped_file_arrives_as_an_array(tmp_path):
     (tmp_path / "f").write_bytes(b"\1\2\3\4")
     mapped = np.memmap(tmp_path / "f", dtype=np.uint8, mode="r")
-    came = passed(mapped)
-    assert type(came) is np.ndarray and came.tolist() == [1, 2, 3, 4]
+    received = passed(mapped)
+    assert type(received) is np.ndarray and received.tolist() == [1, 2, 3, 4]
 
 
 def test_what_is_derived_goes_as_what_it_is_derived_from():
@@ -588,9 +590,9 @@ def test_through_a_session_and_back(keys, program):  # wire 17.6, 17.15
         program("echoes", door.address, keys)
         with door.next() as session:
             here = [Place("a", (1, 2)), Pair(1, Place("b")), Row(3, "x"), Tree(1, Tree(2))]
-            *objects, came = echoed(session, [*here, array])
+            *objects, received = echoed(session, [*here, array])
             assert objects == here and [type(o) for o in objects] == [type(o) for o in here]
-            assert came.dtype == array.dtype and (came == array).all()
+            assert received.dtype == array.dtype and (received == array).all()
 
 
 def test_a_class_that_is_not_accepted(keys, program):  # wire 17.15
@@ -610,8 +612,8 @@ def test_a_class_that_is_not_accepted(keys, program):  # wire 17.15
             assert r.read() == [Place("b")]
             with pytest.raises(Retired):
                 r.read()
-            assert p.heard() == "written"  # the session still goes on
-        assert "closed the session" in p.heard()
+            assert p.next_report() == "written"  # the session still goes on
+        assert "closed the session" in p.next_report()
 
 
 def test_a_choice_that_takes_one(keys, program):  # wire 17.15

@@ -20,8 +20,8 @@ from weft.processes import Executor
 
 
 def test_arguments_and_results(gpu1, caller):  # wire 17.10, 17.15
-    came = th.run(parts.moved.on("gpu1")(Place("a", (1, 2)), 3))
-    assert came == Place("a", (4, 2)) and type(came) is Place
+    received = th.run(parts.moved.on("gpu1")(Place("a", (1, 2)), 3))
+    assert received == Place("a", (4, 2)) and type(received) is Place
     array = th.run(parts.add.on("gpu1")(np.arange(4), np.float64(0.5)))
     assert array.tolist() == [0.5, 1.5, 2.5, 3.5]
 
@@ -77,11 +77,11 @@ class _Evil:
         return open, (str(self.path), "w")
 
 
-@pytest.mark.parametrize("said", ["arguments", "failure"])
-def test_a_pickle_among_plain_values_is_no_pickle(gpu1, caller, tmp_path, monkeypatch, said):
+@pytest.mark.parametrize("message", ["arguments", "failure"])
+def test_a_pickle_among_plain_values_is_no_pickle(gpu1, caller, tmp_path, monkeypatch, message):
     """wire 17.10: bytes that stand where a pickle would, between programs that do not trust."""
     evil = pickle.dumps(((), {"x": _Evil(tmp_path / "made")}))
-    if said == "arguments":
+    if message == "arguments":
         monkeypatch.setattr(_net_calls, "packed", lambda *_: evil)
         with pytest.raises((BadUse, ValueError, TypeError)):
             th.run(parts.pid.on("gpu1")())

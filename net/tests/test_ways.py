@@ -238,16 +238,16 @@ def test_rubbish_and_repeats_change_nothing(paired):  # wire 17.18, 17.19
 
         async def disturbs() -> None:
             for i in range(400):
-                subject, said = chance.choice(list(seen)) if seen else ("", b"")
-                if not said or subject.endswith(".meet") or "_INBOX" in subject:
+                subject, data = chance.choice(list(seen)) if seen else ("", b"")
+                if not data or subject.endswith(".meet") or "_INBOX" in subject:
                     continue
                 if i % 3 == 0:
-                    said = chance.randbytes(chance.randrange(1, 300)) + b"\0"
+                    data = chance.randbytes(chance.randrange(1, 300)) + b"\0"
                 elif i % 3 == 1:
-                    spoilt = bytearray(said)
+                    spoilt = bytearray(data)
                     spoilt[chance.randrange(len(spoilt))] ^= 1 << chance.randrange(8)
-                    said = bytes(spoilt)
-                await pair.third.publish(subject, said)
+                    data = bytes(spoilt)
+                await pair.third.publish(subject, data)
                 await asyncio.sleep(0)
 
         await asyncio.gather(disturbs(), poured(r, w2, data), poured(r2, w, data[::-1]))
@@ -276,10 +276,10 @@ def test_rubbish_that_asks_for_a_session(paired):  # wire 17.18
     """Rubbish is refused, and the next program has a session."""
 
     async def test(pair: Pair) -> None:
-        for said in MEETS:
+        for request in MEETS:
             # This message asks for no answer.
-            await pair.third.publish(f"{RELAY}.{PLACES[1]}.meet", said)
-            answer = await pair.third.request(f"{RELAY}.{PLACES[1]}.meet", said, HEARD)
+            await pair.third.publish(f"{RELAY}.{PLACES[1]}.meet", request)
+            answer = await pair.third.request(f"{RELAY}.{PLACES[1]}.meet", request, HEARD)
             assert json.loads(answer.data) == {
                 "refused": "the request does not say its session and where it comes from"
             }
@@ -332,7 +332,7 @@ def test_who_closes_tls_alone_has_said_all(paired):  # wire 17.21
         w.write(b"last")
         with contextlib.suppress(ssl.SSLError):  # unwrap() waits for the same from the other side
             way._tls.unwrap()
-        way._say()
+        way._send()
         way._pump()
         assert await r.read() == b"last"
 
@@ -513,7 +513,7 @@ def test_each_may_listen_at_its_own_subjects_alone(server, keys, tmp_path, progr
             p = program("names_writer", url, folders[1], "c", 20)
             got = [await asyncio.to_thread(r.read) for _ in range(20)]
             assert got == list(range(20))
-            assert await asyncio.to_thread(p.heard) == "written"
+            assert await asyncio.to_thread(p.next_report) == "written"
             await flushed(client)
             assert heard == []
             assert all("permissions violation" in each.lower() for each in refused)

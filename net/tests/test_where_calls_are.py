@@ -73,12 +73,12 @@ def test_at_which_channel(agent, network):
     there = agent("gpu1", "--hosts", "1")
     with pool_of(1) as pool:
         call = pool.submit(parts.waits_at_a_channel)
-        said = late(call, "read 'never'")
+        text = late(call, "read 'never'")
         assert re.fullmatch(
             r"no result of waits_at_a_channel within [\d.]+ seconds: it runs on host 'gpu1', "
-            rf"in its OS process {there.said['pids'][0]}; "
+            rf"in its OS process {there.report['pids'][0]}; "
             r"main/waits_at_a_channel: read 'never' at far_parts\.py:\d+",
-            said,
+            text,
         )
     assert isinstance(call.exception(), cf.BrokenExecutor)
 
@@ -86,8 +86,8 @@ def test_at_which_channel(agent, network):
 def test_what_comes_to_no_operation(gpu1, caller, fifo):
     with pool_of(1) as pool:
         call = pool.submit(parts.waits_for_file, fifo)
-        said = late(call, "far_parts")
-        assert re.search(r"; main/waits_for_file: running at far_parts\.py:\d+$", said)
+        text = late(call, "far_parts")
+        assert re.search(r"; main/waits_for_file: running at far_parts\.py:\d+$", text)
         write(fifo)
         assert call.result() == "gone on"
 
@@ -101,16 +101,16 @@ def test_each_of_its_processes_and_nobody_elses(agent, network, fifo, tmp_path):
             pool.submit(parts.waits_for_its_own, fifo),
             pool.submit(parts.waits_for_file, str(tmp_path / "other")),
         ]
-        said = late(calls[0], "^(?=.*waits for its)(?=.*read 'inner')(?=.*finds: running at)")
-        lines = re.findall(r"; (main/[\w/]+): ([^;]*?) at \w+\.py:\d+", said)
+        text = late(calls[0], "^(?=.*waits for its)(?=.*read 'inner')(?=.*finds: running at)")
+        lines = re.findall(r"; (main/[\w/]+): ([^;]*?) at \w+\.py:\d+", text)
         assert sorted(lines) == [
             ("main/waits_for_its_own", "waits for its processes"),
             ("main/waits_for_its_own/awaits", "read 'inner'"),
             ("main/waits_for_its_own/finds", "running"),
-        ], said
-        assert "waits_for_file:" not in said
-        said = late(calls[1], "far_parts")
-        assert "main/waits_for_file: running" in said and "awaits" not in said
+        ], text
+        assert "waits_for_file:" not in text
+        text = late(calls[1], "far_parts")
+        assert "main/waits_for_file: running" in text and "awaits" not in text
         write(fifo)
         write(str(tmp_path / "other"))
         assert calls[0].result() == ["gone on", None]
@@ -123,11 +123,11 @@ def test_one_that_is_stopped_does_not_say(agent, network, monkeypatch):
     with pool_of(1) as pool:
         call = pool.submit(parts.waits_at_a_channel)
         late(call, "far_parts")
-        os.kill(there.said["pids"][0], signal.SIGSTOP)
+        os.kill(there.report["pids"][0], signal.SIGSTOP)
         try:
             assert late(call, "does not").endswith(", which does not say where")
         finally:
-            os.kill(there.said["pids"][0], signal.SIGCONT)
+            os.kill(there.report["pids"][0], signal.SIGCONT)
         os.kill(there.process.pid, signal.SIGSTOP)  # stops the agent
         monkeypatch.setattr(_net_executor, "ASKS", 0.01)
         try:
@@ -202,19 +202,19 @@ def test_ctrl_c_says_where_they_are(agent, server, keys, rounds):
         assert p.stdout is not None and p.stderr is not None
         assert p.stdout.readline() == "ready\n"
         p.send_signal(signal.SIGINT)
-        heard = ""
-        while heard.count(" on host 'gpu1'\n") < 2:
+        text = ""
+        while text.count(" on host 'gpu1'\n") < 2:
             more = p.stderr.readline()
-            assert more, heard
-            heard += more
+            assert more, text
+            text += more
         p.send_signal(signal.SIGINT)
         p.communicate()
-    pids = "|".join(map(str, there.said["pids"]))
+    pids = "|".join(map(str, there.report["pids"]))
     for line in ("waits_for: read 'jobs'", "waits_at_a_channel: read 'never'"):
         assert re.search(
-            rf"  main/{line} at far_parts\.py:\d+ in OS process ({pids}) on host 'gpu1'\n", heard
-        ), heard
-    assert "hosts.py" not in heard and "main/where" not in heard, heard  # each call is named once
+            rf"  main/{line} at far_parts\.py:\d+ in OS process ({pids}) on host 'gpu1'\n", text
+        ), text
+    assert "hosts.py" not in text and "main/where" not in text, text  # each call is named once
 
 
 def test_calls_that_do_not_answer_hold_up_nobody() -> None:
@@ -260,17 +260,17 @@ sys.stdin.read()
 def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, server, keys):
     """wire 17.14: it is cancelled at its next operation, once, so that it can still clean up."""
     agent("gpu1", "--hosts", "1")
-    jobs, said = ([th.Channel(name) for name in "ab"] for _ in range(2))
+    jobs, reports = ([th.Channel(name) for name in "ab"] for _ in range(2))
     held = [c.writer() for c in jobs]  # so that the calls wait
-    for c, told in zip(jobs, said, strict=True):
+    for c, message in zip(jobs, reports, strict=True):
         network.offer(f"meet/{c.name}", c, readers=True)
-        network.offer(f"meet/{c.name}/said", told, writers=True)
+        network.offer(f"meet/{c.name}/said", message, writers=True)
     command = [sys.executable, "-c", CALLS, server.url, str(keys), str(HERE)]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as p:
         while [c.stats().waiting_readers for c in jobs] != [1, 1]:
             th.sleep(0.001)
         p.kill()
-    assert [c.reader().read() for c in said] == ["cancelled", "cancelled"]
+    assert [c.reader().read() for c in reports] == ["cancelled", "cancelled"]
     while [c.stats().readers for c in jobs] != [0, 0]:
         th.sleep(0.001)
     assert len(held) == 2
@@ -294,15 +294,15 @@ class Link:
 
 def test_those_of_its_list_that_have_not_begun_do_not() -> None:  # wire 17.14
     link, begun = Link(), parts.begun
-    told, answers = link.orders.writer(), link.results.reader()
+    signals, answers = link.orders.writer(), link.results.reader()
     args = link, "far_parts:begins", False, "a call"
     serves = threading.Thread(target=_net_calls._serve_many, args=args)
     serves.start()
-    told.write([[[1], {}], [[2], {}]])
+    signals.write([[[1], {}], [[2], {}]])
     while not begun:
         th.sleep(0.001)
     link.goes.set()
-    told.retire()
+    signals.retire()
     failures = {n: failure["type"] for part in answers for n, _, failure in part}
     serves.join()
     assert begun == [1] and set(failures.values()) == {"Cancelled"}

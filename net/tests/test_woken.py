@@ -24,9 +24,9 @@ TASKS = Path("/proc/self/task")
 
 def slice_of(thread: int) -> int:
     """Returns the time slice of a thread in ns, as the kernel says it."""
-    said = re.search(r"^se\.slice\s*:\s*(\d+)", (TASKS / f"{thread}/sched").read_text(), re.M)
-    assert said is not None
-    return int(said[1])
+    found = re.search(r"^se\.slice\s*:\s*(\d+)", (TASKS / f"{thread}/sched").read_text(), re.M)
+    assert found is not None
+    return int(found[1])
 
 
 def own() -> int:

@@ -3,13 +3,13 @@
 //
 //   Python ──method, slot, finaliser, callback: gated<f>──► Gate: inside ──OutsideGate: code of the user──► outside ──back──► inside
 //
-// The gate is one critical section of CPython's, over an object that nobody else has. So whatever
-// makes a thread let go of its critical sections opens the gate too, as it would give up the GIL
+// The gate is one critical section of CPython's, over an object that nothing else has. So whatever
+// makes a thread release its critical sections opens the gate too, as it would release the GIL
 // elsewhere: waiting for a lock of the interpreter's, sleeping, PyEval_SaveThread(). Afterwards the
 // thread takes the gate again.
 //
 // Invariants
-//  1 A function that Python calls and that looks at anything of the extension's is registered as
+//  1 A function that Python calls and that touches anything of the extension's is registered as
 //    gated<f>. tp_traverse is not: all threads are stopped then.
 //  2 Where the extension calls the user's code (a process's body, what a select computes, an
 //    observer, iterables, finalisers of values that are dropped) the extension holds an
@@ -21,7 +21,7 @@
 //    outside; the section that was suspended comes back when the function returns.
 //  4 Under a lock of the runtime or of the core nothing is called that might open the gate: the
 //    next holder of the gate would wait for that lock, and the lock's holder for the gate. Under
-//    such a lock one may read and make objects, fill those that nobody else knows, and take
+//    such a lock one may read and make objects, fill those that no other code knows, and take
 //    references; references are dropped by defer_decref().
 //  5 Builds with an interpreter lock have none of this: gated<f> is f, and the classes are empty.
 #pragma once
@@ -36,7 +36,7 @@ namespace weft::py {
 
 #ifdef Py_GIL_DISABLED
 
-extern "C" {  // functions of CPython, which it exports
+extern "C" {  // functions of CPython, which it exports and its headers do not declare
 void _PyCriticalSection_SuspendAll(PyThreadState*);
 void _PyCriticalSection_Resume(PyThreadState*);
 }
@@ -61,7 +61,7 @@ inline void stay_if_ended() noexcept {
   while (!PyThreadState_GetUnchecked()) pause();
 }
 
-class Gate {  // The thread is inside the gate while this object lives.
+class Gate {  // while this object lives, the thread is inside the gate
  public:
   Gate() : taken_(!inside_gate()) {
     if (taken_) PyCriticalSection_Begin(&section_, &gate_object.ob_base);
@@ -78,7 +78,7 @@ class Gate {  // The thread is inside the gate while this object lives.
   const bool taken_;
 };
 
-class OutsideGate {  // The thread is outside the gate while this object lives.
+class OutsideGate {  // while this object lives, the thread is outside the gate
  public:
   OutsideGate() noexcept : section_(inside_gate()) {
     if (section_) PyCriticalSection_End(section_);
@@ -134,9 +134,9 @@ class NoCriticalSections {
 };
 
 // Makes all threads count the references to `o` alike. `o` must be new, or one of the interpreter's
-// immortal objects. Without this, if another thread drops the last reference, the object goes only
-// when the thread that made it runs Python code again. That thread may sleep until the object goes
-// (rule 12.2), or be a link's, which never runs Python code.
+// immortal objects. Without this, if another thread drops the last reference, the object is freed
+// only when the thread that made it runs Python code again. That thread may sleep until the object
+// is freed (rule 12.2), or be a link's, which never runs Python code.
 inline void count_alike(PyObject* o) noexcept {
   if (_Py_IsImmortal(o)) return;
   o->ob_tid = _Py_UNOWNED_TID;

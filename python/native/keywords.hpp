@@ -1,4 +1,4 @@
-// Arguments that may be given by their names.
+// Arguments that may be given by name.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -8,7 +8,7 @@ namespace weft::py {
 namespace {
 // Types and objects of the extension are static, and its threads enter the main interpreter (rule
 // 16.11). A subinterpreter that shares the lock gets a copy of the module's dictionary without a
-// call of PyInit__native; so weft._extension asks as well.
+// call of PyInit__native; so weft._extension checks this as well.
 bool in_main_interpreter() { return PyInterpreterState_Get() == PyInterpreterState_Main(); }
 
 PyMethodDef functions[] = {
@@ -54,7 +54,7 @@ GateObject gate_object{PyObject_HEAD_INIT(&PyBaseObject_Type)};
 
 PyMODINIT_FUNC PyInit__native() {
   using namespace weft::py;
-  if (!in_main_interpreter()) {  // in the words that CPython uses where it refuses by itself
+  if (!in_main_interpreter()) {  // the text is the one that CPython uses where it refuses by itself
     PyErr_SetString(PyExc_ImportError,
                     "module weft._native does not support loading in subinterpreters");
     return nullptr;
@@ -63,7 +63,7 @@ PyMODINIT_FUNC PyInit__native() {
   Owned m(PyModule_Create(&definition));
   if (!m) return nullptr;
 #ifdef Py_GIL_DISABLED
-  if (PyUnstable_Module_SetGIL(m.get(), Py_MOD_GIL_NOT_USED) < 0) return nullptr;  // gate.hpp
+  if (PyUnstable_Module_SetGIL(m.get(), Py_MOD_GIL_NOT_USED) < 0) return nullptr;  // see gate.hpp
 #endif
   if (PyModule_AddStringConstant(m.get(), "version", WEFT_VERSION) < 0) return nullptr;
   for (const auto init : inits)

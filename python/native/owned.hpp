@@ -26,7 +26,7 @@ template <class T = PyObject>
 class [[nodiscard]] Owned {
  public:
   Owned() noexcept = default;
-  explicit Owned(T* taken) noexcept : o_(taken) {}  // takes the reference over
+  explicit Owned(T* taken) noexcept : o_(taken) {}  // takes ownership of the reference
   Owned(Owned&& from) noexcept : o_(from.release()) {}
   Owned& operator=(Owned&& from) noexcept {
     reset(from.release());
@@ -34,16 +34,16 @@ class [[nodiscard]] Owned {
   }
   ~Owned() { Py_XDECREF(reinterpret_cast<PyObject*>(o_)); }
 
-  T* get() const noexcept { return o_; }  // borrowed
+  T* get() const noexcept { return o_; }  // the result is borrowed
   T* operator->() const noexcept { return o_; }
   explicit operator bool() const noexcept { return o_ != nullptr; }
   bool operator==(const T* other) const noexcept { return o_ == other; }
   [[nodiscard]] T* release() noexcept { return std::exchange(o_, nullptr); }
-  // Drops its reference, and takes over `taken`.
+  // Drops its reference, and takes ownership of `taken`.
   void reset(T* taken = nullptr) noexcept {
     Py_XDECREF(reinterpret_cast<PyObject*>(std::exchange(o_, taken)));
   }
-  // The address to give to a function that stores a new reference in it.
+  // Returns the address for a function that stores a new reference there.
   T** out() noexcept {
     reset();
     return &o_;
@@ -53,14 +53,15 @@ class [[nodiscard]] Owned {
   T* o_ = nullptr;
 };
 
-// A new reference to an object whose reference is borrowed; for null, none.
+// Makes a new reference to an object whose reference is borrowed; for null it holds none.
 template <class T>
 Owned<T> new_ref(T* borrowed) noexcept {
   Py_XINCREF(reinterpret_cast<PyObject*>(borrowed));
   return Owned<T>(borrowed);
 }
 
-// Sets the present exception aside while it lives; its destructor sets that exception again.
+// Sets the current exception aside while this object lives; the destructor sets that exception
+// again.
 class SavedException {
  public:
   SavedException() noexcept { PyErr_Fetch(&type_, &value_, &traceback_); }

@@ -5,12 +5,13 @@
 
 namespace weft::py {
 
-// Takes over the reference to the item. `list` may be null; it becomes null if `item` is null.
+// Appends the item, and takes ownership of its reference. `list` may be null; it becomes null if
+// `item` is null.
 inline void append(Owned<>& list, PyObject* item) noexcept {
   const Owned taken(item);
   if (list && (!item || PyList_Append(list.get(), item) < 0)) list.reset();
 }
-// The same for the i-th item of a tuple.
+// As append(), for the i-th item of a tuple.
 inline void put(Owned<>& tuple, Py_ssize_t i, PyObject* item) noexcept {
   Owned taken(item);
   if (!tuple) return;

@@ -1,13 +1,13 @@
 // What a channel moves, and the engines of the core that move it.
 //
 // Every channel is a core::ChannelEngine<Value, Shared>, whatever meets on it: coroutine processes
-// on a scheduler, thread processes, plain threads. Who calls an operation decides how it waits
-// (ways.hpp): in a coroutine process it is an awaitable; elsewhere it blocks the thread, or the
-// greenlet (caller.cpp).
+// on a scheduler, thread processes, plain threads. The caller of an operation determines how it
+// waits (ways.hpp): in a coroutine process it is an awaitable; elsewhere it blocks the thread, or
+// the greenlet (caller.cpp).
 //
 // Invariants
 //  1 Engines over Value, and all that the files of the extension keep, are touched only with the
-//    GIL held. It is given up only in a real sleep (runtime::around_sleep) and in calls of the
+//    GIL held. It is released only in a real sleep (runtime::around_sleep) and in calls of the
 //    interpreter's, never under a lock. On a free-threaded build "the GIL" means the gate
 //    (gate.hpp).
 //  2 Under a lock of the core no Python code runs: a Value that is destroyed there is queued
@@ -25,9 +25,9 @@ using core::Side;
 using runtime::ProcessBase;
 using runtime::this_process;
 
-void defer_decref(PyObject* o) noexcept;  // pending.cpp
+void defer_decref(PyObject* o) noexcept;  // defined in pending.cpp
 
-// An owned reference that moves without touching the count.
+// An owned reference that moves without a change of the reference count.
 struct Value {
   PyObject* o = nullptr;
 

@@ -527,3 +527,33 @@ def loses_in_two() -> None:
         pass
 
     run(writes(c.writer(), 1, 2), writes(d.writer(), 3), gone(c.reader(), d.reader()))
+
+
+def sells_a_seat(careful: bool) -> int:
+    """Two counters sell the last seat. Careless ones ask how many are left, and write what remains."""
+    ask, put = Channel("ask"), Channel("put")
+
+    @process
+    async def ledger(seats, ask, put):
+        while True:
+            guard, value = await select(ask, put)
+            if guard == 1:
+                seats = value
+                continue
+            await value.write(seats)
+            seats -= careful and seats > 0
+
+    @process
+    async def counter(ask, put):
+        reply = Channel("reply")
+        mine = reply.reader()
+        await ask.write(reply.writer())
+        left = await mine.read()
+        if left > 0 and not careful:
+            await put.write(left - 1)
+        return left > 0
+
+    counters = [counter(ask.writer(), put.writer()) for _ in range(2)]
+    *sold, _ = run(*counters, ledger(1, ask.reader(), put.reader()))
+    assert sum(sold) == 1, f"{sum(sold)} tickets for one seat"
+    return sum(sold)

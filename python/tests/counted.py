@@ -75,7 +75,7 @@ def calls() -> dict[str, Callable[[Any], None]]:
 
 
 def total() -> int:
-    """The interpreter's references, or blocks of memory if it does not count references."""
+    """Returns the interpreter's references, or blocks of memory if it does not count references."""
     count = getattr(sys, "gettotalrefcount", sys.getallocatedblocks)
     gc.collect()
     return count()
@@ -238,13 +238,13 @@ def forked(given: Any, name: str, first: int) -> tuple[str, str]:
             atexit._run_exitfuncs()
             os._exit(0)
     os.close(ours)
-    said, how = b"", ""
+    received, how = b"", ""
     while True:
         if not select.select([there], [], [], progress.STILL)[0]:
             os.kill(pid, signal.SIGABRT)  # faulthandler prints where the child is
             how = "hang"
         some = os.read(there, 1 << 16)
-        said += some
+        received += some
         if not some or (how and not select.select([there], [], [], 5)[0]):
             break
         progress.begin(f"{given.what} of {name}")
@@ -253,7 +253,7 @@ def forked(given: Any, name: str, first: int) -> tuple[str, str]:
             os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     os.close(there)
-    output = said.decode(errors="replace")
+    output = received.decode(errors="replace")
     if not how and not re.search("^done$", output, re.MULTILINE):
         how = f"crash: {os.waitstatus_to_exitcode(status)}"
     return output, how

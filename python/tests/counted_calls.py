@@ -160,21 +160,21 @@ def buffers(fault: Any, b: Any) -> None:
 @on_each
 def one_write(fault: Any, b: Any) -> None:
     """A write that fails has not happened; one that returns has (rule 1.1)."""
-    value, said = Mark(), []
+    value, values = Mark(), []
 
     async def body(b: Any, w: Any, r: Any) -> Any:
         try:
             with fault:
                 written = w.write(value)
                 _ = written if b.blocking else await written
-                said.append(True)
+                values.append(True)
         except MemoryError:
             pass
         return await b.op(b.weft.select(r, b.weft.skip(), mode="priority"))
 
     c = b.weft.Channel("c", capacity=1)
     got = b.run(b.process(body)(-c, +c))
-    assert got == ((0, value) if said else got), "a write that returned has not happened"
+    assert got == ((0, value) if values else got), "a write that returned has not happened"
     assert got in ((0, value), (1, None))
 
 
@@ -334,21 +334,21 @@ def one_select(fault: Any, b: Any) -> None:
 @on_each
 def one_output(fault: Any, b: Any) -> None:
     """A choice that fails has written nothing; one that returns has written what it says."""
-    value, said = Mark(), []
+    value, values = Mark(), []
 
     async def body(b: Any, w: Any, r: Any) -> Any:
         try:
             with fault:
                 chosen = b.weft.select(b.weft.Output(w, make=lambda: value), b.weft.after(99))
                 _ = chosen if b.blocking else await chosen
-                said.append(True)
+                values.append(True)
         except MemoryError:
             pass
         return await b.op(b.weft.select(r, b.weft.skip(), mode="priority"))
 
     c = b.weft.Channel("c", capacity=1)
     got = b.run(b.process(body)(-c, +c))
-    assert got == (0, value) or not said
+    assert got == (0, value) or not values
     assert got in ((0, value), (1, None))
 
 

@@ -107,8 +107,8 @@ def typed(value: Any) -> Any:
 
 def to_another(hosts: Hosts, value: Any) -> Any:
     c = th.Channel()
-    there = away_reads.on(hosts)(c.reader())
-    return th.Parallel(there, writes(c.writer(), value))
+    far_process = away_reads.on(hosts)(c.reader())
+    return th.Parallel(far_process, writes(c.writer(), value))
 
 
 def failure(how: str, n: int) -> BaseException:

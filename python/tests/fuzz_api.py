@@ -203,7 +203,7 @@ def start(
 
 
 def busy(pid: int) -> bool:
-    """Whether a thread of the process runs, or waits for a CPU."""
+    """Returns whether a thread of the process runs, or waits for a CPU."""
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):  # the thread has just ended
             if (task / "stat").read_text().rpartition(")")[2].split()[0] != "S":
@@ -310,7 +310,7 @@ def fuzz(
             some = range(at[backend], min(at[backend] + EACH, seeds.stop))
             if not some or time.monotonic() >= end:
                 continue
-            how, seed, said, waited = outcome(some, backend, steps)
+            how, seed, report, waited = outcome(some, backend, steps)
             for one in sorted(waited):
                 print(f"waited: fuzz_api.py --seed {one} --backend {backend} --steps {steps}")
             if how is None:
@@ -321,7 +321,7 @@ def fuzz(
             failed += 1
             at[backend] = seed + 1
             print(f"FAILED: {how}: fuzz_api.py --seed {seed} --backend {backend} --steps {steps}")
-            print("\n".join(said.splitlines()[-90:]))
+            print("\n".join(report.splitlines()[-90:]))
             if shrinking and (kept := shrink(seed, backend, steps, how, shrinking)):
                 _, _, trace, _ = outcome(range(seed, seed + 1), backend, steps, kept, trace=True)
                 print(f"shrunk to --only {','.join(map(str, sorted(kept)))}")
@@ -351,8 +351,8 @@ def main() -> int:
         child(seeds, given.backend, only, given.steps)
     backends = list(BACKENDS) if given.backend == "all" else [given.backend]
     if only is not None:
-        how, _, said, _ = outcome(seeds, given.backend, given.steps, only, trace=True)
-        print(said, how or "fine", sep="\n")
+        how, _, report, _ = outcome(seeds, given.backend, given.steps, only, trace=True)
+        print(report, how or "fine", sep="\n")
         return int(how is not None)
     passed, failed = fuzz(seeds, backends, given.seconds, given.steps, given.shrink)
     print(f"{passed} passed, {failed} failed")

@@ -114,12 +114,12 @@ def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
             env=env,
             text=True,
         )
-        said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        threading.Thread(target=_hear, args=(program, said), daemon=True).start()
+        lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        threading.Thread(target=_hear, args=(program, lines), daemon=True).start()
         done, last = 0, ""
         while True:
             try:
-                line = said.get(timeout=HANG if last else LONG)
+                line = lines.get(timeout=HANG if last else LONG)
             except queue.Empty:
                 program.send_signal(signal.SIGUSR1)
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -136,17 +136,17 @@ def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
             last = line
             done += line.startswith("case ")
         errors.seek(0)
-        told = errors.read()
-        if len(told) > 8000:  # the beginning says what is wrong, the end where other threads were
-            told = f"{told[:3000]}\n…\n{told[-5000:]}"
-        return done, f"seed {seed}: {what}: {last or 'its start'}\n{told}"
+        output = errors.read()
+        if len(output) > 8000:  # the beginning says what is wrong, the end where other threads were
+            output = f"{output[:3000]}\n…\n{output[-5000:]}"
+        return done, f"seed {seed}: {what}: {last or 'its start'}\n{output}"
 
 
-def _hear(program: subprocess.Popen[str], said: queue.SimpleQueue[str | None]) -> None:
+def _hear(program: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) -> None:
     assert program.stdout is not None
     for line in program.stdout:
-        said.put(line.rstrip("\n"))
-    said.put(None)
+        lines.put(line.rstrip("\n"))
+    lines.put(None)
 
 
 def main() -> int:

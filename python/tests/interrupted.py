@@ -43,7 +43,7 @@ from weft.processes import Channel, Executor, Hosts, Supervisor, process
 
 OURS = str(Path(weft.__file__).parent)
 BARE = {  # function: the name that was loaded last before the call
-    "Heard.open": "pipe",
+    "ChildOutput.open": "pipe",
     "_file": "MFD_CLOEXEC",
     "_over_memory": "fileno",
     "_served": "connect_to_new_process",

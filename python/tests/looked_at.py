@@ -73,8 +73,8 @@ def running(
     path.write_text(textwrap.dedent(text), encoding="utf-8")
     with child("-m", "weft.cli", "run", *arguments, str(path), **how) as p:
         assert p.stdout is not None and p.stderr is not None
-        said = p.stdout.readline()
-        assert said.startswith(first), said + p.stderr.read()
+        line = p.stdout.readline()
+        assert line.startswith(first), line + p.stderr.read()
         yield p
 
 

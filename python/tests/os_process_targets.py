@@ -82,7 +82,7 @@ def fail(error: BaseException) -> None:
 
 
 @process
-def ends_with_another(meeting: str, writes: bool, said: str) -> None:
+def ends_with_another(meeting: str, writes: bool, path: str) -> None:
     """This OS process does not end before another one is about to end too."""
 
     class Meets:
@@ -90,7 +90,7 @@ def ends_with_another(meeting: str, writes: bool, said: str) -> None:
             sys.stdout = sys.__stdout__  # once: the interpreter flushes it too
             # Opening a FIFO waits for the other side.
             with Path(meeting).open("wb" if writes else "rb"):
-                Path(said).write_text("met", encoding="utf-8")
+                Path(path).write_text("met", encoding="utf-8")
 
     sys.stdout = Meets()  # type: ignore[assignment]  # which is flushed at the end
 
@@ -140,22 +140,22 @@ def write_then_die(out: Any, n: int) -> None:
 
 
 @process
-def wait_to_be_cancelled(ready: Any, inp: Any, said: str) -> None:
+def wait_to_be_cancelled(ready: Any, inp: Any, path: str) -> None:
     ready.write(os.getpid())
     try:
         inp.read()
     except Cancelled:
-        Path(said).write_text("cancelled", encoding="utf-8")
+        Path(path).write_text("cancelled", encoding="utf-8")
         raise
 
 
 @process
-def value_of_cancelled(ready: Any, out: Any, said: str) -> None:
+def value_of_cancelled(ready: Any, out: Any, path: str) -> None:
     ready.write(None)
     try:
         out.write("mine yet")
     except Cancelled as error:
-        Path(said).write_text(str(error.value), encoding="utf-8")
+        Path(path).write_text(str(error.value), encoding="utf-8")
         raise
 
 
@@ -169,19 +169,19 @@ def inner_end() -> Any:
 @process
 def bad_writes(out: Any) -> list[str]:
     """Writes values that are refused, each at its write; the channel goes on."""
-    said = []
+    messages = []
     for value in (Unsendable(), [lambda: 0], [inner_end()], Channel("d")):
         try:
             out.write(value)
         except Exception as error:
-            said.append(f"{type(error).__name__}: {error}")
+            messages.append(f"{type(error).__name__}: {error}")
     out.write("good")
-    return said
+    return messages
 
 
 @process
 def bad_uses(inp: Any, out: Any) -> list[str]:
-    said = []
+    messages = []
     for use in (
         lambda: select(inp, Barrier(1)),
         lambda: inp.channel.reader(),
@@ -190,8 +190,8 @@ def bad_uses(inp: Any, out: Any) -> list[str]:
         try:
             use()
         except Exception as error:
-            said.append(f"{type(error).__name__}: {error}")
-    return said
+            messages.append(f"{type(error).__name__}: {error}")
+    return messages
 
 
 @process
@@ -662,11 +662,11 @@ def complains_then_dies(how: str) -> None:
 
 
 @process
-def leaves_a_program(said: str) -> None:
+def leaves_a_program(path: str) -> None:
     """Starts a program that writes to the standard error after this process has ended."""
     text = (
         "import pathlib, sys, time\n"
-        f"while not pathlib.Path({said!r}).exists(): time.sleep(0.01)\n"
+        f"while not pathlib.Path({path!r}).exists(): time.sleep(0.01)\n"
         "print('still here', file=sys.stderr)"
     )
     subprocess.Popen([sys.executable, "-c", text])

@@ -128,13 +128,13 @@ async def resigns_on_its_way_out_in_coroutines(barrier: Barrier, out: Any, heard
 
 @process
 def misuses(barrier: Barrier) -> list[str]:
-    said = []
+    messages = []
     for wrong in (barrier.sync, barrier.resign, lambda: select(barrier, after(280))):
         try:
             wrong()
         except BadUse as error:
-            said.append(str(error))
-    return said
+            messages.append(str(error))
+    return messages
 
 
 @process
@@ -193,14 +193,14 @@ def chooses_among_homes(mine: Any, barrier: Barrier) -> list[str]:
     here: Any = Channel("here")
     reader, writer = here.reader(), here.writer()
     own = Barrier(1)
-    said = []
+    messages = []
     for guards in ((barrier, reader), (barrier, Output(mine, 1), reader), (own, Output(mine, 1))):
         try:
             select(*guards)
         except BadUse as error:
-            said.append(str(error))
+            messages.append(str(error))
     writer.retire()
-    return said
+    return messages
 
 
 # --- on the way -----------------------------------------------------------------------------------
@@ -251,14 +251,14 @@ def dies(barrier: Barrier, heard: Any) -> None:
 @process
 def waits(barrier: Barrier, out: Any) -> list[str]:
     """Waits until the barrier's home has died, and tries once more."""
-    said = []
+    messages = []
     out.write("waits")
     for again in (barrier.sync, barrier.sync, barrier.enrol, lambda: select(barrier, after(280))):
         try:
             again()
         except PeerDied as error:
-            said.append(str(error))
-    return said
+            messages.append(str(error))
+    return messages
 
 
 @process

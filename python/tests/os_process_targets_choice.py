@@ -104,7 +104,7 @@ def merge(kind: str, a: Any, b: Any, out: Any, n: int) -> Got:
 @process
 def times_out(inp: Any, out: Any, ready: Any) -> list[Any]:
     """Chooses with timers: at first nobody is at the other sides; then somebody is."""
-    said: list[Any] = [
+    results: list[Any] = [
         select(inp, after(0.02)),
         select(inp, Output(out, "never"), after(0.02)),
         select(inp, skip()),
@@ -114,18 +114,18 @@ def times_out(inp: Any, out: Any, ready: Any) -> list[Any]:
     ]
     with move_on_after(0.02) as limit:
         inp.read()
-    said.append(limit.expired)
+    results.append(limit.expired)
     with move_on_after(0.02) as limit:
         select(inp, Output(out, "never"))
-    said.append(limit.expired)
+    results.append(limit.expired)
     try:
         with timeout(0.02):
             out.write("never")
     except TimeoutError:
-        said.append("timeout")
+        results.append("timeout")
     ready.write(None)
-    said.append(select(inp, after(280)))
-    return said
+    results.append(select(inp, after(280)))
+    return results
 
 
 @process
@@ -142,12 +142,12 @@ def waits_for_an_end(inp: Any, ready: Any) -> list[Any]:
 
     @th.process
     def chooses(p: Any, w: Any) -> list[Any]:
-        said: list[Any] = [select(inp, p.ended(), after(0.02))]
+        results: list[Any] = [select(inp, p.ended(), after(0.02))]
         w.write(None)
-        said.append(select(inp, p.ended(), after(280)))
-        said.append(select(p.ended(), inp, mode="priority"))
-        said.append(select(inp, p.ended(), mode="priority"))
-        return said
+        results.append(select(inp, p.ended(), after(280)))
+        results.append(select(p.ended(), inp, mode="priority"))
+        results.append(select(inp, p.ended(), mode="priority"))
+        return results
 
     p = until(go.reader())
     results = Parallel(p, chooses(p, go.writer()))
@@ -179,28 +179,28 @@ def dies() -> None:
 @process
 def how_it_ends(a: Any, b: Any) -> list[str]:
     """Chooses until both channels have ended; returns the values that it got, and the ends."""
-    said = []
+    messages = []
     for _ in range(10):
         try:
             i, v = select(a, b, after(280))
-            said.append(f"{i} {v}")
+            messages.append(f"{i} {v}")
         except (Retired, Poisoned, PeerDied) as error:
-            said.append(f"{type(error).__name__} {error.guard} {getattr(error, 'strength', 0)}")
+            messages.append(f"{type(error).__name__} {error.guard} {getattr(error, 'strength', 0)}")
             break
-    return said
+    return messages
 
 
 @process
 def raises_at_the_first(a: Any, b: Any) -> list[str]:
-    said = []
+    messages = []
     for _ in range(10):
         try:
             i, v = select(a, b, after(280), ended="raise")
-            said.append(f"{i} {v}")
+            messages.append(f"{i} {v}")
         except Retired as error:
-            said.append(f"Retired {error.guard}")
+            messages.append(f"Retired {error.guard}")
             break
-    return said
+    return messages
 
 
 # --- alternatives, and many -----------------------------------------------------------------------
@@ -256,8 +256,8 @@ def killed_when_told(a: Any, b: Any, out: Any, kill: Any) -> None:
         kept.retire()
 
     @th.process
-    def kills(told: Any) -> None:
-        told.read()
+    def kills(signals: Any) -> None:
+        signals.read()
         os.kill(os.getpid(), signal.SIGKILL)
 
     Parallel(chooses(), kills(kill))
@@ -274,7 +274,7 @@ def keeps_a_channel(here: Any, over: Any) -> None:
 
 
 @process
-def is_cancelled(ready: Any, inp: Any, out: Any, said: str) -> None:
+def is_cancelled(ready: Any, inp: Any, out: Any, path: str) -> None:
     from pathlib import Path
 
     c = Channel("idle")
@@ -283,7 +283,7 @@ def is_cancelled(ready: Any, inp: Any, out: Any, said: str) -> None:
     try:
         select(inp, mine, Output(out, "never"))
     except Cancelled:
-        Path(said).write_text("cancelled", encoding="utf-8")
+        Path(path).write_text("cancelled", encoding="utf-8")
         raise
     keep.retire()
 
@@ -318,16 +318,16 @@ def task_is_cancelled(inp: Any) -> list[str]:
     async def all_of_them() -> list[str]:
         return [await one(w) for w in (delegated, spanning, timed)]
 
-    said = asyncio.run(all_of_them())
+    results = asyncio.run(all_of_them())
     keep.retire()
-    return said
+    return results
 
 
 @process
 def misuses(inp: Any, both_r: Any, both_w: Any) -> list[str]:
     from weft.processes import Barrier
 
-    said = []
+    messages = []
     for use in (
         lambda: select(inp, Barrier(2)),
         lambda: select(both_r, Output(both_w, 1)),
@@ -335,9 +335,9 @@ def misuses(inp: Any, both_r: Any, both_w: Any) -> list[str]:
         try:
             use()
         except Exception as error:
-            said.append(f"{type(error).__name__}: {error}")
-    said.append(str(inp.read()))
-    return said
+            messages.append(f"{type(error).__name__}: {error}")
+    messages.append(str(inp.read()))
+    return messages
 
 
 @process
@@ -347,7 +347,7 @@ async def leaves_choices(inp: Any, ready: Any) -> list[Any]:
     """
     c = Channel("idle")
     mine, kept = c.reader(), c.writer()
-    said: list[Any] = []
+    results: list[Any] = []
     for how in ("close", "drop", "throw"):
         for guards in ((inp, after(280)), (inp, mine, after(280))):
             choice: Any = co.select(*guards)
@@ -358,14 +358,14 @@ async def leaves_choices(inp: Any, ready: Any) -> list[Any]:
                 with contextlib.suppress(KeyError):
                     choice.throw(KeyError(how))
             del choice
-            said.append((await co.select(inp, mine, after(0.01)))[0])
+            results.append((await co.select(inp, mine, after(0.01)))[0])
     async with co.move_on_after(0.01) as limit:
         await co.select(inp, mine)
-    said.append(limit.expired)
+    results.append(limit.expired)
     await ready.write(None)
-    said.append(await co.select(inp, mine, after(280)))
+    results.append(await co.select(inp, mine, after(280)))
     kept.retire()
-    return said
+    return results
 
 
 @process

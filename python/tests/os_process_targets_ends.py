@@ -88,7 +88,7 @@ def serves(inp: Any) -> int:
 
 @process
 def uses_what_it_sent(out: Any) -> list[str]:
-    said = []
+    messages = []
     mine = Channel("mine")
     reader = mine.reader()
     end = mine.writer()
@@ -96,13 +96,13 @@ def uses_what_it_sent(out: Any) -> list[str]:
     try:
         end.write(1)
     except Exception as error:
-        said.append(f"{type(error).__name__}: {error}")
+        messages.append(f"{type(error).__name__}: {error}")
     try:
         out.write((reader, end))  # the second end is closed
     except Exception as error:
-        said.append(f"{type(error).__name__}: {error}")
-    said.append(str(reader.read()))
-    return said
+        messages.append(f"{type(error).__name__}: {error}")
+    messages.append(str(reader.read()))
+    return messages
 
 
 @process
@@ -186,7 +186,7 @@ def sends_no_end() -> None:
     c, ready, over, d = Channel("c"), Channel("ready"), Channel("over"), Channel("d")
 
     @th.process
-    def offers_them(out: Any, inp: Any, told: Any) -> None:
+    def offers_them(out: Any, inp: Any, signals: Any) -> None:
         inp.read()
         kept = d.reader(), d.writer()
         for _ in range(20):
@@ -194,7 +194,7 @@ def sends_no_end() -> None:
             assert th.select(th.Output(out, end), th.skip()) == (1, None)
             end.retire()
         del kept
-        told.write(None)
+        signals.write(None)
 
     Parallel(
         waits(c.reader(), ready.writer(), over.reader()),

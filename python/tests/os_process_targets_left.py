@@ -20,7 +20,7 @@ def _reads(inp: Any) -> Any:
 
 
 @process
-def reads_one(here: Any, told: Any, said: Any) -> None:
+def reads_one(here: Any, signal: Any, reports: Any) -> None:
     """Gives a writer of a channel at which it is reading already; writes what it got."""
     c = Channel("c")
 
@@ -31,7 +31,7 @@ def reads_one(here: Any, told: Any, said: Any) -> None:
         here.write((os.getpid(), c.writer()))
         out.retire()
 
-    said.write(Parallel(_reads(c.reader()), gives(c.writer()))[0])
+    reports.write(Parallel(_reads(c.reader()), gives(c.writer()))[0])
 
 
 @th.process
@@ -44,19 +44,19 @@ def _writes(out: Any) -> str:
 
 
 @process
-def writes_when_told(here: Any, told: Any, said: Any) -> None:
+def writes_when_told(here: Any, signal: Any, reports: Any) -> None:
     """Gives a reader of a channel, and writes to the channel once it is told to; says how that
     ended.
     """
     c = Channel("c")
     kept = c.writer()
     here.write((os.getpid(), c.reader()))
-    told.read()
-    said.write(Parallel(_writes(kept))[0])
+    signal.read()
+    reports.write(Parallel(_writes(kept))[0])
 
 
 @process
-def writes_one(here: Any, told: Any, said: Any) -> None:
+def writes_one(here: Any, signal: Any, reports: Any) -> None:
     """Gives a reader of a channel at which it is writing already; says how that ended."""
     c = Channel("c")
 
@@ -67,4 +67,4 @@ def writes_one(here: Any, told: Any, said: Any) -> None:
         here.write((os.getpid(), c.reader()))
         inp.retire()
 
-    said.write(Parallel(_writes(c.writer()), gives(c.reader()))[0])
+    reports.write(Parallel(_writes(c.writer()), gives(c.reader()))[0])

@@ -46,12 +46,12 @@ def one(out: Any, v: int) -> None:
 
 
 @process
-def waits(ready: Any, inp: Any, said: Any) -> None:
+def waits(ready: Any, inp: Any, reports: Any) -> None:
     ready.write(os.getpid())
     try:
         inp.read()
     except Cancelled:
-        said.touch()
+        reports.touch()
         raise
 
 

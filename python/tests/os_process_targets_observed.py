@@ -75,22 +75,22 @@ def further(n: int, name: str) -> int:
 
 
 @process
-def one_by_one(asked: Any, said: Any) -> None:
+def one_by_one(asked: Any, reports: Any) -> None:
     """Answers each question with the question itself."""
     for v in asked:
-        said.write(v)
+        reports.write(v)
 
 
 @process
-def answers_then_dies(asked: Any, said: Any, n: int) -> None:
+def answers_then_dies(asked: Any, reports: Any, n: int) -> None:
     for _ in range(n):
-        said.write(asked.read())
+        reports.write(asked.read())
     asked.read()
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 @process
-def dies_once(asked: Any, said: Any, mark: Any) -> None:
+def dies_once(asked: Any, reports: Any, mark: Any) -> None:
     while True:
         with asked.extended() as v:
             if v is None:
@@ -98,10 +98,10 @@ def dies_once(asked: Any, said: Any, mark: Any) -> None:
             if v == 1 and not mark.exists():
                 mark.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
-            said.write(v)
+            reports.write(v)
 
 
-def computes(told: Any) -> None:
+def computes(signals: Any) -> None:
     """Computes until it is told that it has been noticed. Its line is in this function, and not in
     one that it calls.
     """
@@ -109,7 +109,7 @@ def computes(told: Any) -> None:
 
     def look() -> None:
         until = time.monotonic() + BOUND
-        while not told.exists() and time.monotonic() < until:
+        while not signals.exists() and time.monotonic() < until:
             time.sleep(0.001)  # nothing wakes this process when the file exists
         over.append(True)
 
@@ -119,8 +119,8 @@ def computes(told: Any) -> None:
 
 
 @process
-async def hogs(told: Any) -> None:
-    computes(told)
+async def hogs(signals: Any) -> None:
+    computes(signals)
 
 
 @process

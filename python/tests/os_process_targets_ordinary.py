@@ -18,18 +18,18 @@ def on_a_thread(body: Callable[[], Any]) -> Any:
     """Runs `body` on a thread that is not a process; returns its result, or the name of what it
     raised.
     """
-    said: list[Any] = []
+    results: list[Any] = []
 
     def run() -> None:
         try:
-            said.append(body())
+            results.append(body())
         except BaseException as error:
-            said.append(type(error).__name__)
+            results.append(type(error).__name__)
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    return said[0]
+    return results[0]
 
 
 def in_a_task(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -137,10 +137,10 @@ def task_gives_up(inp: Any, ready: Any, out: Any) -> Any:
         task = asyncio.ensure_future(inp.read())
         await ready.write("not yet")
         task.cancel()
-        said = "cancelled" if isinstance(await _outcome(task), asyncio.CancelledError) else "read"
+        answer = "cancelled" if isinstance(await _outcome(task), asyncio.CancelledError) else "read"
         await ready.write("now")
         await out.write(await inp.read())
-        return said
+        return answer
 
     return in_a_task(main)
 
@@ -176,7 +176,7 @@ def poisons(out: Any, how: str) -> Any:
 
 
 @process
-def offers_and_reads(out: Any, told: Any) -> None:
+def offers_and_reads(out: Any, signal: Any) -> None:
     """Sends the writer of a channel of its own, for a process elsewhere; when the channel ends,
     writes all values that came on it.
     """
@@ -189,4 +189,4 @@ def offers_and_reads(out: Any, told: Any) -> None:
             got.append(value)
     except Poisoned:
         got.append("poison")
-    told.write(got)
+    signal.write(got)

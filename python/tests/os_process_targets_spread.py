@@ -93,11 +93,11 @@ def figures_of(inp: Any) -> str:
     """Returns the answer to a request for the statistics of this end's channel."""
     from weft.processes import BadUse, statistics
 
-    said = []
+    messages = []
     for ask in (lambda: statistics(inp.channel), inp.channel.stats):
         try:
-            said.append(str(ask()))
+            messages.append(str(ask()))
         except BadUse as error:
-            said.append(str(error))
-    assert said[0] == said[1]
-    return said[0]
+            messages.append(str(error))
+    assert messages[0] == messages[1]
+    return messages[0]

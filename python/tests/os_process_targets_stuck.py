@@ -97,7 +97,7 @@ CALLS = {"by itself": within, "by its own call": within_a_call}
 
 
 @process
-def with_a_call(how: str, inp: Any, out: Any, told: str) -> None:
+def with_a_call(how: str, inp: Any, out: Any, message: str) -> None:
     """A host whose Executor has a call that waits for ever; it writes down the outcome."""
     with Executor(2) as pool:
         calls = [pool.submit(CALLS[how]), pool.submit(abs, -1)]
@@ -106,7 +106,7 @@ def with_a_call(how: str, inp: Any, out: Any, told: str) -> None:
             out.write(inp.read())
         finally:
             failure = f"{type(calls[0].exception()).__name__}: {calls[0].exception()}"
-            Path(told).write_text(failure, encoding="utf-8")
+            Path(message).write_text(failure, encoding="utf-8")
 
 
 @process
@@ -163,7 +163,7 @@ def syncs(barrier: Any) -> str:
 
 
 @process
-def will_obey_late(said: str, go_on: str) -> None:
+def will_obey_late(path: str, go_on: str) -> None:
     """From the next call on, a cancellation that arrives here is reported at one FIFO, and is
     carried out after a word at the other.
     """
@@ -174,7 +174,7 @@ def will_obey_late(said: str, go_on: str) -> None:
             self.process = process
 
         def cancel(self) -> None:
-            Path(said).write_bytes(b"here")
+            Path(path).write_bytes(b"here")
             Path(go_on).read_bytes()
             self.process.cancel()
 

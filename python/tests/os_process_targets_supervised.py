@@ -99,47 +99,47 @@ def holds_arrays(inp: Any, out: Any, lives: Any) -> None:
 
 
 @process
-def extended(inp: Any, said: Any, n: int) -> list[Any]:
+def extended(inp: Any, reports: Any, n: int) -> list[Any]:
     got = []
     for _ in range(n):
         with inp.extended() as value:
-            said.write(value)
+            reports.write(value)
             got.append(value)
     return got
 
 
 @process
-async def extended_async(inp: Any, said: Any, n: int) -> list[Any]:
+async def extended_async(inp: Any, reports: Any, n: int) -> list[Any]:
     got = []
     for _ in range(n):
         async with inp.extended() as value:
-            await said.write(value)
+            await reports.write(value)
             got.append(value)
     return got
 
 
 @process
-def nested(inp: Any, said: Any) -> list[Any]:
+def nested(inp: Any, reports: Any) -> list[Any]:
     """Makes one extended read within another, of one channel."""
     with inp.extended() as a:
         with inp.extended() as b:
-            said.write((a, b))
-        said.write("inner")
-    said.write("outer")
+            reports.write((a, b))
+        reports.write("inner")
+    reports.write("outer")
     return [a, b]
 
 
 @process
 def entered_twice(inp: Any) -> list[str]:
-    said = []
+    messages = []
     x = inp.extended()
     with x as value:
         try:
             x.__enter__()
         except Exception as error:
-            said.append(f"{type(error).__name__}: {error}")
-    said.append(str(value))
-    return said
+            messages.append(f"{type(error).__name__}: {error}")
+    messages.append(str(value))
+    return messages
 
 
 @process

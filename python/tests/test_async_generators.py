@@ -41,7 +41,7 @@ ours = pytest.mark.parametrize("how", [HOSTS["weft"], HOSTS["virtual"]], ids=["w
 everywhere = pytest.mark.parametrize("how", HOSTS.values(), ids=HOSTS)
 
 
-async def ticks(told: list[Any], name: str = "cleaned") -> Generator:
+async def ticks(log: list[Any], name: str = "cleaned") -> Generator:
     n = 0
     try:
         while True:
@@ -51,73 +51,73 @@ async def ticks(told: list[Any], name: str = "cleaned") -> Generator:
     finally:
         await sleep(0.0001)
         await yield_()
-        told.append(name)
+        log.append(name)
 
 
 # --- how a loop is left ---------------------------------------------------------------------------
 
 
-async def breaks(told: list[Any]) -> None:
-    async for n in ticks(told):
+async def breaks(log: list[Any]) -> None:
+    async for n in ticks(log):
         if n == 2:
             break
 
 
-async def returns(told: list[Any]) -> int:
-    async for _ in ticks(told):
+async def returns(log: list[Any]) -> int:
+    async for _ in ticks(log):
         return 1
     return 0
 
 
-async def raises(told: list[Any]) -> None:
+async def raises(log: list[Any]) -> None:
     with contextlib.suppress(KeyError):
-        async for _ in ticks(told):
+        async for _ in ticks(log):
             raise KeyError
 
 
-async def continues_another(told: list[Any]) -> None:
-    async for _ in ticks(told, "outer"):
-        async for _ in ticks(told):
+async def continues_another(log: list[Any]) -> None:
+    async for _ in ticks(log, "outer"):
+        async for _ in ticks(log):
             break
         await sleep(0)
         break
 
 
-async def through(told: list[Any]) -> Generator:
+async def through(log: list[Any]) -> Generator:
     try:
-        async for n in ticks(told, "inner"):
+        async for n in ticks(log, "inner"):
             yield n
     finally:
         await sleep(0.0001)
-        told.append("cleaned")
+        log.append("cleaned")
 
 
-async def nested(told: list[Any]) -> None:
-    async for _ in through(told):
+async def nested(log: list[Any]) -> None:
+    async for _ in through(log):
         break
     gc.collect()
 
 
-async def within_a_limit(told: list[Any]) -> None:
+async def within_a_limit(log: list[Any]) -> None:
     async with move_on_after(0.001):
-        async for _ in ticks(told):
+        async for _ in ticks(log):
             await sleep(3600)
 
 
-async def within_a_group(told: list[Any]) -> None:
+async def within_a_group(log: list[Any]) -> None:
     @process
     async def other() -> None:
         await sleep(0.001)
 
     async with Group() as g:
         g.start(other())
-        async for _ in ticks(told):
+        async for _ in ticks(log):
             break
         g.start(other())
 
 
-async def asked_by_hand(told: list[Any]) -> None:
-    generator: Any = ticks(told)
+async def asked_by_hand(log: list[Any]) -> None:
+    generator: Any = ticks(log)
     assert await generator.__anext__() == 0
     assert await generator.asend(None) == 1
     del generator
@@ -139,19 +139,19 @@ WAYS: list[Callable[[list[Any]], Any]] = [
 @everywhere
 @pytest.mark.parametrize("leave", WAYS, ids=lambda f: f.__name__)
 def test_the_clean_up_runs_and_the_process_goes_on(how: dict[str, Any], leave: Any) -> None:
-    told: list[Any] = []
+    log: list[Any] = []
 
     @process
     async def main() -> str:
-        await leave(told)
+        await leave(log)
         for _ in range(3):
             await sleep(0.0001)
         return "went on"
 
     assert run(main(), **how) == "went on"
-    assert told.count("cleaned") == 1
+    assert log.count("cleaned") == 1
     if leave is nested:
-        assert "inner" in told
+        assert "inner" in log
 
 
 @everywhere
@@ -280,7 +280,7 @@ def test_it_holds_the_ends_of_the_process_that_dropped_it(how: dict[str, Any]) -
 
 @ours
 def test_a_failure_in_it_is_the_runs(how: dict[str, Any]) -> None:
-    told: list[str] = []
+    log: list[str] = []
 
     async def fails() -> Generator:
         try:
@@ -296,16 +296,16 @@ def test_a_failure_in_it_is_the_runs(how: dict[str, Any]) -> None:
         try:
             await sleep(3600)
         except Cancelled:
-            told.append("cancelled")
+            log.append("cancelled")
             raise
 
     with pytest.raises(KeyError, match="in the clean-up"):
         run(main(), **how)
-    assert told == ["cancelled"]
+    assert log == ["cancelled"]
 
 
 def test_a_run_that_is_cancelled_cancels_it() -> None:
-    told: list[str] = []
+    log: list[str] = []
 
     async def waits() -> Generator:
         try:
@@ -314,7 +314,7 @@ def test_a_run_that_is_cancelled_cancels_it() -> None:
             try:
                 await sleep(3600)
             except Cancelled:
-                told.append("cancelled")
+                log.append("cancelled")
                 raise
 
     @process
@@ -326,7 +326,7 @@ def test_a_run_that_is_cancelled_cancels_it() -> None:
 
     with pytest.raises(KeyError):
         run(main())
-    assert told == ["cancelled"]
+    assert log == ["cancelled"]
 
 
 @pytest.mark.filterwarnings("ignore:a Group, entered")
@@ -359,32 +359,32 @@ def test_a_group_or_a_limit_that_it_has_open_is_its_first_process() -> None:
 
 @everywhere
 def test_who_is_kept_is_closed_at_the_end_of_the_run(how: dict[str, Any]) -> None:
-    told: list[str] = []
+    log: list[str] = []
     kept: list[Any] = []
 
     @process
     async def main() -> None:
-        kept.append(ticks(told))
+        kept.append(ticks(log))
         async for _ in kept[0]:
             break
 
     run(main(), **how)
-    assert told == ["cleaned"]
+    assert log == ["cleaned"]
 
 
 @ours
 def test_one_that_is_begun_by_such_a_clean_up_is_closed_too(how: dict[str, Any]) -> None:
-    told: list[str] = []
+    log: list[str] = []
     kept: list[Any] = []
 
     async def begins_another() -> Generator:
         try:
             yield 1
         finally:
-            second = ticks(told, "second")
+            second = ticks(log, "second")
             kept.append(second)
             await second.__anext__()  # type: ignore[attr-defined]
-            told.append("first")
+            log.append("first")
 
     @process
     async def main() -> None:
@@ -393,21 +393,21 @@ def test_one_that_is_begun_by_such_a_clean_up_is_closed_too(how: dict[str, Any])
             break
 
     run(main(), **how)
-    assert told == ["first", "second"]
+    assert log == ["first", "second"]
     assert kept[0].ag_frame is None
 
 
 def test_after_a_failure_and_a_deadlock() -> None:
     kept: list[Any] = []
-    told: list[str] = []
+    log: list[str] = []
 
     async def tells() -> Generator:
         try:
             yield 1
         finally:
-            told.append("begun")
+            log.append("begun")
             await sleep(0)
-            told.append("not reached")
+            log.append("not reached")
 
     @process
     async def fails() -> None:
@@ -428,7 +428,7 @@ def test_after_a_failure_and_a_deadlock() -> None:
     with pytest.raises(Deadlock):
         run(stuck(c.reader()))
     w.retire()
-    assert told == ["begun", "begun"]
+    assert log == ["begun", "begun"]
 
 
 def test_a_clean_up_that_waits_for_ever_is_a_deadlock() -> None:
@@ -497,7 +497,7 @@ def test_one_whose_next_value_was_being_asked_for(reported: list[Any]) -> None:
 
 
 def test_collected_in_another_thread() -> None:
-    told: list[str] = []
+    log: list[str] = []
     c = threads.Channel()
     w, r = c.writer(), c.reader()
     kept: list[Any] = []
@@ -506,7 +506,7 @@ def test_collected_in_another_thread() -> None:
         try:
             yield 1
         finally:
-            told.append(threading.current_thread().name)
+            log.append(threading.current_thread().name)
             await w.write(1)
 
     @process
@@ -521,28 +521,28 @@ def test_collected_in_another_thread() -> None:
             other.join()
 
     assert run(main()) == 1
-    assert told == [threading.current_thread().name]
+    assert log == [threading.current_thread().name]
 
 
 def test_of_a_process_on_a_thread_of_its_own() -> None:
-    told: list[str] = []
+    log: list[str] = []
 
     @process
     async def apart() -> str:
-        await breaks(told)
+        await breaks(log)
         await sleep(0.001)
         return "went on"
 
     assert run(apart.on(threads)()) == "went on"
-    assert told == ["cleaned"]
+    assert log == ["cleaned"]
 
 
 def test_a_run_within_a_thread_process() -> None:
-    told: list[str] = []
+    log: list[str] = []
 
     @process
     async def inner() -> None:
-        await breaks(told)
+        await breaks(log)
 
     @threads.process
     def outer() -> str:
@@ -550,20 +550,20 @@ def test_a_run_within_a_thread_process() -> None:
         return "went on"
 
     assert run(outer()) == "went on"
-    assert told == ["cleaned"]
+    assert log == ["cleaned"]
 
 
 def test_in_a_block_of_ordinary_code() -> None:
-    told: list[str] = []
+    log: list[str] = []
 
     @process
     async def main() -> None:
-        await breaks(told)
+        await breaks(log)
 
     with threads.Group() as g:
         g.start(main())
         threads.sleep(0.001)
-    assert told == ["cleaned"]
+    assert log == ["cleaned"]
 
 
 # --- the hooks of others --------------------------------------------------------------------------
@@ -574,13 +574,13 @@ def test_the_threads_own_hooks_come_back() -> None:
     before = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(firstiter=begun.append, finalizer=begun.append)
     mine = sys.get_asyncgen_hooks()
-    told: list[str] = []
+    log: list[str] = []
     try:
 
         @process
         async def main() -> None:
             assert sys.get_asyncgen_hooks() != mine
-            await breaks(told)
+            await breaks(log)
 
         run(main())
         assert sys.get_asyncgen_hooks() == mine
@@ -592,11 +592,11 @@ def test_the_threads_own_hooks_come_back() -> None:
     finally:
         sys.set_asyncgen_hooks(*before)
     assert not begun
-    assert told == ["cleaned"] * 2
+    assert log == ["cleaned"] * 2
 
 
 def test_a_loop_within_a_process_keeps_its_own() -> None:
-    told: list[str] = []
+    log: list[str] = []
 
     async def of_asyncio() -> None:
         async def there() -> Generator:
@@ -604,7 +604,7 @@ def test_a_loop_within_a_process_keeps_its_own() -> None:
                 yield 1
             finally:
                 await asyncio.sleep(0)
-                told.append("of asyncio")
+                log.append("of asyncio")
 
         async for _ in there():
             break
@@ -616,10 +616,10 @@ def test_a_loop_within_a_process_keeps_its_own() -> None:
         ours = sys.get_asyncgen_hooks()
         asyncio.run(of_asyncio())
         assert sys.get_asyncgen_hooks() == ours
-        await breaks(told)
+        await breaks(log)
 
     run(main())
-    assert told == ["of asyncio", "cleaned"]
+    assert log == ["of asyncio", "cleaned"]
 
 
 PROGRAM = """

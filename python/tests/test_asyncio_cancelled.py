@@ -114,10 +114,10 @@ def test_read_many_gives_its_block_or_takes_nothing(play: Runner, after_turns: i
     async def main() -> Any:
         c = Channel()
         r, w = c.reader(), c.writer()
-        came: list[Any] = []
+        received: list[Any] = []
 
         async def reads() -> None:
-            came.append(await r.read_many(5))
+            received.append(await r.read_many(5))
             await asyncio.sleep(100)
 
         task = asyncio.create_task(reads())
@@ -127,10 +127,10 @@ def test_read_many_gives_its_block_or_takes_nothing(play: Runner, after_turns: i
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        if not came:
-            came.append([await r.read()])
+        if not received:
+            received.append([await r.read()])
         await writing
-        return came
+        return received
 
     assert play(main()) == [["v"]]
 

@@ -17,7 +17,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs/asyncio.md"
 
 
 def recipe(change: tuple[str, str] = ("", "")) -> dict[str, Any]:
-    """The names of the page's program."""
+    """Returns the names of the page's program."""
     section = PAGE.read_text().partition("## In a web server")[2]
     block = re.search(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
     assert block is not None

@@ -168,11 +168,11 @@ def test_a_handler_that_raises_in_the_task_of_a_process_is_heard(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     before = getattr(weft._backends.asyncio.ProcessTask, method)
-    came: list[int] = []
+    numbers: list[int] = []
 
     def disturbed(self: Any, *args: Any) -> None:
-        if not came:
-            came.append(1)
+        if not numbers:
+            numbers.append(1)
             signal.raise_signal(signal.SIGUSR2)
         before(self, *args)
 
@@ -180,7 +180,7 @@ def test_a_handler_that_raises_in_the_task_of_a_process_is_heard(
     c = Channel[int]()
     with pytest.raises(Ended):
         run(reads(c.reader()), writes(c.writer()), host="asyncio")
-    assert came
+    assert numbers
     assert left(c) == [(0, 0, 0, 0)]
 
 

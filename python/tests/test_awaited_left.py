@@ -139,13 +139,13 @@ def test_its_driver_ends_it_with_the_value_yet_to_be_made(
 ):  # rules 5.8, 11.1: its reader is told
     c: Channel = Channel()
     r, w = c.reader(), c.writer()
-    came = []
+    received = []
 
     def reads():
         try:
-            came.append(threads_read())
+            received.append(threads_read())
         except PeerDied as e:
-            came.append(e)
+            received.append(e)
 
     threads_read = r.read
 
@@ -166,7 +166,7 @@ def test_its_driver_ends_it_with_the_value_yet_to_be_made(
         await sleep(0)
 
     run(main())
-    assert isinstance(came[0], PeerDied)
+    assert isinstance(received[0], PeerDied)
 
 
 HELD = {

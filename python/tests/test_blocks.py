@@ -37,7 +37,7 @@ def program(text, **how):
 
 
 def test_a_block_that_waits_for_nobody_is_a_deadlock():  # rules 10.1, 10.2
-    status, said = program("""
+    status, output = program("""
         c = Channel("c"); r, w = c.reader(), c.writer()
         try:
             with Group():
@@ -48,11 +48,11 @@ def test_a_block_that_waits_for_nobody_is_a_deadlock():  # rules 10.1, 10.2
             assert e.knot == ["main"], e
             print("deadlock")
     """)
-    assert (status, said) == (0, "deadlock\n")
+    assert (status, output) == (0, "deadlock\n")
 
 
 def test_a_block_and_a_process_wait_for_each_other():  # rules 10.1, 10.2
-    status, said = program("""
+    status, output = program("""
         @process
         def turns(r, w):
             r.read(); w.write(1)
@@ -70,11 +70,11 @@ def test_a_block_and_a_process_wait_for_each_other():  # rules 10.1, 10.2
             assert p.done
             print("deadlock")
     """)
-    assert (status, said) == (0, "cleans up\ndeadlock\n")
+    assert (status, output) == (0, "cleans up\ndeadlock\n")
 
 
 def test_a_deadlock_is_raised_though_the_block_goes_on():  # rule 10.1
-    status, said = program("""
+    status, output = program("""
         c = Channel("c"); r, w = c.reader(), c.writer()
         try:
             with Group():
@@ -85,7 +85,7 @@ def test_a_deadlock_is_raised_though_the_block_goes_on():  # rule 10.1
         except Deadlock:
             print("deadlock")
     """)
-    assert (status, said) == (0, "deadlock\n")
+    assert (status, output) == (0, "deadlock\n")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_deadlock_is_raised_though_the_block_goes_on():  # rule 10.1
     ],
 )
 def test_a_failure_cancels_a_block_of_ordinary_code(waits):  # rules 7.2, 7.5
-    status, said = program(f"""
+    status, output = program(f"""
         @process
         def fails(go):
             go.read()
@@ -129,11 +129,11 @@ def test_a_failure_cancels_a_block_of_ordinary_code(waits):  # rules 7.2, 7.5
             w.write(1)
             print("and no more")
     """)
-    assert (status, said) == (0, "block cancelled\nof a member\nand no more\n")
+    assert (status, output) == (0, "block cancelled\nof a member\nand no more\n")
 
 
 def test_a_spawned_failure_cancels_the_block():  # rules 7.4, 7.5
-    status, said = program("""
+    status, output = program("""
         @process
         def fails():
             raise ValueError("spawned")
@@ -145,11 +145,11 @@ def test_a_spawned_failure_cancels_the_block():  # rules 7.4, 7.5
         except ValueError as e:
             print(e)
     """)
-    assert (status, said) == (0, "spawned\n")
+    assert (status, output) == (0, "spawned\n")
 
 
 def test_an_exception_cancels_what_was_spawned():  # rule 7.4
-    status, said = program("""
+    status, output = program("""
         @process
         def reads(r):
             r.read()
@@ -161,11 +161,11 @@ def test_an_exception_cancels_what_was_spawned():  # rule 7.4
         except ValueError as e:
             print(e)
     """)
-    assert (status, said) == (0, "of the block\n")
+    assert (status, output) == (0, "of the block\n")
 
 
 def test_ctrl_c_reaches_a_block_that_waits():
-    status, said = program("""
+    status, output = program("""
         import os, signal
         @process
         def interrupts(w):
@@ -181,13 +181,13 @@ def test_ctrl_c_reaches_a_block_that_waits():
         except KeyboardInterrupt:
             print("interrupted")
     """)
-    assert status == 0, said
-    assert said.startswith("interrupted\n") and "weft: interrupted" in said
+    assert status == 0, output
+    assert output.startswith("interrupted\n") and "weft: interrupted" in output
 
 
 def test_leaving_by_an_exception_is_no_deadlock():  # rule 7.5
     """The exception comes first, whatever the members do at that moment."""
-    status, said = program("""
+    status, output = program("""
         import sys
         @process
         def forwards(r, w):
@@ -217,7 +217,7 @@ def test_leaving_by_an_exception_is_no_deadlock():  # rule 7.5
                 pass
         print("done")
     """)
-    assert (status, said) == (0, "done\n")
+    assert (status, output) == (0, "done\n")
 
 
 # --- in any process -------------------------------------------------------------------------------

@@ -124,20 +124,20 @@ def test_a_token_of_outside_is_bad_use_in_a_check() -> None:
 
 def test_two_threads_check_one_after_the_other() -> None:
     goes = threading.Event()
-    told: list[str] = []
+    log: list[str] = []
 
     def checks() -> None:
         goes.wait()
         try:
             weft.check(stands)
         except BadUse as error:
-            told.append(str(error))
+            log.append(str(error))
 
     thread = threading.Thread(target=checks)
     thread.start()
 
     def checked() -> None:
-        if not told:
+        if not log:
             goes.set()
             thread.join()
         c = Channel("c")
@@ -145,5 +145,5 @@ def test_two_threads_check_one_after_the_other() -> None:
 
     report = weft.check(checked)
     assert report.kind == "", report.text
-    assert len(told) == 1 and "another thread of this program checks" in told[0]
+    assert len(log) == 1 and "another thread of this program checks" in log[0]
     assert weft.check(stands).kind == "deadlock"  # and now it may

@@ -35,7 +35,7 @@ def of(name: str) -> str:
 
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
-    """The single line on stderr of a command that was bad use."""
+    """Returns the single line on stderr of a command that was bad use."""
     assert done.returncode == cli.EXIT["bad use"], done.stdout + done.stderr
     assert done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
     assert done.stderr.startswith("weft: ")
@@ -166,9 +166,11 @@ def test_options_that_cannot_be(
     """Rule 17.11."""
     monkeypatch.setattr(sys, "path", sys.path[:])
     assert cli.main(["check", of("good"), *arguments]) == cli.EXIT["bad use"]
-    said = capsys.readouterr()
-    assert said.out == "" and said.err.startswith("weft: ") and said.err.count("\n") == 1
-    assert says in said.err
+    captured = capsys.readouterr()
+    assert (
+        captured.out == "" and captured.err.startswith("weft: ") and captured.err.count("\n") == 1
+    )
+    assert says in captured.err
 
 
 def test_files_that_cannot_be(tmp_path: Path) -> None:
@@ -244,16 +246,16 @@ def test_what_was_written_outside_is_told_and_can_be_left_out(tmp_path: Path) ->
 
 def test_json_says_the_same() -> None:
     done = check(of("deadlock"), "--json")
-    said = json.loads(done.stdout)
-    assert done.returncode == said["status"] == 3
-    assert said["weft_check"] == 1 and said["failed"] and said["kind"] == "deadlock"
-    assert said["token"] == "w1" and said["deviations"] == 0 and said["lines"]
+    report = json.loads(done.stdout)
+    assert done.returncode == report["status"] == 3
+    assert report["weft_check"] == 1 and report["failed"] and report["kind"] == "deadlock"
+    assert report["token"] == "w1" and report["deviations"] == 0 and report["lines"]
 
 
 def test_keep_going_says_each_kind_of_failure() -> None:
     done = check(of("who_is_first"), "--same", "--keep-going", "--json")
-    said = json.loads(done.stdout)
-    assert said["kind"] == "depends on the order"
+    report = json.loads(done.stdout)
+    assert report["kind"] == "depends on the order"
 
 
 def test_the_picture_and_the_trace(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_selects_barriers_and_times_are_the_same_whatever_processes_are(name: st
     awaits = m is coroutines
 
     def body(f: Callable[..., Iterator[Any]]) -> Any:
-        """A process of the operations that the generator `f` yields."""
+        """Returns a process of the operations that the generator `f` yields."""
         if awaits:
 
             async def run_all(*args: Any) -> Any:
@@ -518,7 +518,7 @@ def test_arrivals_at_a_barrier_with_fewer_parties_than_processes_do_not_commute(
 
 def _drained(through_select: bool) -> str:
     """Whoever takes the last value ends the channel. Then nobody can make an end of it."""
-    c, told = coroutines.Channel("c", capacity=1), coroutines.Channel("told")
+    c, signal = coroutines.Channel("c", capacity=1), coroutines.Channel("told")
     first, second = coroutines.Channel("first"), coroutines.Channel("second")
 
     @coroutines.process
@@ -540,16 +540,16 @@ def _drained(through_select: bool) -> str:
         return "made"
 
     @coroutines.process
-    async def takes(go: Any, source: Any, told: Any) -> None:
+    async def takes(go: Any, source: Any, signal: Any) -> None:
         await go.read()
         await (coroutines.select(source) if through_select else source.read())
-        await told.read()
+        await signal.read()
 
     kept = c.reader()
     made: str = coroutines.run(
         writes(c.writer(), first.writer(), second.writer()),
-        makes(first.reader(), told.writer()),
-        takes(second.reader(), c.reader(), told.reader()),
+        makes(first.reader(), signal.writer()),
+        takes(second.reader(), c.reader(), signal.reader()),
     )[1]
     kept.retire()
     return made

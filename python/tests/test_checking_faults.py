@@ -164,14 +164,14 @@ def test_who_awaits_a_dead_process_gets_its_death() -> None:
 def test_a_dead_process_reaches_nobody_any_more() -> None:
     """Rule 17.10: the `finally` of the process runs, and has no effect on others."""
 
-    def gets(source: Any, said: Any) -> Any:
+    def gets(source: Any, reports: Any) -> Any:
         try:
             return source.read()
         finally:
-            said.write("goodbye")
+            reports.write("goodbye")
 
     def network() -> None:
-        c, said = threads.Channel("c"), threads.Channel("said", capacity=2)
+        c, reports = threads.Channel("c"), threads.Channel("said", capacity=2)
         heard: list[str] = []
 
         @threads.process
@@ -193,8 +193,8 @@ def test_a_dead_process_reaches_nobody_any_more() -> None:
 
         threads.run(
             puts(c.writer()),
-            hears(said.reader()),
-            tends(processes.process(gets)(c.reader(), said.writer())),
+            hears(reports.reader()),
+            tends(processes.process(gets)(c.reader(), reports.writer())),
         )
         assert heard in (["goodbye"], ["died"]), heard
 

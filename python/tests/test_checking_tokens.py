@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from weft import BadUse
 from weft._checking import options as _options
-from weft._checking.tokens import ByNumber, Deviation, parse, said, text
+from weft._checking.tokens import ByNumber, Deviation, parse, sentence, text
 
 _names = st.text(min_size=1, max_size=8).filter(lambda name: "/" not in name)
 _parts = st.builds(
@@ -90,10 +90,10 @@ def test_what_is_no_token_is_named(token: str, says: str) -> None:
 
 def test_a_deviation_is_said_in_words() -> None:
     sentences = [
-        said(Deviation("main/a", 3, "go", "main/b")),
-        said(Deviation("main/a", 3, "time", "")),
-        said(Deviation("main/a", 3, "guard", 1)),
-        said(Deviation("main/a", 3, "fault", 1)),
+        sentence(Deviation("main/a", 3, "go", "main/b")),
+        sentence(Deviation("main/a", 3, "time", "")),
+        sentence(Deviation("main/a", 3, "guard", 1)),
+        sentence(Deviation("main/a", 3, "fault", 1)),
     ]
     assert sentences[0] == "after step 3 of main/a, main/b goes first"
     assert len(set(sentences)) == 4 and all("main/a" in sentence for sentence in sentences)

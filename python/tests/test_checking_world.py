@@ -83,14 +83,14 @@ def test_outside_of_a_run_the_clocks_are_real(world: World) -> None:
 
 
 def test_on_another_thread_the_clocks_are_real(world: World) -> None:
-    said: list[float] = []
+    values: list[float] = []
     with world.run():
-        thread = threading.Thread(target=lambda: said.append(time.time()))
+        thread = threading.Thread(target=lambda: values.append(time.time()))
         world._active = False
         thread.start()
         world._active = True
         thread.join()
-    assert said[0] > _patches.EPOCH * 1.5
+    assert values[0] > _patches.EPOCH * 1.5
 
 
 def test_a_name_that_was_imported_before_is_replaced_too(tmp_path: Path) -> None:
@@ -299,25 +299,25 @@ def test_what_writes_outside_is_told_once_with_its_line(world: World, tmp_path: 
             (tmp_path / "x").read_text()
             os.remove(tmp_path / "x")  # noqa: PTH107
             subprocess.run([sys.executable, "-c", ""], check=True)
-    told = list(world.told)
-    assert [text.split(" ", 1)[1].split(",")[0] for text in told] == [
+    log = list(world.notes)
+    assert [text.split(" ", 1)[1].split(",")[0] for text in log] == [
         "writes to a file",
         "removes a file",
         "starts a program",
     ]
-    assert all("test_checking_world.py:" in text and "--stub" in text for text in told)
+    assert all("test_checking_world.py:" in text and "--stub" in text for text in log)
 
 
 def test_reading_is_not_told(world: World) -> None:
     with world.run():
         Path(__file__).read_text()
         io.StringIO("x").read()
-    assert not world.told
+    assert not world.notes
 
 
 def test_outside_of_a_run_nothing_is_told(world: World, tmp_path: Path) -> None:
     (tmp_path / "x").write_text("")
-    assert not world.told
+    assert not world.notes
 
 
 def test_what_a_function_reaches_is_listed() -> None:

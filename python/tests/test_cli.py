@@ -54,7 +54,7 @@ def weft(*arguments: str, cwd: Path | None = None, **more: str) -> subprocess.Co
 
 
 def one_line(done: subprocess.CompletedProcess[str], status: int = 2) -> str:
-    """The single line on stderr of a command that was bad use."""
+    """Returns the single line on stderr of a command that was bad use."""
     assert done.returncode == status, done.stderr
     assert done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
     assert done.stderr.startswith("weft: ")
@@ -519,10 +519,10 @@ def without(*names: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "message"),
     [(("click",), "'click'"), (("rich",), "'rich'"), (("click", "rich"), "'click' and 'rich'")],
 )
-def test_the_command_without_its_extra(program, names: tuple[str, ...], said: str) -> None:
+def test_the_command_without_its_extra(program, names: tuple[str, ...], message: str) -> None:
     for arguments in (["--version"], ["run", program("import weft")], ["bench"]):
         done = subprocess.run(
             [sys.executable, "-c", without(*names), *arguments],
@@ -532,7 +532,7 @@ def test_the_command_without_its_extra(program, names: tuple[str, ...], said: st
         )
         install = f"pip install {' '.join(names)}"
         assert one_line(done) == (
-            f"weft: the command line needs {said}: {install} (weft[cli] has them)\n"
+            f"weft: the command line needs {message}: {install} (weft-csp[cli] has them)\n"
         )
 
 
@@ -606,10 +606,10 @@ def test_a_trace_and_its_summary(program, tmp_path: Path, backend: str) -> None:
     done = weft("run", program(PIPE), "--on", backend, f"--trace={out}", "3")
     assert done.returncode == 0, done.stderr
     drawn = tmp_path / "out.svg"
-    told = weft("trace", str(out), "--json", "--chrome", str(picture), "--picture", str(drawn))
-    assert told.returncode == 0, told.stderr
+    output = weft("trace", str(out), "--json", "--chrome", str(picture), "--picture", str(drawn))
+    assert output.returncode == 0, output.stderr
     assert drawn.read_text().count('class="value"') == 10  # one channel, ten values
-    summary = json.loads(told.stdout)
+    summary = json.loads(output.stdout)
     assert summary["unfinished"] == [] and not summary["cut_off"]
     done_by = {row["name"]: row["operations"] for row in summary["processes"]}
     assert done_by["main/main/put"] == done_by["main/main/add"] == 10

@@ -25,8 +25,8 @@ def counted(what: str, *arguments: str) -> str:
 @known
 def test_no_memory_is_no_crash_and_loses_nothing() -> None:  # rules 1.1, 5.1, 12.1
     calls = "one_", "time[coroutines]", "rendezvous[coroutines]", "deadlock[coroutines]", "looks"
-    said = counted("memory", *calls, "--most", "30")
-    assert said.splitlines()[-1] == "9 passed, 0 failed", said
+    output = counted("memory", *calls, "--most", "30")
+    assert output.splitlines()[-1] == "9 passed, 0 failed", output
 
 
 BAD = {

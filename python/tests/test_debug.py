@@ -193,7 +193,7 @@ def test_a_receiver_on_another_thread_may_change_it_at_any_time(changes: list[Ch
 
 def test_what_comes_back_is_mine_again(changes: list[Changed]) -> None:
     """Rule 14.5: the same for an object inside another."""
-    there, back = Channel("there"), Channel("back")
+    outward, back = Channel("there"), Channel("back")
 
     @process
     async def ping(w: Any, r: Any) -> None:
@@ -209,7 +209,7 @@ def test_what_comes_back_is_mine_again(changes: list[Changed]) -> None:
             v.append(2)
             await w.write((v,))
 
-    run(ping(there.writer(), back.reader()), pong(there.reader(), back.writer()))
+    run(ping(outward.writer(), back.reader()), pong(outward.reader(), back.writer()))
     assert changes == []
 
 

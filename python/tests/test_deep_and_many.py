@@ -29,11 +29,11 @@ def runs(*program: str) -> str:
 def test_what_is_nested_deeper_than_calls() -> None:  # rules 2.3, 9.3, 11.2
     """The object may be an argument, a value and a result, wherever the process runs. It cannot
     go to another OS process: that is bad use."""
-    said = runs("deep", str(MANY)).splitlines()
-    assert said[-1] == "over", said
-    wrong = [line for line in said[:-1] if not line.endswith((": done", ": BadUse"))]
+    output = runs("deep", str(MANY)).splitlines()
+    assert output[-1] == "over", output
+    wrong = [line for line in output[:-1] if not line.endswith((": done", ": BadUse"))]
     assert not wrong
-    assert sum(line.endswith(": BadUse") for line in said) == 7
+    assert sum(line.endswith(": BadUse") for line in output) == 7
 
 
 @co.process
@@ -76,8 +76,8 @@ def test_ends_are_found_in_the_order_in_which_they_are_given(kind: Any) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory")
 def test_more_than_can_be_is_refused_before_the_first_is_made() -> None:  # rule 11.2
-    said = runs("many").splitlines()
-    assert said == [
+    output = runs("many").splitlines()
+    assert output == [
         "Channel() * n: MemoryError",
         "n * Channel(): MemoryError",
         "coroutine * n: MemoryError",

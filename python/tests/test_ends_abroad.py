@@ -106,11 +106,11 @@ def test_a_request_to_another_that_ends_without_an_answer() -> None:  # WIRE.md 
     and may hear of the taker last. The taker has ended in good order all the same."""
     take = [targets.takes_and_drops, targets.takes_and_poisons, targets.takes_and_drops]
     requests = [Channel(f"requests {i}") for i in range(len(take))]
-    said = Parallel(
+    results = Parallel(
         *(targets.is_not_answered(c.writer()) for c in requests),
         *(takes(c.reader()) for takes, c in zip(take, requests, strict=True)),
     )
-    assert said[: len(take)] == ["Retired", "Poisoned", "Retired"]
+    assert results[: len(take)] == ["Retired", "Poisoned", "Retired"]
 
 
 def _outcome(reader: Any) -> str:
@@ -127,9 +127,9 @@ def test_what_was_sent_is_closed() -> None:  # rules 2.2, 2.4
     def takes(inp: Any) -> None:
         inp.read().write("through it")
 
-    said = Parallel(targets.uses_what_it_sent(c.writer()), takes(c.reader()))[0]
-    assert "BadUse" in said[0] and "sent" in said[0]
-    assert "BadUse" in said[1] and said[2] == "through it"
+    results = Parallel(targets.uses_what_it_sent(c.writer()), takes(c.reader()))[0]
+    assert "BadUse" in results[0] and "sent" in results[0]
+    assert "BadUse" in results[1] and results[2] == "through it"
 
 
 def test_a_write_that_is_given_up_leaves_the_end() -> None:
@@ -284,7 +284,7 @@ def test_an_end_that_is_not_chosen_stays_with_its_sender() -> None:
     code = "import os_process_targets_ends as targets; targets.sends_no_end()"
     lies_elsewhere = 77
     first = f"import sys\nif id(object()) >> 32 & 15: sys.exit({lies_elsewhere})\n"
-    status, said = lies_elsewhere, ""
+    status, output = lies_elsewhere, ""
     while status == lies_elsewhere:
         done = subprocess.run(
             [sys.executable, "-c", first + code],
@@ -292,5 +292,5 @@ def test_an_end_that_is_not_chosen_stays_with_its_sender() -> None:
             capture_output=True,
             text=True,
         )
-        status, said = done.returncode, done.stderr
-    assert status == 0, said
+        status, output = done.returncode, done.stderr
+    assert status == 0, output

@@ -180,7 +180,7 @@ def test_choices_that_span_meet_each_other() -> None:  # WIRE.md 5.4
 
 
 def test_a_choice_is_cancelled(tmp_path: Path) -> None:  # rules 6.1, 6.2
-    said = tmp_path / "said"
+    report = tmp_path / "said"
     ready, a, out = Channel("ready"), Channel("a"), Channel("out")
     kept = a.writer(), out.reader()
 
@@ -191,10 +191,10 @@ def test_a_choice_is_cancelled(tmp_path: Path) -> None:  # rules 6.1, 6.2
 
     with pytest.raises(ValueError, match="enough"):
         Parallel(
-            targets_choice.is_cancelled(ready.writer(), a.reader(), out.writer(), str(said)),
+            targets_choice.is_cancelled(ready.writer(), a.reader(), out.writer(), str(report)),
             fails(ready.reader()),
         )
-    assert said.read_text(encoding="utf-8") == "cancelled"
+    assert report.read_text(encoding="utf-8") == "cancelled"
     kept[0].retire(), kept[1].retire()
 
 
@@ -207,30 +207,30 @@ def test_who_looks_is_cancelled_before_its_home_has_answered(how: str) -> None:
     async def main() -> list[str]:
         async with co.Group() as group:
             group.start(targets_choice.keeps_a_channel(here.writer(), over.reader()))
-            ends, told = here.reader(), over.writer()
+            ends, signals = here.reader(), over.writer()
             pid, inp = await ends.read()
-            said: list[str] = []
+            messages: list[str] = []
             os.kill(pid, signal.SIGSTOP)
             os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)  # all its threads
-            looker = group.start(looks(inp, skip() if how == "skip" else after(0), said))
-            while not said:
+            looker = group.start(looks(inp, skip() if how == "skip" else after(0), messages))
+            while not messages:
                 await co.yield_()
             looker.cancel()
             os.kill(pid, signal.SIGCONT)
             await looker.ended()
-            await told.write(None)
-        return said
+            await signals.write(None)
+        return messages
 
     assert co.run(main()) == ["looks", "cancelled"]
 
 
 @co.process
-async def looks(inp: Any, instead: Any, said: list[str]) -> None:
-    said.append("looks")
+async def looks(inp: Any, instead: Any, messages: list[str]) -> None:
+    messages.append("looks")
     try:
-        said.append(str(await co.select(inp, instead)))
+        messages.append(str(await co.select(inp, instead)))
     except Cancelled:
-        said.append("cancelled")
+        messages.append("cancelled")
         raise
 
 
@@ -252,10 +252,10 @@ def test_what_is_bad_use_there() -> None:  # rules 5.5, 11.2
     results = Parallel(
         targets_choice.misuses(a.reader(), both.reader(), both.writer()), after_it(w)
     )
-    said = results[0]
-    assert all(s.startswith("BadUse") for s in said[:2]), said
-    assert "barrier" in said[0] and "both ends" in said[1]
-    assert said[2] == "alive"
+    answers = results[0]
+    assert all(s.startswith("BadUse") for s in answers[:2]), answers
+    assert "barrier" in answers[0] and "both ends" in answers[1]
+    assert answers[2] == "alive"
 
 
 @pytest.mark.parametrize("enough", [1, 7, 20, 50])
@@ -277,12 +277,12 @@ def test_a_process_is_killed_in_its_choice(enough: int) -> None:  # rules 4.5, 6
             ended[first] = n
 
     @th.process
-    def reads(r: Any, told: Any) -> None:
+    def reads(r: Any, signals: Any) -> None:
         try:
             while True:
                 got.append(r.read())
                 if len(got) == enough:
-                    told.write(None)
+                    signals.write(None)
         except (PeerDied, Cancelled):
             pass
 

@@ -30,14 +30,14 @@ def with_home(
     home: Any, does: Callable[[int, Any, Any], Awaitable[Any]], asyncio_task: bool = False
 ) -> Any:
     """Runs `does(pid, end, told)` beside a home; returns what the home says in the end."""
-    here, over, said = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
+    here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
     async def both() -> Any:
-        ends, told, answer = here.reader(), over.writer(), said.reader()
+        ends, signals, answer = here.reader(), over.writer(), reports.reader()
         async with co.Group() as group:
-            group.start(home(here.writer(), over.reader(), said.writer()))
+            group.start(home(here.writer(), over.reader(), reports.writer()))
             pid, end = await ends.read()
-            await does(pid, end, told)
+            await does(pid, end, signals)
             del end
             return await answer.read()
 
@@ -63,7 +63,7 @@ def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
     more = [idle.reader()] if spans else []
     kept = idle.writer()
 
-    async def does(pid: int, out: Any, told: Any) -> None:
+    async def does(pid: int, out: Any, signals: Any) -> None:
         stop(pid)
         guard = Output(out, make=lambda: made.append(1))
         leave(select(guard, *more, after(0.001)))
@@ -82,13 +82,13 @@ def test_the_ends_of_a_choice_go_with_it(spans: bool) -> None:
     more = [idle.reader()] if spans else []
     kept = idle.writer()
 
-    async def does(pid: int, inp: Any, told: Any) -> None:
+    async def does(pid: int, inp: Any, signals: Any) -> None:
         stop(pid)
         leave(select(inp, *more, after(0.001)))
         await co.yield_()
         inp.retire()
         os.kill(pid, signal.SIGCONT)
-        await told.write(None)
+        await signals.write(None)
 
     assert with_home(targets_left.writes_when_told, does) == "Retired"
     kept.retire()
@@ -125,7 +125,7 @@ HOW: dict[str, Callable[[Any], Any]] = {
 def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> None:
     """Nobody else had the end, which goes once the home has answered; the process goes on."""
 
-    here, over, said = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
+    here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
     @process
     async def waits(loose: Loose) -> str:
@@ -134,9 +134,11 @@ def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> Non
 
     @process
     async def main() -> Any:
-        ends, told, answer = here.reader(), over.writer(), said.reader()
+        ends, signals, answer = here.reader(), over.writer(), reports.reader()
         async with co.Group() as group:
-            group.start(targets_left.writes_when_told(here.writer(), over.reader(), said.writer()))
+            group.start(
+                targets_left.writes_when_told(here.writer(), over.reader(), reports.writer())
+            )
             got = list(await ends.read())
             pid = got[0]
             stop(pid)
@@ -147,7 +149,7 @@ def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> Non
             loose.op = None
             os.kill(pid, signal.SIGCONT)
             ended = await waiter.ended()
-            await told.write(None)
+            await signals.write(None)
             return ended.result, await answer.read()
 
     assert run(main()) == ("went on", "Retired")
@@ -157,7 +159,7 @@ def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> Non
 def test_an_extended_read_that_had_happened_when_it_was_left(in_task: bool) -> None:
     """Rule 1.6: the block of the extended read is over, and the writer goes on."""
 
-    async def does(pid: int, inp: Any, told: Any) -> None:
+    async def does(pid: int, inp: Any, signals: Any) -> None:
         stop(pid)
         leave(inp.extended().__aenter__())
         os.kill(pid, signal.SIGCONT)

@@ -18,17 +18,19 @@ from weft.coroutines import Channel, Output, process, run, select, skip
 
 def beside_a_far_end(does: Any) -> Any:
     """Runs `does(inp)`, with an end of a channel of another OS process at which nothing comes."""
-    here, over, said = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
+    here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
     @process
     async def main() -> Any:
-        ends, told, answer = here.reader(), over.writer(), said.reader()
+        ends, signal, answer = here.reader(), over.writer(), reports.reader()
         async with co.Group() as group:
-            group.start(targets_left.writes_when_told(here.writer(), over.reader(), said.writer()))
+            group.start(
+                targets_left.writes_when_told(here.writer(), over.reader(), reports.writer())
+            )
             _, inp = await ends.read()
             result = await does(inp)
             inp.retire()
-            await told.write(None)
+            await signal.write(None)
             assert await answer.read() == "Retired"
         return result
 
@@ -40,9 +42,9 @@ def test_all_slots_are_held(second: str) -> None:
     c, go = Channel("c", capacity=1), Channel("go")
 
     @process
-    async def holds(r: Any, told: Any) -> Any:
+    async def holds(r: Any, signal: Any) -> Any:
         async with r.extended() as value:
-            await told.read()
+            await signal.read()
         return value
 
     @process
@@ -58,7 +60,7 @@ def test_all_slots_are_held(second: str) -> None:
         return (await select(inp, made))[0]
 
     async def does(inp: Any) -> Any:
-        w, r, told = c.writer(), c.reader(), go.writer()
+        w, r, signal = c.writer(), c.reader(), go.writer()
         async with co.Group() as group:
             await w.write(1)
             held = group.start(holds(r, go.reader()))
@@ -68,7 +70,7 @@ def test_all_slots_are_held(second: str) -> None:
             choice = group.start(chooses(w, inp))
             await co.yield_()
             assert await select(inp, skip()) == (1, None)  # that home has answered the choice too
-            await told.write(None)
+            await signal.write(None)
             return [(await p.ended()).result for p in (held, waits, choice)]
 
     assert beside_a_far_end(does) == [1, 2, 1]

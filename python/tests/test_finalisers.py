@@ -39,13 +39,13 @@ class Dies:
         self.act()
 
 
-def attempt(told, act):
+def attempt(signals, act):
     try:
         act()
     except BaseException as e:
-        told.append(e)
+        signals.append(e)
     else:
-        told.append(None)
+        signals.append(None)
 
 
 def made(kind, function):
@@ -79,7 +79,7 @@ KINDS = ["coroutine", "greenlet", THREAD]
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_group_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.6, 11.1
     """The process's arguments go when it ends, after its own blocks were closed."""
-    told: list = []
+    log: list = []
     kept: list = []
 
     def enters():
@@ -95,13 +95,13 @@ def test_a_group_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.6,
         pass
 
     for _ in range(3):
-        p = made(kind, main)(Dies(lambda: attempt(told, enters)))
+        p = made(kind, main)(Dies(lambda: attempt(log, enters)))
         with contextlib.suppress(ValueError):
             coroutines.run([p, made(kind, main)()])
         del p
         gc.collect()
     # A coroutine lets go of its arguments as its last step, so its group is one that it never left.
-    assert [type(e) for e in told] == [type(None) if kind == "coroutine" else BadUse] * 3, told
+    assert [type(e) for e in log] == [type(None) if kind == "coroutine" else BadUse] * 3, log
     for g in reversed(kept):
         with contextlib.suppress(BadUse):
             g.__exit__(None, None, None)
@@ -111,7 +111,7 @@ def test_a_group_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.6,
 
 @pytest.mark.parametrize("kind", ["greenlet", THREAD])
 def test_a_timeout_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.12, 11.1
-    told: list = []
+    log: list = []
     kept: list = []
 
     def enters():
@@ -120,11 +120,11 @@ def test_a_timeout_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.
         t.__enter__()
 
     for _ in range(3):
-        p = made(kind, lambda: None)(Dies(lambda: attempt(told, enters)))
+        p = made(kind, lambda: None)(Dies(lambda: attempt(log, enters)))
         coroutines.run([p, made(kind, lambda: None)()])
         del p
         gc.collect()
-    assert [type(e) for e in told] == [BadUse] * 3, told
+    assert [type(e) for e in log] == [BadUse] * 3, log
 
 
 class Called:
@@ -145,7 +145,7 @@ class Called:
 def test_what_runs_as_an_outermost_run_ends(how, what):  # rules 7.5, 11.1
     """Python code puts several failures together, when all processes have ended and the run has
     not."""
-    told: list = []
+    log: list = []
     entered = Group()
     b = Channel(capacity=1)
     w = b.writer()
@@ -155,7 +155,7 @@ def test_what_runs_as_an_outermost_run_ends(how, what):  # rules 7.5, 11.1
         "spawn": lambda: threads.Spawn(fails()),
         "operation": lambda: threads.select(threads.Output(w, 1), threads.after(0)),
     }[what]
-    sys.setprofile(Called("_several", lambda: attempt(told, act)))
+    sys.setprofile(Called("_several", lambda: attempt(log, act)))
     with pytest.raises(Exception) as raised:
         try:
             if how == "run":
@@ -167,7 +167,7 @@ def test_what_runs_as_an_outermost_run_ends(how, what):  # rules 7.5, 11.1
         finally:
             sys.setprofile(None)
     assert len(raised.value.exceptions) == 2  # type: ignore[attr-defined]
-    assert [type(e) for e in told] == [BadUse], told
+    assert [type(e) for e in log] == [BadUse], log
     with pytest.raises(BadUse, match="not open"):
         entered.__exit__(None, None, None)
     with Group():
@@ -175,7 +175,7 @@ def test_what_runs_as_an_outermost_run_ends(how, what):  # rules 7.5, 11.1
 
 
 def test_what_a_handler_does_as_a_run_begins():  # rule 11.1: before there are processes
-    told: list = []
+    log: list = []
     entered = Group()
 
     @coroutines.process
@@ -184,13 +184,13 @@ def test_what_a_handler_does_as_a_run_begins():  # rule 11.1: before there are p
 
     raised = ctypes.PyDLL(None)["raise"]
     raised.argtypes = [ctypes.c_int]
-    before = signal.signal(signal.SIGUSR1, lambda *_: attempt(told, entered.__enter__))
+    before = signal.signal(signal.SIGUSR1, lambda *_: attempt(log, entered.__enter__))
     try:  # C code makes both calls, so that it is the run that calls the handler
         calls = [partial(raised, signal.SIGUSR1), partial(_native.run, (nothing(),), False)]
         list(map(partial.__call__, calls))
     finally:
         signal.signal(signal.SIGUSR1, before)
-    assert [type(e) for e in told] == [BadUse], told
+    assert [type(e) for e in log] == [BadUse], log
     with Group():
         threads.yield_()
 
@@ -235,7 +235,7 @@ def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
 ):  # rules 7.7, 11.1, 12.2
     """The process's code has returned. An operation that began here would have nobody to go on
     with, and its object may be going."""
-    told: list = []
+    log: list = []
     c = Channel()
     kept = [c.writer()]
     r = c.reader()
@@ -256,7 +256,7 @@ def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
 
     @coroutines.process
     async def ends(*_):
-        return None if site == SITES[0] else Dies(lambda: attempt(told, acts[what]))
+        return None if site == SITES[0] else Dies(lambda: attempt(log, acts[what]))
 
     @coroutines.process
     async def starts():
@@ -266,7 +266,7 @@ def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
                 b = Channel(capacity=1)
                 w = b.writer()
                 given = [b.reader()]
-                await w.write(Dies(lambda: attempt(told, acts[what])))
+                await w.write(Dies(lambda: attempt(log, acts[what])))
             p = g.start(ends(*given))
             if site == SITES[2]:
                 p.ended()
@@ -279,7 +279,7 @@ def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
     if what == "who":
         assert kept[1:] == [None] * 3
     else:
-        assert [type(e) for e in told] == [BadUse] * 3, told
+        assert [type(e) for e in log] == [BadUse] * 3, log
 
 
 @pytest.mark.parametrize("kind", ["threads.process", "coroutines.process", "apart"])

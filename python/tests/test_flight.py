@@ -241,8 +241,8 @@ def test_a_deadlock_writes_it(tmp_path: Path) -> None:
     (file,) = tmp_path.glob("weft-*.flight")
     summary = _flight_read.Recorded([file]).summary()
     assert summary.events >= 200
-    said = weft("trace", str(file))
-    assert said.returncode == 0 and "critical path" in said.stdout
+    output = weft("trace", str(file))
+    assert output.returncode == 0 and "critical path" in output.stdout
 
 
 SERVES = """
@@ -270,9 +270,9 @@ def test_a_signal_and_weft_dump(home: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         assert told(lines(tmp_path / "asked"), "commit")[0][1:] == ("read", "c")
         p.send_signal(signal.SIGUSR2)
-        said = p.stderr.readline()
-        said = said if isinstance(said, str) else said.decode()
-        assert f"weft-{p.pid}.flight" in said
+        output = p.stderr.readline()
+        output = output if isinstance(output, str) else output.decode()
+        assert f"weft-{p.pid}.flight" in output
         assert lines(tmp_path / f"weft-{p.pid}.flight")
         refused = weft("dump", str(p.pid), "-o", str(tmp_path / "no" / "where"))
         assert refused.returncode == 2 and "cannot write" in refused.stderr
@@ -385,8 +385,8 @@ def test_the_command_writes_every_format(tmp_path: Path) -> None:
         *(w for o, p in outs.items() for w in (f"--{o}", str(p))),
     )
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["events"] == 24 and said["critical"]["hand_overs"][0][0] == "c"
+    report = json.loads(done.stdout)
+    assert report["events"] == 24 and report["critical"]["hand_overs"][0][0] == "c"
     events, cut_off = _trace.read(outs["jsonl"])
     assert not cut_off and _trace.summarise(events).channels[0].operations == 10
     assert json.loads(outs["chrome"].read_text())["traceEvents"]

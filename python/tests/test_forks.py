@@ -34,9 +34,9 @@ def child_says(what: Callable[[], str]) -> str:
             os._exit(0)
     os.close(here)
     with os.fdopen(there, "rb") as file:
-        said = file.read().decode()
+        output = file.read().decode()
     os.waitpid(pid, 0)
-    return said
+    return output
 
 
 def wait_for_each_other() -> str:
@@ -130,8 +130,8 @@ def test_what_was_made_before_a_fork_is_refused_in_the_child(what: str) -> None:
         except BadUse as error:
             return str(error)
 
-    said = child_says(used)
-    assert "made before a fork" in said and "this is the child" in said
+    output = child_says(used)
+    assert "made before a fork" in output and "this is the child" in output
 
 
 # --- what the child of a run may do (rule 11.4) ---------------------------------------------------
@@ -261,16 +261,16 @@ def test_what_a_child_made_within_a_run_may_do(kind: str, what: str, tmp_path: P
     """Rule 11.4: the child ends as a program does, nothing of the parent's goes on in it, and
     the parent goes on."""
     done = program(tmp_path, WITHIN, str(tmp_path / "program.py"), what, kind)
-    status, said, told = ENDS[what]
+    status, output, message = ENDS[what]
     if kind == "a block" and what in ("nothing", "run"):
-        status, told = 1, "entered before a fork cannot be left in the child"
-    assert done.stdout == f"{said}others 1\n{status}\n"
+        status, message = 1, "entered before a fork cannot be left in the child"
+    assert done.stdout == f"{output}others 1\n{status}\n"
     assert done.returncode == 0
-    if told.endswith("\n") or not told:
-        assert done.stderr.endswith(told) and ("Traceback" in done.stderr) == (what == "fails")
+    if message.endswith("\n") or not message:
+        assert done.stderr.endswith(message) and ("Traceback" in done.stderr) == (what == "fails")
     else:
-        assert told in done.stderr and done.stderr.count("BadUse") >= 1
-    if not told:
+        assert message in done.stderr and done.stderr.count("BadUse") >= 1
+    if not message:
         assert done.stderr == ""
 
 
@@ -392,7 +392,7 @@ def test_a_handler_that_forks_during_a_wait_ends_the_child(
 ) -> None:
     """Rule 11.4: nobody could end that wait in the child; in the parent it goes on."""
     done = program(tmp_path, HANDLER, str(tmp_path / "program.py"), what, where)
-    status, said, told = HANDLED[what]
-    assert done.stdout == f"{said}go on {status}\n"
-    assert told in done.stderr and done.returncode == 0
-    assert bool(done.stderr) == bool(told)
+    status, output, message = HANDLED[what]
+    assert done.stdout == f"{output}go on {status}\n"
+    assert message in done.stderr and done.returncode == 0
+    assert bool(done.stderr) == bool(message)

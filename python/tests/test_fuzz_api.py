@@ -39,15 +39,15 @@ def test_nothing_crashes_or_hangs(backend: str) -> None:  # rules 11.1, 12.1
     """A crash fails at once. A hang fails if it comes again in one of two more runs of its seed:
     a busy machine may hold a program up."""
     done = fuzz(backend, f"{SEEDS.start}:{SEEDS.stop}")
-    told = done.stdout + done.stderr
-    assert done.stdout.count("FAILED: ") == len(HANGS.findall(done.stdout)), told
+    output = done.stdout + done.stderr
+    assert done.stdout.count("FAILED: ") == len(HANGS.findall(done.stdout)), output
     for seed in HANGS.findall(done.stdout):
-        print(told)
+        print(output)
         for _ in range(2):
             again = fuzz(backend, seed)
-            assert again.stdout.splitlines()[-1] == "1 passed, 0 failed", told + again.stdout
+            assert again.stdout.splitlines()[-1] == "1 passed, 0 failed", output + again.stdout
     if not HANGS.search(done.stdout):
-        assert done.returncode == 0, told
+        assert done.returncode == 0, output
         assert done.stdout.splitlines()[-1] == f"{len(SEEDS)} passed, 0 failed"
 
 

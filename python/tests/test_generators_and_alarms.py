@@ -147,8 +147,8 @@ def test_a_group_that_nobody_can_leave_asks_nobody():  # rules 7.5, 11.1
     next(held)
     threads.yield_()
     with pytest.MonkeyPatch.context() as patch:
-        told: list = []
-        patch.setattr("sys.unraisablehook", lambda u: told.append(u.exc_value))
+        log: list = []
+        patch.setattr("sys.unraisablehook", lambda u: log.append(u.exc_value))
         with pytest.raises(coroutines.BadUse, match="leave that one first"):
             lost.close()
         del lost
@@ -159,7 +159,7 @@ def test_a_group_that_nobody_can_leave_asks_nobody():  # rules 7.5, 11.1
         w.retire()
         held.close()
     assert all(p.done for p in started)
-    assert ["boom" in repr(e) for e in told] == [
+    assert ["boom" in repr(e) for e in log] == [
         True
     ]  # it is told where there is nobody to raise it to
 

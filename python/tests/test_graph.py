@@ -100,9 +100,9 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_drawn(tmp_path: Path) -> None:
-    for arguments, said in (
+    for arguments, message in (
         (["graph", "--format", "png", "x.py"], "--format png: it must be one of svg, dot, mermaid"),
         (["graph", str(tmp_path / "no.py")], "does not exist"),
     ):
         done = weft(*arguments)
-        assert done.returncode == 2 and said in done.stderr and done.stdout == ""
+        assert done.returncode == 2 and message in done.stderr and done.stdout == ""

@@ -297,7 +297,7 @@ def test_an_exception_thrown_into_a_greenlet_withdraws_its_operation():  # rule 
 
 
 def test_a_finaliser_does_not_wait_in_a_greenlet():  # rule 11.1
-    said = []
+    messages = []
 
     class Reads:
         def __init__(self, r):
@@ -307,7 +307,7 @@ def test_a_finaliser_does_not_wait_in_a_greenlet():  # rule 11.1
             try:
                 self.r.read()
             except BadUse as error:
-                said.append(str(error))
+                messages.append(str(error))
 
     @gr.process
     def drops(w, thing):
@@ -322,8 +322,8 @@ def test_a_finaliser_does_not_wait_in_a_greenlet():  # rule 11.1
     kept, r = d.writer(), c.reader()
     gr.run(drops(c.writer(), Reads(d.reader())))
     gc.collect()
-    assert len(said) == 1
-    assert "finaliser" in said[0]
+    assert len(messages) == 1
+    assert "finaliser" in messages[0]
     assert (r.closed, kept.closed) == (False, False)
 
 
@@ -360,7 +360,7 @@ def test_without_the_package_greenlet():
                 print(e)
         """
     )
-    assert done.stdout.count("install it: pip install 'weft[greenlets]'") == 2, done
+    assert done.stdout.count("install it: pip install 'weft-csp[greenlets]'") == 2, done
 
 
 def test_the_interpreter_ends_while_greenlets_are_parked():
@@ -424,7 +424,7 @@ def test_on_keeps_the_object_of_a_method():
 
 
 @pytest.mark.parametrize(
-    ("function", "backend", "said"),
+    ("function", "backend", "message"),
     [
         (put, co, "write an `async def`"),
         (put, "mars", "no such backend"),
@@ -434,8 +434,8 @@ def test_on_keeps_the_object_of_a_method():
         (co_put.on(th), "greenlets", "or write a def"),
     ],
 )
-def test_where_it_cannot_run(function, backend, said):  # rule 15.3
-    with pytest.raises(BadUse, match=said):
+def test_where_it_cannot_run(function, backend, message):  # rule 15.3
+    with pytest.raises(BadUse, match=message):
         function.on(backend)
 
 

@@ -50,14 +50,14 @@ def handled(who: Callable[[Any], Any], does: Callable[[], Any]) -> Any:
     on."""
     c = Channel("c")
     out, inp = c.writer(), c.reader()
-    came: list[Any] = []
+    received: list[Any] = []
     done = threading.Event()
 
     def handler(*_: Any) -> None:
         try:
-            came.append(does())
+            received.append(does())
         except BaseException as error:
-            came.append(error)
+            received.append(error)
         done.set()
 
     def sends() -> None:
@@ -75,7 +75,7 @@ def handled(who: Callable[[Any], Any], does: Callable[[], Any]) -> Any:
     finally:
         sender.join()
         signal.signal(signal.SIGUSR1, before)
-    return came[0]
+    return received[0]
 
 
 def enters() -> None:
@@ -111,12 +111,12 @@ def test_an_operation_there_is_bad_use_that_names_the_handler(who: str, what: st
 @pytest.mark.parametrize("who", WHO)
 def test_a_run_there(who: str, what: str) -> None:  # rule 11.2
     """A run is bad use in a process; ordinary code may run a network there."""
-    came = handled(WHO[who], RUNS[what])
+    received = handled(WHO[who], RUNS[what])
     if who == "ordinary code":
-        assert came == {"run": 1, "Parallel": [1, 1], "Group": None}[what]
+        assert received == {"run": 1, "Parallel": [1, 1], "Group": None}[what]
     else:
-        assert type(came) is BadUse
-        assert "(a signal's handler ran there): " in str(came)
+        assert type(received) is BadUse
+        assert "(a signal's handler ran there): " in str(received)
 
 
 @pytest.fixture(scope="module")

@@ -514,7 +514,7 @@ def a_generator():
 
 
 @pytest.mark.parametrize(
-    ("function", "said"),
+    ("function", "message"),
     [
         (3, "decorate a function"),
         (dict, "decorate a function"),
@@ -523,8 +523,8 @@ def a_generator():
         (gr.process(print), "it is a process function"),
     ],
 )
-def test_what_it_is_not_for(function, said):  # rule 11.1
-    with pytest.raises(BadUse, match=said):
+def test_what_it_is_not_for(function, message):  # rule 11.1
+    with pytest.raises(BadUse, match=message):
         gr.io(function)
 
 

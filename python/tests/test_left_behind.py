@@ -69,11 +69,11 @@ async def leaves_one_that_does(c):
 """
 
 
-def prints(program: str, told: str) -> None:
+def prints(program: str, message: str) -> None:
     """Checks that the program ends by itself, and prints just this."""
     with child("-c", PARTS + textwrap.dedent(program)) as running:
         out, err = running.communicate()
-    assert (running.returncode, out, err) == (0, told, "")
+    assert (running.returncode, out, err) == (0, message, "")
 
 
 @pytest.mark.parametrize("place", ["", ".on('threads')"])

@@ -62,8 +62,11 @@ def test_the_commands(home: Path, tmp_path: Path) -> None:
         assert shown.returncode == 0, shown.stderr
         assert shown.stdout.startswith("`main/enrich` is the bottleneck: busy "), shown.stdout
         assert "write 'orders' at " in shown.stdout
-        told = json.loads(weft("top", "program.py", "--json", "--interval", "0.2").stdout)
-        assert told["verdict"]["names"] == ["main/enrich"] and told["os_processes"][0]["memory"] > 0
+        report = json.loads(weft("top", "program.py", "--json", "--interval", "0.2").stdout)
+        assert (
+            report["verdict"]["names"] == ["main/enrich"]
+            and report["os_processes"][0]["memory"] > 0
+        )
         only = weft("top", str(p.pid), "--once", "--only", "store", "--sort", "busy").stdout
         assert "main/store" in only and "main/source " not in only.partition("channel")[0][200:]
     assert weft("ps").stdout.startswith("no Weft program of this user runs")
@@ -365,14 +368,14 @@ def test_the_live_screen(home: Path, tmp_path: Path) -> None:
                 sys.executable,
                 [sys.executable, "-m", "weft.cli", "top", str(p.pid), "--interval", "0.3"],
             )
-        said = b""
+        answer = b""
         pressed = False
         with contextlib.suppress(OSError):  # it has ended
             while data := os.read(terminal, 4096):
-                said += data
-                if not pressed and said.count(b"space pauses") >= 2:
+                answer += data
+                if not pressed and answer.count(b"space pauses") >= 2:
                     pressed = True
                     os.write(terminal, b"sq")
         os.close(terminal)
-        assert os.waitpid(pid, 0)[1] == 0, said
-    assert pressed and b"is the bottleneck" in said and b"main" in said
+        assert os.waitpid(pid, 0)[1] == 0, answer
+    assert pressed and b"is the bottleneck" in answer and b"main" in answer

@@ -31,7 +31,7 @@ def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
     with child("-c", "import time; print('ready', flush=True); time.sleep(100)") as p:
         assert p.stdout is not None and p.stdout.readline()
         assert "is not a Weft program, or has not begun its first run" in refused(p.pid)
-    for word, said in (
+    for word, expected in (
         ("99999999", "there is no OS process 99999999"),
         (
             "noprogram",
@@ -39,7 +39,7 @@ def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
         ),
     ):
         done = weft("top", word, "--once")
-        assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+        assert done.returncode == 2 and expected in done.stderr and done.stderr.count("\n") == 1
     assert "no Weft program of this user runs" in weft("top").stderr
     assert "--sort bussy: it must be one of" in weft("top", "--sort", "bussy").stderr
     assert "--interval 0: it must be more than 0" in weft("top", "--interval", "0").stderr
@@ -49,9 +49,9 @@ def test_programs_that_are_none(home: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may be somebody else")
 def test_another_users(home: Path, tmp_path: Path) -> None:
     with subprocess.Popen(["/bin/sleep", "100"], preexec_fn=lambda: os.setuid(65534)) as p:
-        said = refused(p.pid)
+        output = refused(p.pid)
         p.kill()
-        assert "is another user's (uid 65534): only that user can look at it" in said
+        assert "is another user's (uid 65534): only that user can look at it" in output
 
 
 def test_one_that_is_stopped(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,8 +91,8 @@ def test_c_code_that_keeps_the_lock(
     monkeypatch.setattr(_visit, "PATIENCE", 0.5)
     with running(tmp_path, text, "--on", "threads") as p:
         time.sleep(0.2)
-        said = refused(p.pid)
-    assert "code that does not let go of the interpreter's lock" in said
+        output = refused(p.pid)
+    assert "code that does not let go of the interpreter's lock" in output
 
 
 class Fake:
@@ -115,7 +115,7 @@ class Fake:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "expected"),
     [
         (struct.pack("!I", 10) + b'{"weft":2}', "a message of version 2 of the protocol"),
         (struct.pack("!I", 0xFFFFFFFF), "a message of 4294967295 bytes; at most"),
@@ -124,14 +124,14 @@ class Fake:
         (message({"error": "no"}), "says: no"),
     ],
 )
-def test_answers_that_are_none(home: Path, answer: bytes, said: str) -> None:
+def test_answers_that_are_none(home: Path, answer: bytes, expected: str) -> None:
     fake = Fake(home, answer)
-    assert said in refused(os.getpid())
+    assert expected in refused(os.getpid())
     fake.listens.close()
 
 
 @pytest.mark.parametrize(
-    ("request_", "said"),
+    ("request_", "message"),
     [
         ({"ask": "what"}, 'the question must be "who", "look", "stuck" or "flight"'),
         ({"ask": "look", "interval": -1}, "the interval must be from 0 to 60 s"),
@@ -141,8 +141,8 @@ def test_answers_that_are_none(home: Path, answer: bytes, said: str) -> None:
         ({}, 'the question must be "who", "look", "stuck" or "flight"'),
     ],
 )
-def test_requests_that_are_none(request_: dict[str, Any], said: str) -> None:
-    assert _look._answer(_look.Look(), request_) == {"error": said}
+def test_requests_that_are_none(request_: dict[str, Any], message: str) -> None:
+    assert _look._answer(_look.Look(), request_) == {"error": message}
 
 
 def test_the_parser_takes_anything() -> None:

@@ -126,9 +126,9 @@ class ChannelMachine(RuleBasedStateMachine):
         return Retired if gone else None
 
     def over(self, party: Party) -> dict[int, type[ChannelEnd]]:
-        """The guards with whose end the party is ready, and these ends (rule 5.6): poison anywhere;
-        the outputs, or without any the inputs, once all of them have retired. A single operation
-        is a choice of one. A silent guard stays silent.
+        """Returns the guards with whose end the party is ready, and these ends (rule 5.6): poison
+        anywhere; the outputs, or without any the inputs, once all of them have retired. A single
+        operation is a choice of one. A silent guard stays silent.
         """
         guards = party.guards
         ends = [Retired if i in party.silent else self.ended_for(g) for i, g in enumerate(guards)]

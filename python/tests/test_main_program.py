@@ -342,7 +342,7 @@ def test_the_block_may_wait_in_greenlets_of_the_programs_own():
 
 def test_an_operation_of_the_block_within_one_of_its_own_is_bad_use():
     """A finaliser that runs while the block waits."""
-    c, d, said = gr.Channel("c"), gr.Channel("d"), []
+    c, d, reports = gr.Channel("c"), gr.Channel("d"), []
 
     class Reads:
         def __init__(self, end):
@@ -352,7 +352,7 @@ def test_an_operation_of_the_block_within_one_of_its_own_is_bad_use():
             try:
                 self.end.read()
             except (BadUse, Retired) as error:
-                said.append(type(error).__name__)
+                reports.append(type(error).__name__)
 
     @gr.process
     def drops(out):
@@ -367,7 +367,7 @@ def test_an_operation_of_the_block_within_one_of_its_own_is_bad_use():
             while True:
                 if gr.select(r, gr.after(10))[0] == 1:
                     kept.retire()
-    assert said == ["Retired"], "in the greenlet it is the greenlet's operation"
+    assert reports == ["Retired"], "in the greenlet it is the greenlet's operation"
 
 
 def test_a_block_leaves_nothing_behind():

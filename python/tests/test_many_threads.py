@@ -66,13 +66,13 @@ def program(text: str) -> list[str]:
 
 @pytest.mark.skipif(not LOCK, reason="there is no interpreter lock")
 @pytest.mark.parametrize(
-    ("end", "said"),
+    ("end", "expected"),
     [("sink.poison()", []), ("sink.retire()", []), ("1 / 0", ["failed"])],
     ids=["poisoned", "retired", "cancelled"],  # rules 4.2, 3.1, 7.2
 )
-def test_two_thousand_threads_start_meet_and_end(end: str, said: list[str]) -> None:
+def test_two_thousand_threads_start_meet_and_end(end: str, expected: list[str]) -> None:
     *words, count = program(HEAD.replace("{end}", end) + NETWORK)
-    assert words == ["True", *said]
+    assert words == ["True", *expected]
     assert float(count) < MOST
 
 

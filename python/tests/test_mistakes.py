@@ -33,7 +33,7 @@ def calling(*ends):
 
 
 def starts(how):
-    """A function that starts a process, given one in the wrong form."""
+    """Returns a function that starts a process, given one in the wrong form."""
 
     @process
     async def in_a_process(it):
@@ -206,12 +206,12 @@ def test_capacity_without_its_name():  # rule 11.2
 
 @pytest.mark.parametrize(("given", "named"), [("c", "'c'"), (None, r"test_mistakes\.py:\d+")])
 def test_a_channel_is_named_alike_everywhere(b, given, named):  # rules 1.7, 11.1
-    said = []
+    messages = []
 
     def told(use):
         with pytest.raises(coroutines.WeftError) as caught:
             use()
-        said.append(str(caught.value))
+        messages.append(str(caught.value))
 
     c = b.weft.Channel(given)
     r, w = c.reader(), c.writer()
@@ -223,7 +223,7 @@ def test_a_channel_is_named_alike_everywhere(b, given, named):  # rules 1.7, 11.
     told(lambda: r.extended())
     told(lambda: threads.select(threads.Output(w, 1)))
     told(lambda: c.reader())
-    assert [text for text in said if not re.search(f"channel {named}", text)] == []
+    assert [text for text in messages if not re.search(f"channel {named}", text)] == []
 
 
 def test_an_extended_read_that_is_never_entered(b):  # rule 11.1
@@ -465,11 +465,11 @@ def test_what_is_copied_or_pickled_by_itself_says_how_it_travels(tmp_path):
     file.write_text(ALONE)
     ran = subprocess.run([sys.executable, str(file)], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    said = [line.split(" ", 1) for line in ran.stdout.splitlines()]
-    assert Counter(kind for kind, _ in said) == dict.fromkeys(
+    output = [line.split(" ", 1) for line in ran.stdout.splitlines()]
+    assert Counter(kind for kind, _ in output) == dict.fromkeys(
         ("Channel", "Reader", "Writer", "Barrier", "Process"), 5
     )
-    for kind, text in said:
+    for kind, text in output:
         assert "neither copied nor pickled" in text and "on('processes')" in text
         if kind != "Process":
             assert "from weft.processes import process" in text and "multiprocessing" in text

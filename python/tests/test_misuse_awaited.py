@@ -54,47 +54,47 @@ def network(kind: str, attack):
     outcomes of both."""
     make, how, expected = KINDS[kind]
     p = Place()
-    came: dict[str, object] = {}
+    received: dict[str, object] = {}
 
     async def main():
         op = make(p)
 
         @process
         async def owner():
-            came["owner"] = await p.outcome(op)
+            received["owner"] = await p.outcome(op)
 
         @process
         async def attacker():
             await settled()
             try:
-                came["attacker"] = await attack(op)
+                received["attacker"] = await attack(op)
             except BaseException as e:
-                came["attacker"] = e
+                received["attacker"] = e
             await release(p, how)
 
         await Parallel(owner(), attacker())
 
-    return main, came, expected
+    return main, received, expected
 
 
-def refused(came) -> bool:
-    return isinstance(came, BadUse) and "already" in str(came)
+def refused(received) -> bool:
+    return isinstance(received, BadUse) and "already" in str(received)
 
 
 @pytest.mark.parametrize(("kind", "attack"), EVERY)
 def test_another_process(kind, attack):  # rule 11.1
-    main, came, expected = network(kind, ATTACKS[attack])
+    main, received, expected = network(kind, ATTACKS[attack])
     run(process(main)(), clock="virtual")
-    assert refused(came["attacker"]), came
-    assert came["owner"] == expected
+    assert refused(received["attacker"]), received
+    assert received["owner"] == expected
 
 
 @pytest.mark.parametrize(("kind", "attack"), [e for e in EVERY if KINDS[e[0]][1] != "time"])
 def test_another_process_of_a_guest(play: Runner, kind, attack):  # rules 11.1, 13.1
-    main, came, expected = network(kind, ATTACKS[attack])
+    main, received, expected = network(kind, ATTACKS[attack])
     play(run_async(process(main)()))
-    assert refused(came["attacker"]), came
-    assert came["owner"] == expected
+    assert refused(received["attacker"]), received
+    assert received["owner"] == expected
 
 
 @pytest.mark.parametrize(("kind", "attack"), EVERY)
@@ -113,8 +113,8 @@ def test_another_task(play: Runner, kind, attack):  # rules 11.1, 13.7
         with pytest.raises(BadUse, match="already"):
             await ATTACKS[attack](op)
         await release(p, how)
-        came = await owner
-        assert came == expected or how == "time"  # late on a busy machine: several ticks
+        received = await owner
+        assert received == expected or how == "time"  # late on a busy machine: several ticks
 
     play(main())
 
@@ -137,10 +137,10 @@ def test_a_thread(kind, attack):  # rule 11.1
 
         return attack_it(op)
 
-    main, came, expected = network(kind, from_thread)
+    main, received, expected = network(kind, from_thread)
     run(process(main)())
-    assert refused(came["attacker"]), came
-    assert came["owner"] == expected
+    assert refused(received["attacker"]), received
+    assert received["owner"] == expected
 
 
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "sequence"])

@@ -167,18 +167,18 @@ def test_a_group_left_on_another_thread():  # rule 11.1: and the program's SIGIN
     g.__enter__()
     p = g.start(turns(c.reader()))
     w = c.writer()
-    came = []
+    received = []
 
     def leave():
         try:
             g.__exit__(None, None, None)
         except BadUse as e:
-            came.append(e)
+            received.append(e)
 
     t = threading.Thread(target=leave)
     t.start()
     t.join()
-    assert "the process, task or thread that entered it" in str(came[0])
+    assert "the process, task or thread that entered it" in str(received[0])
     w.write(1)
     assert not p.done
     w.retire()

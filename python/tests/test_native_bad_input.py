@@ -29,7 +29,7 @@ def source(folder: Path, text: str, name: str = "made.cpp") -> Path:
 
 
 def compiled(folder: Path, text: str) -> Path:
-    """A library in C, which compiles quickly."""
+    """Returns a library in C, which compiles quickly."""
     out = folder / "made.so"
     path = source(folder, text, "made.c")
     include = f"-I{weft.native.include_dir()}"
@@ -98,8 +98,9 @@ const weft_component* weft_component_entry(void) { return &made; }
 
 
 def declaring(*fields: str) -> str:
-    """The source in C of a component of one process without parameters, except for the parts
-    that the arguments give."""
+    """Returns the source in C of a component of one process without parameters, except for the
+    parts that the arguments give.
+    """
     return f"""#include <weft/component_abi.h>
 static const weft_process_info info = {{.name = "f"}};
 static weft_component made = {{.abi = WEFT_COMPONENT_ABI, .size = sizeof made, .name = "m", .doc = "", .compiler = "C", .count = 1,

@@ -60,12 +60,12 @@ def test_it_says_where_the_library_is_and_what_is_in_it(folder: Path) -> None:
 def test_as_json(folder: Path) -> None:
     done = weft_build(folder, "filter.cpp", "--debug", "--json")
     assert done.stderr == ""
-    said = json.loads(done.stdout)
-    assert said["processes"] == {
+    report = json.loads(done.stdout)
+    assert report["processes"] == {
         "halve": "(samples: Reader[float], halves: Writer[float], by: float = 2.0)"
     }
-    assert (said["component"], said["doc"], said["debug"]) == ("filter", "Filters.", True)
-    assert Path(said["library"]).exists()
+    assert (report["component"], report["doc"], report["debug"]) == ("filter", "Filters.", True)
+    assert Path(report["library"]).exists()
 
 
 def test_the_compilers_message_is_shown_as_it_is(folder: Path) -> None:
@@ -88,7 +88,7 @@ def test_the_compilers_warnings_are_shown(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "environment", "said"),
+    ("arguments", "environment", "message"),
     [
         (["none.cpp"], {}, "there is no file none.cpp"),
         (["filter.cpp", "--debgu"], {}, "Did you mean '--debug'?"),
@@ -118,7 +118,7 @@ def test_the_compilers_warnings_are_shown(folder: Path) -> None:
     ],
 )
 def test_mistakes_are_one_line_that_says_what_to_do(
-    folder: Path, arguments: list[str], environment: dict[str, str], said: str
+    folder: Path, arguments: list[str], environment: dict[str, str], message: str
 ) -> None:
     (folder / "plain.cpp").write_text("int answer() { return 42; }\n")
     (folder / "late.cpp").write_text(
@@ -139,15 +139,15 @@ def test_mistakes_are_one_line_that_says_what_to_do(
     (folder / "filter.pyi").mkdir()
     done = weft_build(folder, *arguments, **environment)
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert "undefined" not in said or "nowhere defined; define it, or link" in done.stderr
+    assert message in done.stderr
+    assert "undefined" not in message or "nowhere defined; define it, or link" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_help_names_the_options_and_the_cache(folder: Path) -> None:
-    said = weft_build(folder, "--help").stdout
+    output = weft_build(folder, "--help").stdout
     for word in ("--debug", "--json", "--output", "$CXX", "$WEFT_CACHE", "Exit status"):
-        assert word in said
+        assert word in output
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")

@@ -129,7 +129,7 @@ def test_what_does_not_fit_the_cpp_type_is_a_failure_of_the_component(b):  # rul
 
 
 def no_result(b):
-    """The NoResult of a process that read from a retired channel (rule 7.1)."""
+    """Returns the NoResult of a process that read from a retired channel (rule 7.1)."""
 
     async def reads(b, r):
         await b.op(r.read())
@@ -410,7 +410,7 @@ def test_a_failure_beside_it_cancels_a_component(b):  # rules 6.2, 7.3, 16.1
 
 
 def keep(b, channel):
-    """A process that holds a writer and does nothing with it until it is cancelled."""
+    """Returns a process that holds a writer and does nothing with it until it is cancelled."""
 
     async def holds(b, w):
         await b.op(b.weft.sleep(3600))
@@ -547,8 +547,8 @@ def test_signature_docstring_and_defaults(b):
     got = b.run(basics().tells(-c), b.process(all_of)(+c))[1]
     assert got[0] == "a 1 2 yes nothing"
     c = b.weft.Channel("c")
-    told = basics().tells(-c, numbers=[7], yes=False, maybe=3, text="b")
-    assert b.run(told, b.process(all_of)(+c))[1][0] == "b 7 no 3"
+    message = basics().tells(-c, numbers=[7], yes=False, maybe=3, text="b")
+    assert b.run(message, b.process(all_of)(+c))[1][0] == "b 7 no 3"
 
 
 def test_wrong_arguments_are_told_at_the_call(b):  # rule 16.2

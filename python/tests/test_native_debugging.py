@@ -70,8 +70,8 @@ def test_one_stack_of_python_and_cpp(throws: Any) -> None:
 @needs_addr2line
 def test_the_stack_comes_from_another_os_process_too(throws: Any) -> None:  # rule 16.8
     error = failed(throws.halves, on="process")
-    said = "".join(traceback.format_exception(error))
-    assert re.search(r"component_throws\.cpp\", line \d+, in checked", said)
+    text = "".join(traceback.format_exception(error))
+    assert re.search(r"component_throws\.cpp\", line \d+, in checked", text)
 
 
 @needs_addr2line
@@ -173,14 +173,14 @@ def test_gdb_steps_from_python_into_cpp_and_back(tmp_path: Path) -> None:
     )
     if "ptrace: Operation not permitted" in done.stderr or "Could not trace" in done.stderr:
         pytest.skip("this machine lets nobody trace a program")
-    said = done.stdout
-    assert re.search(r"hit Breakpoint 1, .*halve \(x=6\) at .*component_throws\.cpp", said), (
-        said + done.stderr
+    output = done.stdout
+    assert re.search(r"hit Breakpoint 1, .*halve \(x=6\) at .*component_throws\.cpp", output), (
+        output + done.stderr
     )
-    assert re.search(r"#1 .*halves \(samples=.*\) at ", said)
-    assert '/halves"' in said  # the thread is named by the end of its process's path
-    assert "checked (x=6)" in said
-    assert re.search(r"Value returned is \$1 = 6", said)
-    assert "$2 = 6" in said
-    assert "exited normally" in said
+    assert re.search(r"#1 .*halves \(samples=.*\) at ", output)
+    assert '/halves"' in output  # the thread is named by the end of its process's path
+    assert "checked (x=6)" in output
+    assert re.search(r"Value returned is \$1 = 6", output)
+    assert "$2 = 6" in output
+    assert "exited normally" in output
     assert (tmp_path / "out").read_text() == "[3.0]\n"  # Python went on with what it computed

@@ -100,15 +100,15 @@ def test_the_component_goes_on_after_it(host: Any, on: str) -> None:  # rule 16.
     """No value was taken or written: the value is read afterwards, and arrives."""
     a, c, log = Channel("a"), Channel("c"), Channel("log")
     where = host if on == "host" else on
-    got, _, said = th.run(
+    got, _, results = th.run(
         targets_native.asks.on(host)(-a, +c, [0, 41]),
         parties().tries(+a, -c, -log, on=where),
         collect(+log),
     )
     assert got == 41
-    assert len(said) == 2
-    assert said[0].startswith("extended read on channel 'a': it has ends in other OS processes")
-    assert said[1].startswith("select with a computed output")
+    assert len(results) == 2
+    assert results[0].startswith("extended read on channel 'a': it has ends in other OS processes")
+    assert results[1].startswith("select with a computed output")
 
 
 def test_where_all_ends_are_here_both_work() -> None:  # rules 1.6, 5.8
@@ -151,9 +151,9 @@ def test_a_barrier_beside_a_channel_that_was_made_here(host: Any) -> None:  # ru
 
     @th.process
     def meets(log: Any) -> list[str]:
-        said = [log.read()]
+        output = [log.read()]
         barrier.sync()
-        return said + list(log)
+        return output + list(log)
 
     got = th.run(
         targets_native.gives.on(host)(-a, [1]),

@@ -37,13 +37,13 @@ async def read(r: co.Reader[int]) -> int:
 def test_tasks_of_the_child_do_not_wait_for_the_parents_components() -> None:
     """At one fork in ten the component is in an operation. In the child it does not exist."""
     c = th.Channel("c")
-    said = []
+    messages = []
 
     @th.process
     def forks(out: th.Writer[int]) -> None:
         for _ in range(40):
-            said.append(child_says(tasks_meet))
+            messages.append(child_says(tasks_meet))
         out.write(1)
 
     th.run(parties().looks(+c), forks(-c))
-    assert said == ["3"] * 40
+    assert messages == ["3"] * 40

@@ -326,9 +326,9 @@ def test_what_does_not_convert_is_told_at_the_write(host: Any, on: str) -> None:
         return ""
 
     made = basics().floats(+a, -c, on=host if on == "host" else "thread")
-    said, _, got = th.run(mistaken(-a), made, collect(+c))
-    assert "a value written to channel 'a'" in said
-    assert "expected float, but 'seven' is of type str" in said
+    results, _, got = th.run(mistaken(-a), made, collect(+c))
+    assert "a value written to channel 'a'" in results
+    assert "expected float, but 'seven' is of type str" in results
     assert got == [7.0]
 
 
@@ -397,15 +397,15 @@ def test_a_supervisor_names_the_component_whose_process_died(crashing: Any, capl
     """Rules 7.13, 16.8: the name is in the component's report, in the log, and in the exception
     that is raised at last."""
     a, c = Channel("a"), Channel("c")
-    told: list[ProcessDied] = []
-    place = Supervisor(restarts=1, backoff=0, report=lambda error, _: told.append(error))
+    log: list[ProcessDied] = []
+    place = Supervisor(restarts=1, backoff=0, report=lambda error, _: log.append(error))
     with caplog.at_level("WARNING", "weft"):
         died, *_ = th.run(
             outcome_of(crashing.crash(+a, -c, at=1, how="exit").on(place)),
             outcome_of(source(-a, range(100))),
             until_it_ends(+c),
         )
-    assert [e.process for e in (*told, died)] == ["crash of component crashing"] * 3
+    assert [e.process for e in (*log, died)] == ["crash of component crashing"] * 3
     (line,) = [r.getMessage() for r in caplog.records if "started again" in r.getMessage()]
     assert "'crash of component crashing'" in line
 

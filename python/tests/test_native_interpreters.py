@@ -73,7 +73,7 @@ EXPECTED = [
 
 
 def mapped(process: subprocess.Popen[str], library: str) -> bool:
-    """Whether the process has just this file in its memory, as code."""
+    """Returns whether the process has just this file in its memory, as code."""
     number = Path(library).stat().st_ino
     for line in Path(f"/proc/{process.pid}/maps").read_text().splitlines():
         _, mode, _, _, inode, *path = line.split(maxsplit=5)
@@ -94,7 +94,7 @@ def test_one_library_serves_several_interpreters_at_once() -> None:  # rule 16.1
         )
         for python in PYTHONS
     ]
-    said: list[list[Any]] = []
+    answers: list[list[Any]] = []
     try:
         for process in running:
             assert process.stdout is not None
@@ -103,14 +103,14 @@ def test_one_library_serves_several_interpreters_at_once() -> None:  # rule 16.1
         assert all(process.poll() is None for process in running)
         assert all(mapped(process, library) for process in running for library in libraries)
         for process in running:
-            said.append(json.loads(process.communicate("go on\n", timeout=280)[0]))
+            answers.append(json.loads(process.communicate("go on\n", timeout=280)[0]))
     finally:
         for process in running:
             process.kill()
             process.communicate()
-    versions = {version for version, *_ in said}
+    versions = {version for version, *_ in answers}
     assert len(versions) == len(set(PYTHONS))
-    assert [results for _, *results in said] == [EXPECTED] * len(PYTHONS)
+    assert [results for _, *results in answers] == [EXPECTED] * len(PYTHONS)
 
 
 # Runs code in a subinterpreter, of the kind that shares all with the main one or of the kind that
@@ -157,7 +157,7 @@ REFUSED = """
 """
 
 
-def said_by(program: str, **environment: str) -> list[str]:
+def output_of(program: str, **environment: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(MAKES) + textwrap.dedent(program)],
         env={**os.environ, **environment},
@@ -179,12 +179,12 @@ KINDS = pytest.mark.parametrize("alone", [False, True], ids=["shares", "alone"])
 def test_a_subinterpreter_is_told_what_to_do(module: str, before: bool, alone: bool) -> None:
     """Rule 16.11: the refusal comes whichever interpreter was first, and the main interpreter
     goes on."""
-    *refused, went_on = said_by(REFUSED.format(module=module, before=before, alone=alone))
+    *refused, went_on = output_of(REFUSED.format(module=module, before=before, alone=alone))
     assert went_on == "7"
     assert len(refused) == 2
-    for said in refused:
-        assert said.startswith("weft's extension module serves the main interpreter of a program")
-        assert "weft.processes" in said
+    for line in refused:
+        assert line.startswith("weft's extension module serves the main interpreter of a program")
+        assert "weft.processes" in line
 
 
 PURE = """
@@ -209,4 +209,4 @@ PURE = """
 @KINDS
 def test_in_pure_python_coroutines_run_in_a_subinterpreter(alone: bool) -> None:
     """Rule 16.11: the program follows the advice of the refusal."""
-    assert said_by(PURE.format(alone=alone), WEFT_PURE="1") == ["7"]
+    assert output_of(PURE.format(alone=alone), WEFT_PURE="1") == ["7"]

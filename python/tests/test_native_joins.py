@@ -150,10 +150,10 @@ def test_a_library_needs_nothing_of_python_or_of_the_extension(file: str) -> Non
     if not shutil.which("nm"):
         pytest.skip("no nm")
     library = weft.native.build(HERE / file)
-    said = subprocess.run(
+    results = subprocess.run(
         ["nm", "-D", "--undefined-only", library], check=True, capture_output=True, text=True
     ).stdout
-    needed = [line.split()[-1] for line in said.splitlines()]
+    needed = [line.split()[-1] for line in results.splitlines()]
     assert any("memcpy" in name or "Znwm" in name for name in needed)  # it does need something
     ours = [name for name in needed if name.startswith(("Py", "_Py")) or "4weft" in name]
     assert ours == []

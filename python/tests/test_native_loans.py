@@ -85,14 +85,14 @@ def test_where_there_is_nothing_to_move(b):
 
 
 @pytest.fixture
-def told():
+def reports():
     all_ = []
     observe.debug(True, all_.append)
     yield all_
     observe.debug(False)
 
 
-def test_an_array_that_is_touched_before_the_component_has_it(told):  # rules 14.5, 16.6
+def test_an_array_that_is_touched_before_the_component_has_it(reports):  # rules 14.5, 16.6
     numbers = doubles(1, 2)
     a, c = threads.Channel("a", capacity=1), threads.Channel("c")
     reader, process_reader = +a, +c
@@ -109,14 +109,14 @@ def test_an_array_that_is_touched_before_the_component_has_it(told):  # rules 14
 
     threads.run(lender(-a))
     threads.run(process, reads(process_reader))
-    (changed,) = told
+    (changed,) = reports
     assert changed.sender.endswith("lender")
     assert (changed.kind, changed.channel) == ("array", "a")
     assert changed.file == __file__
     assert changed.noticed == "before process negate of component basics had it"
 
 
-def test_an_array_that_is_touched_while_a_component_reads_it(told):  # rules 14.5, 16.6
+def test_an_array_that_is_touched_while_a_component_reads_it(reports):  # rules 14.5, 16.6
     numbers = doubles(1, 2)
     a, c, go = threads.Channel("a"), threads.Channel("c"), threads.Channel("go")
 
@@ -128,11 +128,11 @@ def test_an_array_that_is_touched_while_a_component_reads_it(told):  # rules 14.
 
     threads.run(lender(-a, +c), messages().sums(+a, -c))
     del go
-    (changed,) = told
+    (changed,) = reports
     assert changed.noticed == "while process sums of component messages had it, which only reads it"
 
 
-def test_an_array_that_is_touched_on_its_way_back(told):  # rules 14.5, 16.6
+def test_an_array_that_is_touched_on_its_way_back(reports):  # rules 14.5, 16.6
     numbers = doubles(1, 2)
     a, c = threads.Channel("a"), threads.Channel("c", capacity=1)
     reader = +c
@@ -144,11 +144,11 @@ def test_an_array_that_is_touched_on_its_way_back(told):  # rules 14.5, 16.6
     threads.run(lender(-a), basics().negate(+a, -c))
     numbers[0] = 9.0
     assert reader.read().tolist() == [9.0, -2.0]
-    (changed,) = told
+    (changed,) = reports
     assert changed.noticed == "on its way back to Python"
 
 
-def test_what_a_component_does_with_an_array_is_no_fault(told):  # rules 14.5, 16.6
+def test_what_a_component_does_with_an_array_is_no_fault(reports):  # rules 14.5, 16.6
     f = messages()
     a, c = coroutines.Channel("a"), coroutines.Channel("c")
     b, d = coroutines.Channel("b", capacity=3), coroutines.Channel("d")
@@ -168,10 +168,10 @@ def test_what_a_component_does_with_an_array_is_no_fault(told):  # rules 14.5, 1
             assert v is not None
 
     coroutines.run(writes(-a, -b), f.pairs(+a, -c), reads(+c), basics().negate(+b, -d), reads(+d))
-    assert told == []
+    assert reports == []
 
 
-def test_a_list_that_was_copied_may_be_changed(told):  # rules 9.1, 16.4
+def test_a_list_that_was_copied_may_be_changed(reports):  # rules 9.1, 16.4
     a, c = coroutines.Channel("a"), coroutines.Channel("c")
 
     @coroutines.process
@@ -186,7 +186,7 @@ def test_a_list_that_was_copied_may_be_changed(told):  # rules 9.1, 16.4
         return [len(v) async for v in r]
 
     assert coroutines.run(writes(-a), basics().lists(+a, -c), reads(+c))[2] == [1, 2, 3]
-    assert told == []
+    assert reports == []
 
 
 class Tensor:
@@ -203,7 +203,7 @@ class Tensor:
         return self.numbers.__dlpack__()
 
 
-def test_two_threads_that_lend_at_once(told):  # rules 14.5, 16.6
+def test_two_threads_that_lend_at_once(reports):  # rules 14.5, 16.6
     """Each loan is to the channel of its own write."""
     numpy = pytest.importorskip("numpy")
     numbers = numpy.ones(2)
@@ -233,7 +233,7 @@ def test_two_threads_that_lend_at_once(told):  # rules 14.5, 16.6
     to_a.retire()
     to_b.retire()
     threads.run(*sums)
-    (changed,) = told
+    (changed,) = reports
     assert (changed.kind, changed.channel) == ("Tensor", "a")
 
 

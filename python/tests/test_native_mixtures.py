@@ -142,7 +142,7 @@ def test_a_chain_that_bites_its_tail_is_a_deadlock(seed):  # rules 10.1, 10.2, 1
 
 
 def reader_of(choose, end, got):
-    """A process that reads all values into `got`, one by one, in blocks or by choice."""
+    """Returns a process that reads all values into `got`, one by one, in blocks or by choice."""
 
     @co.process
     async def singly(r):

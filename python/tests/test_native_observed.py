@@ -363,15 +363,15 @@ def test_who_left_is_named_with_its_line(on: str, end: str, why: str, tmp_path: 
         assert seen.parked.wait(BOUND)
         getattr(w, end)()
 
-    said: list[str] = []
-    with observing(seen), observing(_quiet_ends.Naming(said.append).event):
+    messages: list[str] = []
+    with observing(seen), observing(_quiet_ends.Naming(messages.append).event):
         by = traced(tmp_path / "t", tasks().sums(+a, -c, on=on), ends(w), collect(+c))
     line = line_of("component_tasks.cpp", "sum += co_await in.read()")
     left = by["sums"][-1]
     assert (left["how"], left["c"]) == (why, "a")
     assert left["at"].endswith(f"component_tasks.cpp:{line}")
-    assert said[0].startswith(f"process main/sums was left by {why}: channel a, at ")
-    assert said[0].endswith(f"component_tasks.cpp:{line}")
+    assert messages[0].startswith(f"process main/sums was left by {why}: channel a, at ")
+    assert messages[0].endswith(f"component_tasks.cpp:{line}")
 
 
 @BOTH
@@ -385,13 +385,13 @@ def test_a_guard_that_falls_silent_is_named_with_its_line(on: str) -> None:  # r
         gone.retire()
         w.write(1)
 
-    said: list[str] = []
-    with observing(seen), observing(_quiet_ends.Naming(said.append).event):
+    messages: list[str] = []
+    with observing(seen), observing(_quiet_ends.Naming(messages.append).event):
         th.run(tasks().either(+a, +b, -log, 1, on=on), retires_then_writes(-a, -b), collect(+log))
     # A select does not say where it stands (python/docs/native.md, Limits), so the line is that of
     # the declaration.
     line = line_of("component_tasks.cpp", 'component.process<&either>("either")')
-    (silent,) = (text for text in said if "guard 0" in text)
+    (silent,) = (text for text in messages if "guard 0" in text)
     assert silent.startswith("process main/either: guard 0 (input a) of its select fell silent")
     assert silent.endswith(f"component_tasks.cpp:{line}")
 

@@ -107,14 +107,14 @@ def test_a_component_is_cancelled_at_a_barrier(b):  # rules 6.2, 8.3
 def test_a_component_that_was_cancelled_may_go_on(on, where):
     """Rule 6.1: one request raises one `Cancelled`."""
     a, log = coroutines.Channel("a"), coroutines.Channel("log")
-    keep, said = -a, +log
+    keep, reports = -a, +log
     made = tasks().goes_on(+a, -log, where, on=on)
 
     @coroutines.process
     async def cancels():
-        got = [await said.read()]
+        got = [await reports.read()]
         made.cancel()
-        return got + [line async for line in said]
+        return got + [line async for line in reports]
 
     assert coroutines.run(made, cancels())[1] == ["begun", "cancelled", "ends"]
     del keep
@@ -243,15 +243,15 @@ def test_a_function_that_throws(b):  # rules 5.8, 4.5
 
 def test_a_function_that_reads(b):  # rules 5.8, 11
     a, c, log = b.weft.Channel("a"), b.weft.Channel("c"), b.weft.Channel("log", capacity=1)
-    keep, told = -a, +log
+    keep, message = -a, +log
 
     async def asks(b, r):
         with pytest.raises((PeerDied, Retired)):
             await b.op(r.read())
 
     b.run(parties().reads_in_a_function(+a, -c, -log), b.process(asks)(+c))
-    (said,) = b.run(b.process(all_of)(told))
-    assert "cannot use channels (rule 5.8)" in said
+    (results,) = b.run(b.process(all_of)(message))
+    assert "cannot use channels (rule 5.8)" in results
     del keep
 
 
@@ -259,15 +259,15 @@ def test_a_function_that_sleeps(b):
     """Rules 5.8, 11: the choice for which the function makes the value is still there
     afterwards."""
     c, log = b.weft.Channel("c"), b.weft.Channel("log", capacity=1)
-    told = +log
+    message = +log
 
     async def asks(b, r):
         with pytest.raises((PeerDied, Retired)):
             await b.op(r.read())
 
     b.run(parties().sleeps_in_a_function(-c, -log), b.process(asks)(+c))
-    (said,) = b.run(b.process(all_of)(told))
-    assert "cannot use channels (rule 5.8)" in said
+    (results,) = b.run(b.process(all_of)(message))
+    assert "cannot use channels (rule 5.8)" in results
 
 
 @pytest.mark.parametrize("how", range(4))

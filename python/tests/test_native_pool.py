@@ -278,8 +278,15 @@ def test_timers_on_a_virtual_clock(on):  # rules 5.3, 5.7, 8.5, 8.6
         w.retire()
 
     got = co.run(slow(-a), tasks().patient(+a, -log, 50, on=on), collect(+log), clock="virtual")[2]
-    told = ["in time 1", "in time 2", "late at 80", "slept until 1080", "nothing there", "no time"]
-    assert got == told
+    message = [
+        "in time 1",
+        "in time 2",
+        "late at 80",
+        "slept until 1080",
+        "nothing there",
+        "no time",
+    ]
+    assert got == message
 
 
 def test_a_timer_on_the_clock_of_the_wall():  # rule 5.7
@@ -290,9 +297,9 @@ def test_a_timer_on_the_clock_of_the_wall():  # rule 5.7
 
     @co.process
     async def waits(log):
-        said = await log.read()
+        output = await log.read()
         made.cancel()
-        return said.split()[0]
+        return output.split()[0]
 
     assert co.run(made, waits(+log))[1] == "late"
     keeps.retire()

@@ -85,7 +85,7 @@ async def returns(b, value=None):
 
 
 def of_a_read(b: Any) -> NoResult:
-    """The NoResult of a process `reads` whose channel has retired."""
+    """Returns the NoResult of a process `reads` whose channel has retired."""
     results = b.run(b.process(reads)(*retired(b)), b.process(returns)("beside"))
     assert results[1] == "beside"
     assert isinstance(results[0], NoResult)
@@ -118,8 +118,8 @@ def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
     ]
     failing.ended()  # watched from here too, because it may fail before a process looks
     results = b.run(*ps, b.process(cancels)(waits), b.process(ends_at)(failing))
-    said = [(n.process, n.how, n.reason) for n in results[: len(ps)]]
-    assert said == [
+    ends_seen = [(n.process, n.how, n.reason) for n in results[: len(ps)]]
+    assert ends_seen == [
         ("main/reads[0]", "retired", "read on channel 'retired': the other side has retired"),
         ("main/writes", "retired", "write on channel 'full': the other side has retired"),
         ("main/selects", "retired", "select on channel 'retired': the other side has retired"),
@@ -169,8 +169,8 @@ def test_where(b):
 
 
 def test_the_sentence(none):  # rule 7.1
-    said = f"({none.reason})"
-    assert repr(none) == f"process main/reads gave no result: it ended at {none.where} {said}"
+    sentence = f"({none.reason})"
+    assert repr(none) == f"process main/reads gave no result: it ended at {none.where} {sentence}"
     assert str(none).startswith(repr(none) + "; ")
     assert "isinstance(" in str(none)  # it says what to do
     assert f"{none}" == str(none)
@@ -329,8 +329,8 @@ def test_whatever_else_is_done_with_it_raises_a_copy():  # rule 7.1
         assert caught.value is not none, use
         assert repr(caught.value) == repr(none), use
         assert isinstance(caught.value, AttributeError) == use.startswith("."), use
-        said = traceback.format_exception_only(type(caught.value), caught.value)
-        assert said == [f"weft.NoResult: {none}\n"], use
+        lines = traceback.format_exception_only(type(caught.value), caught.value)
+        assert lines == [f"weft.NoResult: {none}\n"], use
     assert none.__traceback__ is None
 
 

@@ -167,6 +167,6 @@ def test_a_value_whose_unpickling_would_end_its_loop_is_bad_use(
     """Once such a process ended quietly, as if the channel had ended."""
     c = th.Channel("c")
     odd = Odd("object", "", "raises", error)
-    there = odd_away.writes_what_loads.on(hosts)(c.writer(), odd)
+    far_process = odd_away.writes_what_loads.on(hosts)(c.writer(), odd)
     with pytest.raises(BadUse, match=f"read on channel 'c': .* cannot be rebuilt here, .* {error}"):
-        co.run(there, reader(c.reader()))
+        co.run(far_process, reader(c.reader()))

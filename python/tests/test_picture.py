@@ -154,7 +154,7 @@ def test_nothing_at_all() -> None:
 
 
 def hello() -> str:
-    """The first program of the README."""
+    """Returns the first program of the README."""
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     code = re.search(r"```python run file=hello.py\n(.*?)```", page, re.DOTALL)
     if code is None:

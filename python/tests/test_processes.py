@@ -153,9 +153,9 @@ def test_an_end_is_closed_where_it_was_given_away_and_where_it_is_closed() -> (
     def here(inp: Any) -> None:
         got.extend(inp)
 
-    said, _ = Parallel(targets.closes_early(w), here(c.reader()))
+    results, _ = Parallel(targets.closes_early(w), here(c.reader()))
     assert got == [1]
-    assert said.startswith("BadUse") and "retired" in said
+    assert results.startswith("BadUse") and "retired" in results
     with pytest.raises(BadUse):
         w.write(1)
 
@@ -305,9 +305,9 @@ def test_a_guard_that_is_off_holds_a_choice_open_if_its_channel_is(is_open: bool
 
 def test_what_is_not_built_says_so() -> None:
     a, b = Channel("a"), Channel("b")
-    said = run(targets.bad_uses(a.reader(), b.writer()))
-    assert len(said) == 3 and all(s.startswith("BadUse") for s in said), said
-    assert all("another OS process" in s for s in said), said
+    results = run(targets.bad_uses(a.reader(), b.writer()))
+    assert len(results) == 3 and all(s.startswith("BadUse") for s in results), results
+    assert all("another OS process" in s for s in results), results
 
 
 # --- failures -------------------------------------------------------------------------------------
@@ -353,20 +353,20 @@ def test_values_that_cannot_go_are_refused_at_the_write() -> None:  # rule 11.2
     def reads(inp: Any) -> Any:
         return inp.read()
 
-    said, value = Parallel(targets.bad_writes(c.writer()), reads(c.reader()))
+    results, value = Parallel(targets.bad_writes(c.writer()), reads(c.reader()))
     assert value == "good"
-    assert len(said) == 4 and all(
-        s.startswith("BadUse: write on channel 'numbers'") for s in said
-    ), said
+    assert len(results) == 4 and all(
+        s.startswith("BadUse: write on channel 'numbers'") for s in results
+    ), results
     for text, part in zip(
-        said, ("Unsendable", "list", "closed", "reader() or writer()"), strict=True
+        results, ("Unsendable", "list", "closed", "reader() or writer()"), strict=True
     ):
         assert part in text
 
 
 def test_the_home_refuses_them_too() -> None:
     c = Channel("numbers")
-    said: list[str] = []
+    messages: list[str] = []
 
     @th.process
     def writes(out: Any) -> None:
@@ -374,11 +374,11 @@ def test_the_home_refuses_them_too() -> None:
             try:
                 out.write(value)
             except BadUse as error:
-                said.append(str(error))
+                messages.append(str(error))
         try:
             select(Output(out, targets.Unsendable()), after(280))
         except BadUse as error:
-            said.append(str(error))
+            messages.append(str(error))
         out.write(5)
 
     # The reader's end has been handed over before its process writes anything here.
@@ -394,8 +394,8 @@ def test_the_home_refuses_them_too() -> None:
         first(ready.reader(), c.writer()), targets.ready_then_total(ready.writer(), c.reader())
     )
     assert results[1] == 5
-    assert len(said) == 4 and all("channel 'numbers'" in s for s in said), said
-    assert "give it an end" in said[2]
+    assert len(messages) == 4 and all("channel 'numbers'" in s for s in messages), messages
+    assert "give it an end" in messages[2]
 
 
 def test_arguments_that_cannot_go() -> None:
@@ -439,7 +439,7 @@ def test_process_refuses_what_is_no_function() -> None:
 
 
 def test_a_failure_here_cancels_them_there(tmp_path: Path) -> None:  # rules 6.1, 7.2
-    said = tmp_path / "said"
+    report = tmp_path / "said"
     ready, never = Channel("ready"), Channel("never")
     kept = never.writer()  # the channel does not end meanwhile
 
@@ -450,15 +450,15 @@ def test_a_failure_here_cancels_them_there(tmp_path: Path) -> None:  # rules 6.1
 
     with pytest.raises(ValueError, match="enough"):
         Parallel(
-            targets.wait_to_be_cancelled(ready.writer(), never.reader(), str(said)),
+            targets.wait_to_be_cancelled(ready.writer(), never.reader(), str(report)),
             fails(ready.reader()),
         )
-    assert said.read_text(encoding="utf-8") == "cancelled"
+    assert report.read_text(encoding="utf-8") == "cancelled"
     kept.retire()
 
 
 def test_a_write_that_is_withdrawn_keeps_its_value(tmp_path: Path) -> None:  # rule 6.2
-    said = tmp_path / "said"
+    report = tmp_path / "said"
     ready, never = Channel("ready"), Channel("never")
     kept = never.reader()  # the channel does not end meanwhile
 
@@ -469,10 +469,10 @@ def test_a_write_that_is_withdrawn_keeps_its_value(tmp_path: Path) -> None:  # r
 
     with pytest.raises(ValueError, match="enough"):
         Parallel(
-            targets.value_of_cancelled(ready.writer(), never.writer(), str(said)),
+            targets.value_of_cancelled(ready.writer(), never.writer(), str(report)),
             fails(ready.reader()),
         )
-    assert said.read_text(encoding="utf-8") == "mine yet"
+    assert report.read_text(encoding="utf-8") == "mine yet"
     kept.retire()
     assert statistics(never).transfers == 0
 

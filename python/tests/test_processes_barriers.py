@@ -89,9 +89,9 @@ def test_parties_are_enrolled_from_elsewhere(kind: str) -> None:  # rule 8.2
 def test_with_nobody_enrolled_it_is_bad_use(
     capfd: pytest.CaptureFixture[str],
 ) -> None:  # rule 8.2
-    said = run(targets_barriers.misuses(Barrier(0)))
-    assert len(said) == 3
-    assert all("enrol" in text for text in said), said
+    results = run(targets_barriers.misuses(Barrier(0)))
+    assert len(results) == 3
+    assert all("enrol" in text for text in results), results
 
 
 def test_an_arrival_that_was_given_up_is_missing() -> None:  # rule 8.3
@@ -146,9 +146,9 @@ def test_who_only_looks() -> None:  # rules 5.7, 8.4
 
 def test_what_its_home_cannot_decide_alone_is_bad_use() -> None:  # wire 4.10
     c = Channel("mine", capacity=8)
-    said = run(targets_barriers.chooses_among_homes(c.writer(), Barrier(1)))
-    assert len(said) == 3, said
-    assert all("barrier" in text and "process of its own" in text for text in said), said
+    results = run(targets_barriers.chooses_among_homes(c.writer(), Barrier(1)))
+    assert len(results) == 3, results
+    assert all("barrier" in text and "process of its own" in text for text in results), results
 
 
 def test_a_barrier_goes_in_a_value() -> None:
@@ -222,46 +222,46 @@ def a_home_that_stands_still(parties: list[int]) -> Iterator[Any]:
     parties.append(home.result)
 
 
-def enrols_late(barrier: Any, told: list[str]) -> None:
+def enrols_late(barrier: Any, log: list[str]) -> None:
     try:
         barrier.enrol()
     except TimeoutError as error:
-        told.append(str(error))
+        log.append(str(error))
 
 
 @th.process
-def in_coroutines(barrier: Any, told: list[str]) -> None:
+def in_coroutines(barrier: Any, log: list[str]) -> None:
     @co.process
     async def one() -> None:
-        enrols_late(barrier, told)
+        enrols_late(barrier, log)
 
     @co.process
     async def beside() -> None:
-        told.append("beside")
+        log.append("beside")
 
     co.Parallel(one(), beside())
 
 
 @th.process
-def in_greenlets(barrier: Any, told: list[str]) -> None:
+def in_greenlets(barrier: Any, log: list[str]) -> None:
     @gr.process
     def one() -> None:
-        enrols_late(barrier, told)
+        enrols_late(barrier, log)
 
     @gr.process
     def beside() -> None:
-        told.append("beside")
+        log.append("beside")
 
     gr.Parallel(one(), beside())
 
 
 @th.process
-def in_a_task(barrier: Any, told: list[str]) -> None:
+def in_a_task(barrier: Any, log: list[str]) -> None:
     async def main() -> None:
         beside = asyncio.create_task(asyncio.sleep(0))
-        enrols_late(barrier, told)
+        enrols_late(barrier, log)
         await beside
-        told.append("beside")
+        log.append("beside")
 
     asyncio.run(main())
 
@@ -272,7 +272,9 @@ def test_a_scheduler_does_not_wait_for_ever() -> None:
     all_told: list[list[str]] = [[], [], []]
     kinds = (in_coroutines, in_greenlets, in_a_task)
     with a_home_that_stands_still(parties) as barrier:
-        th.Parallel(*(kind(barrier, told) for kind, told in zip(kinds, all_told, strict=True)))
+        th.Parallel(
+            *(kind(barrier, message) for kind, message in zip(kinds, all_told, strict=True))
+        )
     assert parties == [1 + len(kinds)]
     for first, second in all_told:
         assert first.startswith("enrol on barrier ") and "os_process_targets_barriers.py" in first
@@ -328,7 +330,7 @@ def test_who_is_cancelled_can_resign(kind: str) -> None:
 
 def test_the_death_of_one_is_told_to_all() -> None:
     b, c, go = Barrier(3), Channel("said"), Channel("go", capacity=1)
-    told: list[Any] = []
+    log: list[Any] = []
 
     @th.process
     def mine() -> None:
@@ -337,7 +339,7 @@ def test_the_death_of_one_is_told_to_all() -> None:
         try:
             b.sync()
         except PeerDied as error:
-            told.append(error)
+            log.append(error)
 
     @th.process
     def dying(place: Any) -> None:
@@ -348,8 +350,8 @@ def test_the_death_of_one_is_told_to_all() -> None:
         got = Parallel(targets_barriers.waits.on(hosts[0])(b, c.writer()), dying(hosts[1]), mine())
     assert len(got[0]) == 4
     assert all("barrier" in text and "died" in text for text in got[0]), got
-    assert len(told) == 1
-    assert "barrier" in str(told[0])
+    assert len(log) == 1
+    assert "barrier" in str(log[0])
 
 
 class Kills:
@@ -446,12 +448,12 @@ def test_one_that_is_supervised_dies_for_nobody_before_it_is_given_up() -> None:
 
     @th.process
     def mine() -> None:
-        said, out = c.reader(), go.writer()
+        reports, out = c.reader(), go.writer()
         b.sync()
-        pids.append(said.read())
+        pids.append(reports.read())
         os.kill(pids[0], signal.SIGKILL)
         b.sync()  # with the process that takes its place
-        pids.append(said.read())
+        pids.append(reports.read())
         out.write(None)
         b.sync()
 

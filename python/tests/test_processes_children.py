@@ -371,22 +371,22 @@ class Handles(logging.Handler):
         logging.getLogger("told").propagate = True
 
 
-def told(heard: _child_output.Heard, *texts: str) -> None:
+def told(child_output: _child_output.ChildOutput, *texts: str) -> None:
     for text in texts:
         record = {"name": "told", "msg": text, "levelno": 40, "levelname": "ERROR"}
-        heard._records_of_child.send(pickle.dumps(("record", record, "")))
+        child_output._records_of_child.send(pickle.dumps(("record", record, "")))
 
 
 @pytest.fixture
-def heard() -> Iterator[_child_output.Heard]:
-    heard = _child_output.Heard()
-    heard.open()
-    yield heard
-    heard.close_childs()
-    heard.close()
+def child_output() -> Iterator[_child_output.ChildOutput]:
+    child_output = _child_output.ChildOutput()
+    child_output.open()
+    yield child_output
+    child_output.close_childs()
+    child_output.close()
 
 
-def test_a_handler_runs_under_no_lock(heard: _child_output.Heard) -> None:
+def test_a_handler_runs_under_no_lock(child_output: _child_output.ChildOutput) -> None:
     """Rule 12.1: while the handler waits for another thread, that thread asks for the last
     record, and takes what comes."""
     got: list[Any] = []
@@ -394,38 +394,38 @@ def test_a_handler_runs_under_no_lock(heard: _child_output.Heard) -> None:
     def asks(text: str) -> None:
         got.append(text)
         if text == "first":
-            told(heard, "third")
-            other = threading.Thread(target=lambda: got.append(heard.descriptors()))
+            told(child_output, "third")
+            other = threading.Thread(target=lambda: got.append(child_output.descriptors()))
             other.start()
             other.join()
-            heard.take()  # it is run by the test, not by the thread
+            child_output.take()  # it is run by the test, not by the thread
 
-    told(heard, "first", "second")
+    told(child_output, "first", "second")
     with Handles(asks):
-        heard.take()
-    assert got == ["first", heard.descriptors(), "second", "third"]
+        child_output.take()
+    assert got == ["first", child_output.descriptors(), "second", "third"]
 
 
 def test_a_handlers_own_lock_is_no_deadlock(
-    heard: _child_output.Heard, monkeypatch: pytest.MonkeyPatch
+    child_output: _child_output.ChildOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The handler is held here; the thread that passes records on waits for it."""
     monkeypatch.setattr(_child_output, "PATIENCE", 0.01)
     got: list[str] = []
     with Handles(got.append) as handler:
-        passer = threading.Thread(target=heard.take)
+        passer = threading.Thread(target=child_output.take)
         with handler.lock:  # type: ignore[union-attr]
-            told(heard, "first")
+            told(child_output, "first")
             passer.start()
-            while heard._passer is None:
+            while child_output._passer is None:
                 pass
-            told(heard, "second")
-            heard.take()
+            told(child_output, "second")
+            child_output.take()
         passer.join()
     assert got == ["first", "second"]
 
 
-def test_what_a_handler_raises_loses_nothing_else(heard: _child_output.Heard) -> None:
+def test_what_a_handler_raises_loses_nothing_else(child_output: _child_output.ChildOutput) -> None:
     got: list[str] = []
 
     def leaves(text: str) -> None:
@@ -433,16 +433,16 @@ def test_what_a_handler_raises_loses_nothing_else(heard: _child_output.Heard) ->
         if text == "first":
             raise SystemExit
 
-    told(heard, "first", "second")
+    told(child_output, "first", "second")
     with Handles(leaves):
         with pytest.raises(SystemExit):
-            heard.take()
-        heard.take()
+            child_output.take()
+        child_output.take()
     assert got == ["first", "second"]
 
 
 def test_a_handler_that_leaves_does_not_end_who_listens(
-    heard: _child_output.Heard, monkeypatch: pytest.MonkeyPatch
+    child_output: _child_output.ChildOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooked: queue.SimpleQueue[Any] = queue.SimpleQueue()
     monkeypatch.setattr(threading, "excepthook", hooked.put)
@@ -453,15 +453,15 @@ def test_a_handler_that_leaves_does_not_end_who_listens(
         raise SystemExit
 
     with Handles(leaves):
-        heard.begin()
+        child_output.begin()
         for text in ("first", "second"):
-            told(heard, text)
+            told(child_output, text)
             assert got.get(timeout=TIMEOUT) == text
             assert hooked.get(timeout=TIMEOUT).exc_type is SystemExit
 
 
 def test_a_thread_that_does_not_start_is_tried_again(
-    heard: _child_output.Heard, monkeypatch: pytest.MonkeyPatch
+    child_output: _child_output.ChildOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Refused(threading.Thread):
         def start(self) -> None:
@@ -471,12 +471,12 @@ def test_a_thread_that_does_not_start_is_tried_again(
     with monkeypatch.context() as patched:
         patched.setattr(threading, "Thread", Refused)
         with pytest.raises(RuntimeError):
-            heard.begin()
-    assert _child_output._bell is None and heard not in _child_output._all
+            child_output.begin()
+    assert _child_output._bell is None and child_output not in _child_output._all
 
 
 def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
-    heard: _child_output.Heard, monkeypatch: pytest.MonkeyPatch
+    child_output: _child_output.ChildOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The exception comes at that moment, like one of a Ctrl-C (rule 6.7): the thread would loop
     for ever."""
@@ -492,7 +492,7 @@ def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
     monkeypatch.setattr(_rounds, "_bell", None)
     with monkeypatch.context() as patched:
         patched.setattr(threading, "Thread", Interrupted)
-        for begin in (heard.begin, _rounds._begin):
+        for begin in (child_output.begin, _rounds._begin):
             with pytest.raises(KeyboardInterrupt):
                 begin()
     for thread in started:
@@ -502,7 +502,7 @@ def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
 
 def test_a_handler_that_is_cancelled_leaves_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rules 6.1, 7.2: the outcome of the call counts."""
-    monkeypatch.setattr(_child_output, "_add", lambda heard: None)  # nobody listens beside
+    monkeypatch.setattr(_child_output, "_add", lambda child_output: None)  # nobody listens beside
 
     def cancelled(text: str) -> None:
         raise Cancelled

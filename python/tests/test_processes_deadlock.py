@@ -35,8 +35,8 @@ def stuck(*processes: Any) -> Deadlock:
     return caught.value
 
 
-def blocked(told: Deadlock) -> list[tuple[str, str, tuple[str, ...]]]:
-    return [(p.path, p.operation, p.places) for p in told.processes]
+def blocked(log: Deadlock) -> list[tuple[str, str, tuple[str, ...]]]:
+    return [(p.path, p.operation, p.places) for p in log.processes]
 
 
 # --- it is told, with its knot --------------------------------------------------------------------
@@ -44,33 +44,33 @@ def blocked(told: Deadlock) -> list[tuple[str, str, tuple[str, ...]]]:
 
 def test_two_os_processes_that_read_from_each_other_first() -> None:
     a, b = Channel("a"), Channel("b")
-    told = stuck(
+    message = stuck(
         targets_stuck.pass_on(a.reader(), b.writer()), targets_stuck.pass_on(b.reader(), a.writer())
     )
-    assert blocked(told) == [
+    assert blocked(message) == [
         ("main/pass_on[0]", "read", ("'a'",)),
         ("main/pass_on[1]", "read", ("'b'",)),
     ]
-    assert told.knot == ["main/pass_on[0]", "main/pass_on[1]"]
-    assert isinstance(told.processes[0], BlockedProcess)
+    assert message.knot == ["main/pass_on[0]", "main/pass_on[1]"]
+    assert isinstance(message.processes[0], BlockedProcess)
     line = targets_stuck.pass_on._weft_body.__code__.co_firstlineno + 3
-    assert told.processes[0].at == f"os_process_targets_stuck.py:{line}"
-    assert "main/pass_on[0] waits for main/pass_on[1]" in told.report
-    assert "3 OS processes" in told.report
+    assert message.processes[0].at == f"os_process_targets_stuck.py:{line}"
+    assert "main/pass_on[0] waits for main/pass_on[1]" in message.report
+    assert "3 OS processes" in message.report
 
 
 def test_a_ring_through_hosts_a_thread_and_a_coroutine_again_and_again() -> None:
     with Hosts(2) as hosts:
         for _ in range(3):
             a, b, c = Channel("a"), Channel("b"), Channel("c")
-            told = stuck(
+            message = stuck(
                 targets_stuck.pass_on.on(hosts[0])(a.reader(), b.writer()),
                 targets_stuck.pass_on_here(b.reader(), c.writer()),
                 targets_stuck.pass_on_async.on(hosts[1])(c.reader(), a.writer()),
             )
-            assert told.knot == ["main/pass_on", "main/pass_on_async", "main/pass_on_here"]
+            assert message.knot == ["main/pass_on", "main/pass_on_async", "main/pass_on_here"]
             for pid in hosts.pids:
-                assert f"in OS process {pid}" in told.report
+                assert f"in OS process {pid}" in message.report
         a, b = Channel("a"), Channel("b")  # the hosts are as they were
         w = th.process(lambda out: out.write(7))
         r = th.process(lambda inp: inp.read())
@@ -82,60 +82,61 @@ def test_a_ring_through_hosts_a_thread_and_a_coroutine_again_and_again() -> None
 
 def test_a_choice_at_far_ends_names_its_channels() -> None:
     a, b, c = Channel("a"), Channel("b"), Channel("c")
-    told = stuck(
+    message = stuck(
         targets_stuck.choose(a.reader(), b.reader(), c.writer()),
         targets_stuck.pass_on_here(c.reader(), a.writer()),
         targets_stuck.pass_on_here(c.reader(), b.writer()),
     )
-    assert ("main/choose", "select", ("'a'", "'b'")) in blocked(told)
-    assert "main/choose" in told.knot
+    assert ("main/choose", "select", ("'a'", "'b'")) in blocked(message)
+    assert "main/choose" in message.knot
 
 
 @pytest.mark.parametrize("kind", ["meets", "meets_async"])
 def test_at_a_barrier_that_another_made_they_sync(kind: str) -> None:  # rule 8.7
     b, c = Barrier(2), Channel("c")
-    told = stuck(
+    message = stuck(
         getattr(targets_stuck, kind)(b, c.writer()),
         targets_stuck.pass_on_here(c.reader(), c.writer()),
     )
-    assert [(path, operation) for path, operation, _ in blocked(told)] == [
+    assert [(path, operation) for path, operation, _ in blocked(message)] == [
         (f"main/{kind}", "sync"),
         ("main/pass_on_here", "read"),
     ]
-    assert "test_processes_deadlock.py" in told.processes[0].places[0]
-    assert f"main/{kind}: sync" in told.report
+    assert "test_processes_deadlock.py" in message.processes[0].places[0]
+    assert f"main/{kind}: sync" in message.report
 
 
 def test_the_knot_is_smaller_than_what_is_blocked() -> None:
     a, b, c, d = Channel("a"), Channel("b"), Channel("c"), Channel("d")
-    told = stuck(
+    message = stuck(
         targets_stuck.pass_on(a.reader(), b.writer()),
         targets_stuck.pass_on_here(b.reader(), a.writer()),
         targets_stuck.pass_on_here(c.reader(), d.writer()).named("waits"),
         targets_stuck.choose(d.reader(), b.reader(), c.writer()).named("behind"),
     )
-    assert len(told.processes) == 4
+    assert len(message.processes) == 4
     assert (
-        told.knot in (["main/pass_on", "main/pass_on_here"], ["main/waits"]) or len(told.knot) < 4
+        message.knot in (["main/pass_on", "main/pass_on_here"], ["main/waits"])
+        or len(message.knot) < 4
     )
 
 
 def test_hosts_of_hosts() -> None:
     a, b, c, d = Channel("a"), Channel("b"), Channel("c"), Channel("d")
-    told = stuck(
+    message = stuck(
         targets_stuck.two_more(a.reader(), c.writer(), d.reader(), b.writer()),
         targets_stuck.pass_on_here(c.reader(), d.writer()),
         targets_stuck.pass_on_here(b.reader(), a.writer()).named("last"),
     )
-    paths = {path for path, _, _ in blocked(told)}
+    paths = {path for path, _, _ in blocked(message)}
     assert paths == {
         "main/two_more/pass_on",
         "main/two_more/pass_on_here",
         "main/pass_on_here",
         "main/last",
     }
-    assert set(told.knot) - {"main/two_more"} == paths
-    assert "3 OS processes" in told.report
+    assert set(message.knot) - {"main/two_more"} == paths
+    assert "3 OS processes" in message.report
 
 
 def test_a_group_of_ordinary_code() -> None:
@@ -149,9 +150,9 @@ def test_a_group_of_ordinary_code() -> None:
 def test_a_process_of_its_own_that_nobody_writes_to() -> None:
     a, b = Channel("a"), Channel("b")
     kept, also = a.writer(), b.reader()
-    told = stuck(targets_stuck.pass_on(a.reader(), b.writer()))
-    assert told.knot == ["main/pass_on"]
-    assert "nobody that is known" in told.report
+    signal = stuck(targets_stuck.pass_on(a.reader(), b.writer()))
+    assert signal.knot == ["main/pass_on"]
+    assert "nobody that is known" in signal.report
     kept.retire()
     also.retire()
 
@@ -196,19 +197,19 @@ def test_who_computes_is_asked_and_does_not_wait(
 def test_a_cancellation_that_is_being_carried_out_is_no_deadlock(tmp_path: Path) -> None:
     """Rules 6.1, 10.1: the cancellation has come to the other OS process, and none of its
     processes knows yet."""
-    said, go_on = tmp_path / "said", tmp_path / "go on"
-    for fifo in (said, go_on):
+    report, go_on = tmp_path / "said", tmp_path / "go on"
+    for fifo in (report, go_on):
         os.mkfifo(fifo)
     a, b = Channel("a"), Channel("b")
     with Hosts(1) as hosts:
-        run(targets_stuck.will_obey_late.on(hosts)(str(said), str(go_on)))
+        run(targets_stuck.will_obey_late.on(hosts)(str(report), str(go_on)))
         waits = targets_stuck.greets_and_reads.on(hosts)(b.writer(), a.reader())
 
         @th.process
         def cancels(inp: Any, held: Any) -> list[bool]:
             inp.read()
             waits.cancel()
-            assert said.read_bytes() == b"here"
+            assert report.read_bytes() == b"here"
             found = [s.waits for s in _rounds._all_spaces() if s.pid != os.getpid()]
             go_on.write_bytes(b"go on")
             return found
@@ -222,17 +223,17 @@ def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(
 ) -> None:
     a, b = Channel("a"), Channel("b")
     kept = [a.writer()]
-    told = threading.Event()
+    message = threading.Event()
     real = _knots.tell
 
     def tell(spaces: Any) -> None:
         real(spaces)
-        told.set()
+        message.set()
 
     monkeypatch.setattr(_knots, "tell", tell)
 
     def later() -> None:
-        told.wait(280)
+        message.wait(280)
         kept.pop().write("late")
 
     thread = threading.Thread(target=later)
@@ -242,8 +243,8 @@ def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(
         got = Parallel(targets_stuck.pass_on(a.reader(), b.writer()), r(b.reader()))
         thread.join()
     assert got[1] == "late"
-    (said,) = [m for m in caplog.messages if m.startswith("standstill")]
-    assert "main/pass_on: read 'a'" in said and "an end of 'a'" in said
+    (messages,) = [m for m in caplog.messages if m.startswith("standstill")]
+    assert "main/pass_on: read 'a'" in messages and "an end of 'a'" in messages
 
 
 def test_a_network_that_ends_well_after_many_standstills() -> None:
@@ -369,12 +370,12 @@ def test_a_side_that_never_had_an_end_is_named(kind: str) -> None:
             reads, writes = reads.on(hosts), writes.on(hosts)
         for side in "writer", "reader":
             a, b, c = Channel("a"), Channel("b"), Channel("lonely")
-            told = stuck(
+            message = stuck(
                 reads(c.reader()) if side == "writer" else writes(c.writer()),
                 targets_stuck.pass_on(a.reader(), b.writer()),
                 targets_stuck.pass_on_here(b.reader(), a.writer()),
             )
-            assert f"other side of 'lonely' ('lonely' never had a {side} end)" in told.report
+            assert f"other side of 'lonely' ('lonely' never had a {side} end)" in message.report
 
 
 def test_a_run_that_ends_leaves_nothing_behind_that_might_wake_another() -> None:

@@ -187,17 +187,17 @@ def test_a_process_itself_goes_nowhere() -> (
         out.write(1)  # so that the reader has arrived in the other process
         with pytest.raises(
             BadUse, match=r"itself cannot go to another OS process.*p\.wait\(\)"
-        ) as told:
+        ) as message:
             out.write(p)
-        return str(told.value)
+        return str(message.value)
 
     @th.process
     def ends() -> None:
         pass
 
     p = ends()
-    said = Parallel(targets.total(c.reader()), sends(c.writer(), p), p)[1]
-    assert "ends" in said
+    results = Parallel(targets.total(c.reader()), sends(c.writer(), p), p)[1]
+    assert "ends" in results
     with pytest.raises(BadUse, match="itself cannot go"):
         run(targets.total(p))
 

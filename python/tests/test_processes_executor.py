@@ -357,11 +357,11 @@ def test_shutdown_waits_for_a_process_that_is_being_started() -> None:
 
 def test_a_process_that_cannot_be_started_is_told_to_who_submits_and_the_call_is_gone() -> None:
     def begins() -> None:
-        if not said:
-            said.append("no")
+        if not messages:
+            messages.append("no")
             raise KeyError("not now")
 
-    said: list[str] = []
+    messages: list[str] = []
     with Executor(1, initializer=targets.remember, initargs=(Reduced(begins),)) as e:
         with pytest.raises(BadUse, match="not now"):
             e.submit(targets.power, 3)
@@ -384,19 +384,19 @@ def test_shutdown_in_a_callback_waits_for_the_others_and_not_for_itself(tmp_path
     for path in paths:
         os.mkfifo(path)
     both = threading.Barrier(2)
-    said: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    reports: queue.SimpleQueue[Any] = queue.SimpleQueue()
 
     def ends(_: Any) -> None:
         both.wait(280)
         try:
-            said.put(e.shutdown())
+            reports.put(e.shutdown())
         except BaseException as error:
-            said.put(error)
+            reports.put(error)
 
     e = Executor(2)
     for mine, other in (paths, paths[::-1]):
         e.submit(targets.meet, mine, other).add_done_callback(ends)
-    assert [said.get(), said.get()] == [None, None]
+    assert [reports.get(), reports.get()] == [None, None]
     e.shutdown()
     with pytest.raises(RuntimeError, match="cannot schedule new futures after shutdown"):
         e.submit(os.getpid)
@@ -431,7 +431,7 @@ def test_a_future_that_the_program_tells_itself_harms_nobody(pool: Executor) -> 
 def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() -> None:
     """The second submit waits for the process that the first one starts."""
     begun, go = threading.Event(), threading.Event()
-    told: list[str] = []
+    log: list[str] = []
 
     def begins() -> None:
         begun.set()
@@ -443,7 +443,7 @@ def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() ->
     def submits() -> None:
         with pytest.raises(BadUse, match="not now"):
             e.submit(targets.power, 3)
-        told.append("first")
+        log.append("first")
 
     first = threading.Thread(target=submits)
     first.start()
@@ -453,7 +453,7 @@ def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() ->
     first.join()
     with pytest.raises(BadUse, match="not now"):
         second.result()
-    assert told == ["first"]
+    assert log == ["first"]
     e.shutdown()
 
 
@@ -493,8 +493,8 @@ def test_ctrl_c_does_not_wait_for_calls(tmp_path: Path, block: bool) -> None:  #
     )
     assert process.stdout is not None and process.stdout.readline() == "begun\n"
     process.send_signal(signal.SIGINT)
-    said, errors = process.communicate()
-    assert (process.returncode, said) == (-signal.SIGINT, "")
+    answer, errors = process.communicate()
+    assert (process.returncode, answer) == (-signal.SIGINT, "")
     assert errors.rstrip().endswith("KeyboardInterrupt")
 
 

@@ -109,13 +109,13 @@ def stuck(kind: str = "coroutines") -> Deadlock:
             pass_on(a.reader(), b.writer()).named("one"),
             pass_on(b.reader(), a.writer()).named("other"),
         )
-    told = caught.value
-    assert [(p.path, p.operation, p.places) for p in told.processes] == [
+    message = caught.value
+    assert [(p.path, p.operation, p.places) for p in message.processes] == [
         ("main/one", "read", ("'a'",)),
         ("main/other", "read", ("'b'",)),
     ]
-    assert told.knot == ["main/one", "main/other"]
-    return told
+    assert message.knot == ["main/one", "main/other"]
+    return message
 
 
 # --- it is told -----------------------------------------------------------------------------------
@@ -126,10 +126,10 @@ def test_beside_one_that_has_no_calls(kind: str, pool: Executor) -> None:
     """A deadlock is reported again and again, and the Executor's own OS processes are not in the
     report."""
     for _ in range(2):
-        told = stuck(kind)
-        assert f"they are in {3 if kind == 'processes' else 1} OS process" in told.report
-        assert not any(str(pid) in told.report for pid in pids(pool))
-        assert "2 processes are blocked" in told.report
+        message = stuck(kind)
+        assert f"they are in {3 if kind == 'processes' else 1} OS process" in message.report
+        assert not any(str(pid) in message.report for pid in pids(pool))
+        assert "2 processes are blocked" in message.report
         assert pool.submit(targets.power, 3).result() == 9
 
 
@@ -237,16 +237,16 @@ def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(pool: Executor) -> 
     """The report is that of a program without the Executor: it has nothing of the Executor's
     threads and processes."""
     c = Channel("c")
-    said, out = [], c.writer()
-    told = threading.Event()
+    reports, out = [], c.writer()
+    message = threading.Event()
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            said.append(record.getMessage())
-            told.set()
+            reports.append(record.getMessage())
+            message.set()
 
     handler = Handler()
-    thread = threading.Thread(target=lambda: (told.wait(), out.write("late")))
+    thread = threading.Thread(target=lambda: (message.wait(), out.write("late")))
     thread.start()
     logging.getLogger("weft").addHandler(handler)
     try:
@@ -254,9 +254,9 @@ def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(pool: Executor) -> 
     finally:
         logging.getLogger("weft").removeHandler(handler)
         thread.join()
-    assert len(said) == 1 and said[0].startswith("standstill")
-    assert said[0].count(" at ") == 1 and "main/waits: read 'c'" in said[0]
-    assert "weft: " not in said[0]
+    assert len(reports) == 1 and reports[0].startswith("standstill")
+    assert reports[0].count(" at ") == 1 and "main/waits: read 'c'" in reports[0]
+    assert "weft: " not in reports[0]
 
 
 # --- calls that wait too --------------------------------------------------------------------------
@@ -452,10 +452,10 @@ with Executor(1) as e:
 t.join()
 """,
     )
-    first, *told, last = out.splitlines()
+    first, *message, last = out.splitlines()
     assert (first, last) == ("3", "7")
-    assert told[0].startswith("standstill: ordinary code outside any run")
-    assert "another thread (another)" in told[2] and "weft: " not in out
+    assert message[0].startswith("standstill: ordinary code outside any run")
+    assert "another thread (another)" in message[2] and "weft: " not in out
 
 
 def test_ordinary_code_that_a_call_may_wake(tmp_path: Path) -> None:  # rules 10.6, 11.2
@@ -533,20 +533,20 @@ class _Calls:
 @pytest.mark.parametrize("how", list(targets_stuck.CALLS))
 def test_an_executor_in_a_host_whose_call_waits_for_ever(how: str, tmp_path: Path) -> None:
     """Wire 10.4: its pool is broken, and says why; processes that wait there for the call end."""
-    told = tmp_path / "told"
+    message = tmp_path / "told"
     a, b = Channel("a"), Channel("b")
     with Hosts(1) as hosts:
         with pytest.raises(Deadlock) as caught:
             Parallel(
-                targets_stuck.with_a_call.on(hosts)(how, a.reader(), b.writer(), str(told)),
+                targets_stuck.with_a_call.on(hosts)(how, a.reader(), b.writer(), str(message)),
                 targets_stuck.pass_on_here(b.reader(), a.writer()),
             )
         paths = [p.path for p in caught.value.processes]
         assert paths[-2:] == ["main/pass_on_here", "main/with_a_call"]
         assert sum("/pass_on_here[" in path for path in paths) == 2
-        said = told.read_text(encoding="utf-8")
-        assert said.startswith("BrokenProcessPool: calls wait for ever: deadlock: ")
-        assert "/pass_on_here[0]: read 'a' at os_process_targets_stuck.py" in said
+        answer = message.read_text(encoding="utf-8")
+        assert answer.startswith("BrokenProcessPool: calls wait for ever: deadlock: ")
+        assert "/pass_on_here[0]: read 'a' at os_process_targets_stuck.py" in answer
         stuck("processes")  # beside the host, which goes on
 
 

@@ -154,43 +154,43 @@ KINDS: dict[str, Any] = {
 def test_while_its_call_begins(hosts: Hosts, kind: str) -> None:  # rule 11.1
     """The writer runs before the call of the host has begun, because it is started first."""
     c = Channel("c")
-    there = targets.total.on(hosts)(c.reader())
-    assert th.Parallel(KINDS[kind](c.writer()), there)[1] in (2, 6)
+    far_process = targets.total.on(hosts)(c.reader())
+    assert th.Parallel(KINDS[kind](c.writer()), far_process)[1] in (2, 6)
 
 
 @pytest.mark.parametrize("capacity", [1, 5])
 @pytest.mark.parametrize("kind", KINDS)
 def test_with_a_buffer(hosts: Hosts, kind: str, capacity: int) -> None:  # rule 11.1
     c = Channel("c", capacity=capacity)
-    there = targets.total.on(hosts)(c.reader())
-    assert th.Parallel(KINDS[kind](c.writer()), there)[1] in (2, 6)
+    far_process = targets.total.on(hosts)(c.reader())
+    assert th.Parallel(KINDS[kind](c.writer()), far_process)[1] in (2, 6)
 
 
 @pytest.mark.parametrize("where", ["its own", "supervised", "moved later", "a coroutine there"])
 def test_wherever_it_runs(hosts: Hosts, where: str) -> None:  # rule 11.1
     c = Channel("c", capacity=1)
     if where == "its own":
-        there = targets.total(c.reader())
+        far_process = targets.total(c.reader())
     elif where == "supervised":
-        there = targets.total.on(Supervisor(hosts))(c.reader())
+        far_process = targets.total.on(Supervisor(hosts))(c.reader())
     elif where == "moved later":
-        there = targets.total(c.reader()).on(hosts)
+        far_process = targets.total(c.reader()).on(hosts)
     else:
         d = Channel("d", capacity=1)
-        there = targets.double_async.on(hosts)(c.reader(), d.writer())
+        far_process = targets.double_async.on(hosts)(c.reader(), d.writer())
     writer = th.process(by_write)(c.writer())
-    assert th.Parallel(writer, there)[1] in (2, None)
+    assert th.Parallel(writer, far_process)[1] in (2, None)
 
 
 def test_ordinary_code_that_writes_into_the_buffer() -> None:  # rule 11.1
     c = Channel("c", capacity=2)
     w = c.writer()
-    there = targets.total(c.reader())
+    far_process = targets.total(c.reader())
     with pytest.raises(BadUse, match=WRONG):
         w.write(LOCK)
     w.write(2)
     w.retire()
-    assert th.run(there) == 2
+    assert th.run(far_process) == 2
 
 
 # --- before a process of it is made ---------------------------------------------------------------
@@ -208,8 +208,8 @@ async def then_gives(c: Any, hosts: Hosts, writer: Any, parties: int = 1) -> Any
         group.start(writer)
         while statistics(c).waiting_writers < parties:
             await co.yield_()
-        there = group.start(targets.total.on(hosts)(c.reader()))
-    return there.result
+        far_process = group.start(targets.total.on(hosts)(c.reader()))
+    return far_process.result
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -267,8 +267,8 @@ def test_what_waits_and_can_go_goes(hosts: Hosts) -> None:  # rule 11.1
                 group.start(writer(c.writer()))
                 while statistics(c).waiting_writers < n:
                     await co.yield_()
-            there = group.start(targets.total.on(hosts)(c.reader()))
-        return there.result
+            far_process = group.start(targets.total.on(hosts)(c.reader()))
+        return far_process.result
 
     assert co.run(main()) == 82
 
@@ -297,29 +297,29 @@ def test_a_choice_that_commits_elsewhere_is_told_of_nothing(hosts: Hosts) -> Non
 def test_one_that_is_cancelled_as_well_is_told_and_cancelled_later(hosts: Hosts) -> None:
     """The write of the process has ended when the cancellation comes (rules 6.3, 11.1)."""
     c = Channel("c")
-    told: list[str] = []
+    log: list[str] = []
 
     @co.process
     async def writes(out: Any) -> None:
         with pytest.raises(BadUse, match=WRONG):
             await out.write(LOCK)
-        told.append("bad use")
+        log.append("bad use")
         with pytest.raises(co.Cancelled):
             await out.write(2)
-        told.append("cancelled")
+        log.append("cancelled")
 
     @co.process
     async def main() -> Any:
         async with co.Group() as group:
             writer = group.start(writes(c.writer()))
             await waits_at(c)
-            there = targets.total.on(hosts)(c.reader())
+            far_process = targets.total.on(hosts)(c.reader())
             writer.cancel()
-            there = group.start(there)
-        return there.result
+            far_process = group.start(far_process)
+        return far_process.result
 
     assert co.run(main()) == 0
-    assert told == ["bad use", "cancelled"]
+    assert log == ["bad use", "cancelled"]
 
 
 # --- values that were written ---------------------------------------------------------------------
@@ -337,10 +337,10 @@ def test_a_value_in_the_buffer_is_told_to_who_gives_the_end(hosts: Hosts) -> Non
         targets.total.on(hosts)(c.reader())
     assert r.read() is first
     assert r.read() is LOCK
-    there = targets.total.on(hosts)(r)
+    far_process = targets.total.on(hosts)(r)
     w.write(7)
     w.retire()
-    assert th.run(there) == 7
+    assert th.run(far_process) == 7
 
 
 @pytest.mark.parametrize("wait", [False, True])
@@ -350,28 +350,28 @@ def test_an_end_whose_channel_has_such_a_value(hosts: Hosts, wait: bool) -> None
     w = inner.writer()
     w.write(LOCK)
     kept = inner.reader()
-    told: list[Any] = []
+    log: list[Any] = []
 
     @co.process
     async def writes(out: Any) -> None:
         with pytest.raises(BadUse, match=r"a value in the channel cannot .* lock"):
             await out.write(kept)
-        told.append(await kept.read())
+        log.append(await kept.read())
         await out.write(2)
 
     @co.process
     async def main() -> Any:
         async with co.Group() as group:
             if not wait:
-                there = group.start(targets.total.on(hosts)(c.reader()))
+                far_process = group.start(targets.total.on(hosts)(c.reader()))
             group.start(writes(c.writer()))
             if wait:
                 await waits_at(c)
-                there = group.start(targets.total.on(hosts)(c.reader()))
-        return there.result
+                far_process = group.start(targets.total.on(hosts)(c.reader()))
+        return far_process.result
 
     assert co.run(main()) == 2
-    assert told == [LOCK]
+    assert log == [LOCK]
 
 
 def test_a_writer_at_a_channel_whose_end_is_written(hosts: Hosts) -> None:  # rules 2.4, 11.1
@@ -389,8 +389,8 @@ def test_a_writer_at_a_channel_whose_end_is_written(hosts: Hosts) -> None:  # ru
             group.start(writer(inner.writer()))
             await waits_at(inner)
             group.start(gives(c.writer(), inner.reader()))
-            there = group.start(targets.sum_of_the_end.on(hosts)(c.reader()))
-        return there.result
+            far_process = group.start(targets.sum_of_the_end.on(hosts)(c.reader()))
+        return far_process.result
 
     assert co.run(main()) == 2
 

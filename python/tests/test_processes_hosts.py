@@ -108,7 +108,7 @@ def test_an_exception_and_a_retirement_leave_the_host_as_it_was(two: Hosts) -> N
 
 
 def test_a_cancelled_call_ends_and_the_host_goes_on(two: Hosts, tmp_path: Path) -> None:  # rule 6.1
-    said = tmp_path / "said"
+    report = tmp_path / "said"
     ready, never = Channel("ready"), Channel("never")
     kept = never.writer()
 
@@ -119,10 +119,10 @@ def test_a_cancelled_call_ends_and_the_host_goes_on(two: Hosts, tmp_path: Path) 
 
     with pytest.raises(ValueError, match="enough"):
         Parallel(
-            targets.wait_to_be_cancelled.on(two[0])(ready.writer(), never.reader(), str(said)),
+            targets.wait_to_be_cancelled.on(two[0])(ready.writer(), never.reader(), str(report)),
             fails(ready.reader()),
         )
-    assert said.read_text(encoding="utf-8") == "cancelled"
+    assert report.read_text(encoding="utf-8") == "cancelled"
     kept.retire()
     assert run(targets.who.on(two[0])()) == two[0].pid
 
@@ -154,12 +154,12 @@ def test_settings_reach_the_host() -> None:
 
 
 def test_they_end_at_the_same_time(tmp_path: Path) -> None:
-    meeting, said = tmp_path / "meeting", [tmp_path / "0", tmp_path / "1"]
+    meeting, reports = tmp_path / "meeting", [tmp_path / "0", tmp_path / "1"]
     os.mkfifo(meeting)
     with Hosts(2) as hosts:
         for i in (0, 1):
-            run(targets.ends_with_another.on(hosts[i])(str(meeting), i == 0, str(said[i])))
-    assert [file.read_text(encoding="utf-8") for file in said] == ["met", "met"]
+            run(targets.ends_with_another.on(hosts[i])(str(meeting), i == 0, str(reports[i])))
+    assert [file.read_text(encoding="utf-8") for file in reports] == ["met", "met"]
 
 
 def test_a_fresh_interpreter_collects_garbage_but_not_what_it_began_with(two: Hosts) -> None:
@@ -180,7 +180,7 @@ def test_an_initializer_that_fails_fails_every_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("keywords", "said"),
+    ("keywords", "message"),
     [
         ({"n": 0}, "from 1 on"),
         ({"n": True}, "whole number"),
@@ -203,8 +203,8 @@ def test_an_initializer_that_fails_fails_every_call() -> None:
         ({"n": 1, "initializer": targets.remember, "initargs": (targets.Unsendable(),)}, "not me"),
     ],
 )
-def test_bad_settings_say_what_is_wrong(keywords: dict[str, Any], said: str) -> None:
-    with pytest.raises(BadUse, match=said):
+def test_bad_settings_say_what_is_wrong(keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadUse, match=message):
         Hosts(**keywords)
 
 

@@ -66,7 +66,7 @@ def never_reads(r: Any, end: Any) -> None:
 
 def ask(arrays: list[Any]) -> tuple[list[float], list[Any]]:
     """Returns the answers of doubles(), and the arrays as they are here by then."""
-    there, back = Channel("there"), Channel("back")
+    outward, back = Channel("there"), Channel("back")
 
     @th.process
     def asks(w: Any, r: Any) -> tuple[list[float], list[Any]]:
@@ -78,7 +78,7 @@ def ask(arrays: list[Any]) -> tuple[list[float], list[Any]]:
             w.write(None)
         return answers, after
 
-    return ps.run(doubles(+there, -back), asks(-there, +back))[1]  # type: ignore[no-any-return]
+    return ps.run(doubles(+outward, -back), asks(-outward, +back))[1]  # type: ignore[no-any-return]
 
 
 @linux

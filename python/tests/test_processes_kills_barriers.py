@@ -75,10 +75,10 @@ def feeds(out: Any, kill: Kill) -> None:
 
 
 @th.process
-def hears(inp: Any, said: list[int], kill: Kill) -> None:
+def hears(inp: Any, values: list[int], kill: Kill) -> None:
     with contextlib.suppress(ChannelEnd):
         for i in inp:
-            said.append(i)
+            values.append(i)
             kill("hears", i)
 
 
@@ -130,9 +130,9 @@ def takes_part_in_its(ends: Any, phases: list[int], kill: Kill) -> None:
 @th.process
 def dies(pid: int, *network: Any) -> None:
     """Runs the process by itself, so that its death ends no other process."""
-    with pytest.raises(ProcessDied) as told:
+    with pytest.raises(ProcessDied) as raised:
         Parallel(*network)
-    assert told.value.signal == signal.SIGKILL and told.value.pid == pid
+    assert raised.value.signal == signal.SIGKILL and raised.value.pid == pid
 
 
 # --- one kill -------------------------------------------------------------------------------------
@@ -146,9 +146,9 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
     kill = killer(pid, pick)
     b = Barrier(3)
     a, c, d = Channel("a"), Channel("c"), Channel("d", capacity=pick.choice((0, 2)))
-    said: list[int] = []
+    values: list[int] = []
     here: list[int] = []
-    there: list[int] = []
+    values_there: list[int] = []
     attends = pick.choice(
         (
             targets_kills_barriers.attends,
@@ -161,18 +161,18 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
         dies(pid, worker.on(place)(b, a.reader(), c.writer())),
         attends.on(other)(b, d.writer()),
         feeds(a.writer(), kill),
-        hears(c.reader(), said, kill),
-        hears(d.reader(), there, kill),
+        hears(c.reader(), values, kill),
+        hears(d.reader(), values_there, kill),
         mine(b, here, kill),
     )
     assert "barrier" in got[1]
-    assert here == there == list(range(1, len(here) + 1))
+    assert here == values_there == list(range(1, len(here) + 1))
     if worker is not targets_kills_barriers.meets_or_reads:
         # Each phase is told twice; by the second time it has been met.
-        assert said == [i // 2 for i in range(len(said))]
-        assert len(here) - 1 <= len(said) // 2 <= len(here)
+        assert values == [i // 2 for i in range(len(values))]
+        assert len(here) - 1 <= len(values) // 2 <= len(here)
     else:
-        assert said == sorted(said)
+        assert values == sorted(values)
 
 
 def home(place: Any, pid: int, other: Any, pick: random.Random) -> None:
@@ -181,9 +181,9 @@ def home(place: Any, pid: int, other: Any, pick: random.Random) -> None:
     kill = killer(pid, pick)
     a, c, d = Channel("a"), Channel("c"), Channel("d")
     first, second = Channel("first", capacity=1), Channel("second", capacity=1)
-    said: list[int] = []
+    values: list[int] = []
     here: list[int] = []
-    there: list[int] = []
+    values_there: list[int] = []
     got = Parallel(
         dies(
             pid,
@@ -193,15 +193,17 @@ def home(place: Any, pid: int, other: Any, pick: random.Random) -> None:
         ),
         targets_kills_barriers.gets_it_and_attends.on(other)(second.reader(), d.writer()),
         feeds(a.writer(), kill),
-        hears(c.reader(), said, kill),
-        hears(d.reader(), there, kill),
+        hears(c.reader(), values, kill),
+        hears(d.reader(), values_there, kill),
         takes_part_in_its(first.reader(), here, kill),
     )
-    assert "barrier" in got[1] or not there
-    assert here == list(range(1, len(here) + 1)) and there == list(range(1, len(there) + 1))
-    assert abs(len(here) - len(there)) <= 1
-    assert said == [i // 2 for i in range(len(said))]
-    assert len(said) // 2 - 1 <= min(len(here), len(there))
+    assert "barrier" in got[1] or not values_there
+    assert here == list(range(1, len(here) + 1)) and values_there == list(
+        range(1, len(values_there) + 1)
+    )
+    assert abs(len(here) - len(values_there)) <= 1
+    assert values == [i // 2 for i in range(len(values))]
+    assert len(values) // 2 - 1 <= min(len(here), len(values_there))
 
 
 KINDS = ("meets", "two_meet", "meets_or_reads", "home")

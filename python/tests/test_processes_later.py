@@ -42,13 +42,13 @@ def test_coroutines_and_large_values() -> None:
 def test_a_value_that_is_not_made_is_told_to_its_reader(how: str) -> None:
     c, never = Channel("c"), Channel("never")
     kept = never.writer()
-    told: list[str] = []
+    log: list[str] = []
 
     @th.process
     def is_told(inp: Any) -> None:
         with pytest.raises(PeerDied):
             inp.read()
-        told.append("told")
+        log.append("told")
 
     def both() -> Any:
         return Parallel(targets.makes_badly(c.writer(), never.reader(), how), is_told(c.reader()))
@@ -58,5 +58,5 @@ def test_a_value_that_is_not_made_is_told_to_its_reader(how: str) -> None:
             both()
     else:
         assert both()[0] == ("ZeroDivisionError" if how == "raise" else "BadUse")
-        assert told == ["told"]
+        assert log == ["told"]
     kept.retire()

@@ -73,10 +73,10 @@ def test_many_threads_of_one_program_and_two_hosts_and_one_that_never_lets_go_of
         with Hosts(2) as hosts:
             network = []
             for i in range(6):
-                there, back = Channel(f"there{i}"), Channel(f"back{i}")
+                outward, back = Channel(f"there{i}"), Channel(f"back{i}")
                 network += [
-                    targets.echo.on(hosts[i % 2])(+there, -back),
-                    asks(-there, +back, 100),
+                    targets.echo.on(hosts[i % 2])(+outward, -back),
+                    asks(-outward, +back, 100),
                 ]
             assert run(*network)[1::2] == [100] * 6
     finally:
@@ -111,9 +111,11 @@ def test_coroutines_and_a_host(over: str) -> None:
         w.retire()
         return i
 
-    there, back = Channel("there"), Channel("back")
+    outward, back = Channel("there"), Channel("back")
     with Hosts(1) as hosts:
-        assert co.run(targets.echo.on(hosts[0])(+there, -back), asks_async(-there, +back))[1] == 49
+        assert (
+            co.run(targets.echo.on(hosts[0])(+outward, -back), asks_async(-outward, +back))[1] == 49
+        )
 
 
 @linux
@@ -177,8 +179,8 @@ def test_a_link_that_is_made_first_of_all_knows_how_values_go() -> None:
 
 
 def test_a_plain_process_talks_to_a_thread(over: str) -> None:
-    there, back = Channel("there"), Channel("back")
-    assert run(targets.echo(+there, -back), asks(-there, +back, 50))[1] == 50
+    outward, back = Channel("there"), Channel("back")
+    assert run(targets.echo(+outward, -back), asks(-outward, +back, 50))[1] == 50
 
 
 def sleeps_of_others() -> int:
@@ -213,6 +215,6 @@ def test_who_waits_for_a_value_takes_it_from_the_link_itself() -> None:
             assert r.read() == i
         return int(r.read())
 
-    there, back = Channel("there"), Channel("back")
-    network = echo_alone(+there, -back, first), asks_and_hears(-there, +back)
+    outward, back = Channel("there"), Channel("back")
+    network = echo_alone(+outward, -back, first), asks_and_hears(-outward, +back)
     assert run(*network)[1] < times / 2

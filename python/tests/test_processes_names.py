@@ -100,7 +100,7 @@ def test_one_that_is_spawned_outlives_who_spawned_it() -> None:
 
 def test_a_limit_here_cancels_it_there(tmp_path: Path) -> None:
     """Rules 6.1, 7.12: the process ends by the limit, and its ends are let go of."""
-    ready, never, said = Channel("ready"), Channel("never"), tmp_path / "said"
+    ready, never, report = Channel("ready"), Channel("never"), tmp_path / "said"
     keep = never.writer()
 
     @co.process
@@ -112,9 +112,9 @@ def test_a_limit_here_cancels_it_there(tmp_path: Path) -> None:
         return limit.expired
 
     with Hosts(1) as hosts:
-        worker = targets_names.waits.on(hosts)(ready.writer(), never.reader(), said)
+        worker = targets_names.waits.on(hosts)(ready.writer(), never.reader(), report)
         assert run(here(ready.reader(), worker))
-    assert said.exists()
+    assert report.exists()
     with pytest.raises(Retired):
         keep.write(1)
 

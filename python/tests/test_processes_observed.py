@@ -448,15 +448,15 @@ def test_the_watchdog_names_a_hog_in_a_host(two: Hosts, tmp_path: Path) -> None:
 
 def test_in_a_process_of_its_own_and_off_afterwards(two: Hosts, tmp_path: Path) -> None:
     """Rule 14.7: run(…, watchdog=)."""
-    told = tmp_path / "told"
+    message = tmp_path / "told"
     hogs: list[Hog] = []
 
     def report(hog: Hog) -> None:
         hogs.append(hog)
-        told.touch()
+        message.touch()
 
     with watchdog(0.01, report):
-        run(ao.hogs(told))
+        run(ao.hogs(message))
     assert any(hog.path == "main/hogs" and hog.pid not in (None, *two.pids) for hog in hogs)
     assert not any(m.follows for m in _rounds.members())
 
@@ -471,7 +471,7 @@ def test_what_an_observation_raises_reaches_nobody(
     raised: list[BaseException] = []
 
     class Bad(_trace.Trace):
-        def _came(self, source: Any, records: Any) -> None:
+        def _add_records(self, source: Any, records: Any) -> None:
             raise RuntimeError("observer")
 
     monkeypatch.setattr("sys.excepthook", lambda kind, error, trace: raised.append(error))

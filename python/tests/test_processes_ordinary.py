@@ -44,16 +44,16 @@ def gather(inp: Any) -> list[int]:
 )
 def test_ordinary_code_there_passes_on(between: Any, capacity: int) -> None:  # rules 1, 3, 5, 6.6
     a, b = Channel("a", capacity=capacity), Channel("b", capacity=capacity)
-    said = Parallel(numbers(a.writer(), 6), between(a.reader(), b.writer()), gather(b.reader()))
-    assert said[1:] == ["done", [0, 2, 4, 6, 8, 10]]
+    results = Parallel(numbers(a.writer(), 6), between(a.reader(), b.writer()), gather(b.reader()))
+    assert results[1:] == ["done", [0, 2, 4, 6, 8, 10]]
 
 
 def test_two_tasks_at_one_pair_of_far_ends() -> None:  # rule 2.3
     a, b = Channel("a"), Channel("b")
-    said = Parallel(
+    results = Parallel(
         numbers(a.writer(), 30), targets.two_tasks(a.reader(), b.writer()), gather(b.reader())
     )
-    assert said[1] == 30 and sorted(said[2]) == [2 * i for i in range(30)]
+    assert results[1] == 30 and sorted(results[2]) == [2 * i for i in range(30)]
 
 
 def test_a_task_whose_read_is_cancelled_has_taken_nothing() -> None:  # rules 6.2, 6.6
@@ -65,12 +65,12 @@ def test_a_task_whose_read_is_cancelled_has_taken_nothing() -> None:  # rules 6.
         assert ready.read() == "now"
         out.write(7)
 
-    said = Parallel(
+    results = Parallel(
         late(a.writer(), ready.reader()),
         targets.task_gives_up(a.reader(), ready.writer(), b.writer()),
         gather(b.reader()),
     )
-    assert said[1:] == ["cancelled", [7]]
+    assert results[1:] == ["cancelled", [7]]
 
 
 @pytest.mark.parametrize("how", ["thread", "task"])
@@ -94,10 +94,10 @@ def test_poison_to_and_from_ordinary_code_there(how: str) -> None:  # rule 4
 def test_the_main_program_at_an_end_that_came_from_another() -> None:
     """The caller is ordinary code, the block of a group (rule 7.5), and the channel's home is
     the OS process."""
-    c, told = Channel("c"), Channel("told")
-    reader, answer = c.reader(), told.reader()
+    c, signal = Channel("c"), Channel("told")
+    reader, answer = c.reader(), signal.reader()
     with th.Group() as group:
-        group.start(targets.offers_and_reads(c.writer(), told.writer()))
+        group.start(targets.offers_and_reads(c.writer(), signal.writer()))
         end = reader.read()
         for i in range(4):
             end.write(i)
@@ -107,19 +107,19 @@ def test_the_main_program_at_an_end_that_came_from_another() -> None:
 
 def test_tasks_here_at_an_end_that_came_from_another() -> None:
     """An asyncio program of the user's that starts an OS process beside its tasks."""
-    c, told = Channel("c"), Channel("told")
-    reader, answer = c.reader(), told.reader()
+    c, signal = Channel("c"), Channel("told")
+    reader, answer = c.reader(), signal.reader()
 
     async def main() -> Any:
-        there = asyncio.ensure_future(
-            co.run_async(targets.offers_and_reads(c.writer(), told.writer()))
+        far_process = asyncio.ensure_future(
+            co.run_async(targets.offers_and_reads(c.writer(), signal.writer()))
         )
         end = await reader.read()
         await end.write(5)
         assert (await co.select(Output(end, 6)))[0] == 0
         end.poison()
         got = await answer.read()
-        await there
+        await far_process
         return got
 
     assert asyncio.run(main()) == [5, 6, "poison"]

@@ -91,7 +91,7 @@ def test_shapes_and_formats_arrive(made: Any, shape: tuple[int, ...], format: st
     shared = Shared(made)
     assert (shared.shape, shared.format) == (shape, format)
     assert shared.nbytes == memoryview(made).nbytes
-    there, back = th.Channel("there"), th.Channel("back")
+    outward, back = th.Channel("there"), th.Channel("back")
 
     @th.process
     def asks(out: Any, inp: Any) -> Any:
@@ -102,7 +102,7 @@ def test_shapes_and_formats_arrive(made: Any, shape: tuple[int, ...], format: st
         assert numpy.asarray(shared).tolist() == made.tolist()
         return
     _, got_shape, got_format, readonly, values = th.Parallel(
-        asks(there.writer(), back.reader()), answers(there.reader(), back.writer())
+        asks(outward.writer(), back.reader()), answers(outward.reader(), back.writer())
     )[0]
     assert (got_shape, got_format, readonly) == (shape, format, True)
     assert values == (memoryview(made).tolist() if shape else None)
@@ -110,7 +110,7 @@ def test_shapes_and_formats_arrive(made: Any, shape: tuple[int, ...], format: st
 
 def test_it_goes_on_through_a_host_and_comes_home_to_the_same_memory() -> None:
     shared = Shared(numpy.arange(50_000))
-    there, back = th.Channel("there"), th.Channel("back", capacity=3)
+    outward, back = th.Channel("there"), th.Channel("back", capacity=3)
 
     @th.process
     def here(out: Any, inp: Any) -> list[int]:
@@ -119,13 +119,13 @@ def test_it_goes_on_through_a_host_and_comes_home_to_the_same_memory() -> None:
         return [numpy.asarray(inp.read()).ctypes.data for _ in range(3)]
 
     got = th.Parallel(
-        here(there.writer(), back.reader()), passes_on(there.reader(), back.writer())
+        here(outward.writer(), back.reader()), passes_on(outward.reader(), back.writer())
     )[0]
     assert set(got) == {numpy.asarray(shared).ctypes.data}
 
 
 def test_beside_large_values_in_one_value_and_many_of_them() -> None:
-    there, back = th.Channel("there"), th.Channel("back")
+    outward, back = th.Channel("there"), th.Channel("back")
     tables = [Shared(numpy.full(1000, i)) for i in range(40)]
     value = {"tables": tables, "big": numpy.arange(200_000), "again": tables[7]}
 
@@ -135,7 +135,7 @@ def test_beside_large_values_in_one_value_and_many_of_them() -> None:
         return inp.read()
 
     got = th.Parallel(
-        here(there.writer(), back.reader()), passes_on(there.reader(), back.writer())
+        here(outward.writer(), back.reader()), passes_on(outward.reader(), back.writer())
     )[0]
     assert [int(numpy.asarray(t)[0]) for t in got["tables"]] == list(range(40))
     assert got["again"] is got["tables"][7]

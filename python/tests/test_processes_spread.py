@@ -254,18 +254,18 @@ def test_nobody_in_a_network_that_goes_on(two: Hosts) -> None:
 
 
 @th.process
-def until_told(told: Any) -> None:
+def until_told(signal: Any) -> None:
     """This process may go on by itself, so this is no deadlock of all (rule 10.3)."""
-    th.select(told, th.after(BOUND))
+    th.select(signal, th.after(BOUND))
     raise there.Enough
 
 
 def test_who_watches_is_warned_once(two: Hosts) -> None:
     """Rule 14.7: a knot is found while another process goes on; one warning names both stuck
     processes."""
-    c, d, told = Channel("c"), Channel("d"), Channel("told")
+    c, d, signal = Channel("c"), Channel("d"), Channel("told")
     seen: list[str] = []
-    says = told.writer()
+    says = signal.writer()
 
     def shown(message: Any, *_: Any, **__: Any) -> None:
         seen.append(str(message))
@@ -278,7 +278,7 @@ def test_who_watches_is_warned_once(two: Hosts) -> None:
             Parallel(
                 there.passes_on.on(two[0])(c.reader(), d.writer()).named("first"),
                 there.passes_on.on(two[1])(d.reader(), c.writer()).named("second"),
-                until_told(told.reader()),
+                until_told(signal.reader()),
             )
     (message,) = seen
     assert message.startswith("partial deadlock: 2 processes are stuck")
@@ -309,7 +309,9 @@ C, D, E, FAR_C, FAR_D = 10, 11, 12, 20, 21  # places
 
 
 def space(number: int, waits: dict[int, tuple[int, bool]], **different: Any) -> _partial.Moment:
-    """A space with processes that wait, at (place, does it write), and belong to nobody's group."""
+    """Returns a space with processes that wait, at (place, does it write), and belong to nobody's
+    group.
+    """
     names = {C: "c", D: "d", FAR_C: "c", FAR_D: "d"}
     at = {place for place, _ in waits.values()}
     waiters = [
@@ -335,7 +337,9 @@ def space(number: int, waits: dict[int, tuple[int, bool]], **different: Any) -> 
     return _partial.Moment(**{**usual, **different})
 
 
-def said(root: dict[str, Any] | None = None, host: dict[str, Any] | None = None) -> _partial.Round:
+def moments_of(
+    root: dict[str, Any] | None = None, host: dict[str, Any] | None = None
+) -> _partial.Round:
     """Process 7 of the root reads d and holds c's writer; process 8 of the host reads c and holds
     d's writer. Both channels have their home in the root.
     """
@@ -375,10 +379,10 @@ BOTH = {(ROOT, 7), (HOST, 8)}
 
 def test_what_all_say_three_times_is_so() -> None:
     """Rule 14.3, WIRE.md 10.9."""
-    assert judged(said(), said(), said()) == BOTH
-    more = said({"sessions": [(HOST, 50, 30)]})  # frames of other channels
-    then = said(host={"sessions": [(ROOT, 30, 50)]})
-    assert judged(said(), more, then) == BOTH
+    assert judged(moments_of(), moments_of(), moments_of()) == BOTH
+    more = moments_of({"sessions": [(HOST, 50, 30)]})  # frames of other channels
+    then = moments_of(host={"sessions": [(ROOT, 30, 50)]})
+    assert judged(moments_of(), more, then) == BOTH
 
 
 @pytest.mark.parametrize(
@@ -409,21 +413,25 @@ def test_and_nobody_is_accused_if_one_says_anything_else(
     root: dict[str, Any], host: dict[str, Any], when: int
 ) -> None:
     """Rule 14.3, WIRE.md 10.9: the change counts in whichever round it is."""
-    rounds = [said(), said(), said()]
-    rounds[when] = said(root, host)
+    rounds = [moments_of(), moments_of(), moments_of()]
+    rounds[when] = moments_of(root, host)
     assert judged(*rounds) == set()
 
 
 def test_nor_if_something_was_under_way() -> None:
     """WIRE.md 10.9: the frames that each side had sent by a round have arrived at the other by
     the next; counts have 32 bits."""
-    late = said({"sessions": [(HOST, 40, 30)]}, {"sessions": [(ROOT, 30, 39)]})
-    assert judged(said(), said(), late) == set() == judged(said(), late, said())
-    assert judged(late, said(), said()) == BOTH
-    asked = said({"sessions": [(HOST, 40, 29)]}, {"sessions": [(ROOT, 30, 40)]})
-    assert judged(said(), said(), asked) == set()
-    wraps = said({"sessions": [(HOST, 2**32 - 1, 30)]}, {"sessions": [(ROOT, 30, 2**32 - 1)]})
-    over = said({"sessions": [(HOST, 1, 30)]}, {"sessions": [(ROOT, 30, 1)]})
+    late = moments_of({"sessions": [(HOST, 40, 30)]}, {"sessions": [(ROOT, 30, 39)]})
+    assert (
+        judged(moments_of(), moments_of(), late)
+        == set()
+        == judged(moments_of(), late, moments_of())
+    )
+    assert judged(late, moments_of(), moments_of()) == BOTH
+    asked = moments_of({"sessions": [(HOST, 40, 29)]}, {"sessions": [(ROOT, 30, 40)]})
+    assert judged(moments_of(), moments_of(), asked) == set()
+    wraps = moments_of({"sessions": [(HOST, 2**32 - 1, 30)]}, {"sessions": [(ROOT, 30, 2**32 - 1)]})
+    over = moments_of({"sessions": [(HOST, 1, 30)]}, {"sessions": [(ROOT, 30, 1)]})
     assert judged(wraps, over, over) == BOTH
 
 
@@ -435,18 +443,18 @@ def test_who_waits_for_a_call_goes_on_once_that_does() -> None:
         "held": [(7, C, True, 101)],
         "lent": [(HOST, 0, C, False, 2), (HOST, 1, D, True, 1)],
     }
-    assert judged(*[said(caller, calls) for _ in range(3)]) == BOTH
-    assert said(caller, calls).row((HOST, 8)).path == "main/p7"
-    assert judged(*[said(caller, {}) for _ in range(3)]) == set()  # the call has ended there
+    assert judged(*[moments_of(caller, calls) for _ in range(3)]) == BOTH
+    assert moments_of(caller, calls).row((HOST, 8)).path == "main/p7"
+    assert judged(*[moments_of(caller, {}) for _ in range(3)]) == set()  # the call has ended there
     runs = {"facts": [([(8, "main/p8", "", "x.py:2", 0, "able", [], [], True)], {})]}
-    assert judged(*[said(caller, {**calls, **runs}) for _ in range(3)]) == set()
+    assert judged(*[moments_of(caller, {**calls, **runs}) for _ in range(3)]) == set()
 
 
 def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
     """Rule 14.3."""
 
     def found(*states: str) -> set[Any]:
-        """A process in no operation whose children are stuck at c, or may go on."""
+        """Returns a process in no operation whose children are stuck at c, or may go on."""
         mine = [(6, "main", "", "x.py:1", 0, "children", [], [], True)] + [
             (20 + i, f"main/p{i}", "read", "x.py:1", 6, state, at, [], True)
             for i, state in enumerate(states)
@@ -464,16 +472,16 @@ def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
 def test_two_sessions_of_two_spaces_say_nothing_of_an_end() -> None:
     """WIRE.md 10.9: it is unknown whose number this is, also where nobody waits by it."""
     here = {"lent": [(HOST, 1, D, True, 2)], "far": [(C, HOST, 5, 1)]}
-    there = {
+    existing = {
         "lent": [(ROOT, 5, E, True, 2)],
         "far": [(FAR_D, ROOT, 1, 1)],
         "held": [(8, E, False, 200), (8, FAR_D, True, 201)],
         "facts": [([(8, "main/p8", "read", "x.py:2", 0, "places", [(E, False)], [], True)],
                    {E: ("e", True, (), (), 0, 0, (5, 0, 0))})],
     }  # fmt: skip
-    assert judged(*[said(here, there) for _ in range(3)]) == BOTH
+    assert judged(*[moments_of(here, existing) for _ in range(3)]) == BOTH
     two = {**here, "sessions": [(HOST, 40, 30), (HOST, 1, 1)]}
-    assert judged(*[said(two, there) for _ in range(3)]) == set()
+    assert judged(*[moments_of(two, existing) for _ in range(3)]) == set()
 
 
 def test_a_side_that_never_had_an_end_may_get_one() -> None:
@@ -484,7 +492,7 @@ def test_a_side_that_never_had_an_end_may_get_one() -> None:
                    {D: ("d", True, (), (), 0, 0, (5, 0, 0))})],
     }  # fmt: skip
     silent = {"far": [(FAR_C, ROOT, 0, 1)], "held": [(8, FAR_C, False, 200)]}
-    assert judged(*[said(alone, silent) for _ in range(3)]) == set()
+    assert judged(*[moments_of(alone, silent) for _ in range(3)]) == set()
 
 
 def test_who_waits_for_the_end_of_one_that_is_stuck_is_so_too() -> None:
@@ -499,7 +507,7 @@ def test_who_waits_for_the_end_of_one_that_is_stuck_is_so_too() -> None:
             },
         )
     ]
-    assert judged(*[said({"facts": facts}) for _ in range(3)]) == {*BOTH, (ROOT, 9)}
+    assert judged(*[moments_of({"facts": facts}) for _ in range(3)]) == {*BOTH, (ROOT, 9)}
 
 
 def test_who_is_at_a_barrier_goes_on_if_anybody_may() -> None:
@@ -526,9 +534,9 @@ def test_figures_are_asked_where_the_channel_was_made(two: Hosts) -> None:
     """Rule 14.8: elsewhere the question is bad use, and the error says where to ask."""
     c: Channel[int] = Channel("c", capacity=3)
     c.writer().write(1)
-    told = run(there.figures_of.on(two[0])(c.reader()))
-    assert told.startswith("main/figures_of: statistics of channel 'c': it was made by another")
+    signal = run(there.figures_of.on(two[0])(c.reader()))
+    assert signal.startswith("main/figures_of: statistics of channel 'c': it was made by another")
     # An earlier test may have given this program a name.
-    assert re.search(rf"\([a-z]+( of)? {os.getpid()}\)", told)
-    assert "measuring()" in told
+    assert re.search(rf"\([a-z]+( of)? {os.getpid()}\)", signal)
+    assert "measuring()" in signal
     assert statistics(c).readers == 0 and statistics(c).transfers == 0

@@ -329,9 +329,9 @@ def test_a_child_whose_status_the_program_took_itself() -> None:
 
 
 def test_several_threads_wait_for_a_child_of_a_server() -> None:
-    told, tell = os.pipe()
+    message, tell = os.pipe()
     forkserver.write_signed(tell, 4242)
-    child = _start._OfServer(told)
+    child = _start._OfServer(message)
     child.began()
     assert (child.pid, child.poll()) == (4242, None)
     got: list[Any] = []
@@ -354,11 +354,11 @@ def test_a_server_that_goes_while_it_starts_somebody(
     others: list[int] = []
 
     def gone(*_: Any) -> tuple[int, int]:
-        told, of_child = os.pipe()
+        message, of_child = os.pipe()
         os.close(of_child)
         asked, tell = os.pipe()
         (os.close if when == "before it was asked" else others.append)(asked)
-        return told, tell
+        return message, tell
 
     before = len(list(Path("/proc/self/fd").iterdir()))
     with monkeypatch.context() as patched:

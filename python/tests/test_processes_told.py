@@ -167,23 +167,23 @@ def test_an_os_process_that_does_not_answer_is_named(two: Hosts) -> None:
 def test_watching_warns_here_of_who_is_stuck_there(two: Hosts) -> None:
     """Rules 10.5, 14.7: the knot is reported once."""
     asked = Channel("asked")
-    told: list[str] = []
+    log: list[str] = []
 
     @th.process
     def waits_until_it_is_told(out: Any) -> None:
         until = time.monotonic() + BOUND
-        while not told and time.monotonic() < until:
+        while not log and time.monotonic() < until:
             _rounds.where([], 1.0)  # the hosts have answered since
         out.write(None)
 
     def show(message: Any, *_: Any, **__: Any) -> None:
-        told.append(str(message))
+        log.append(str(message))
 
     with warnings.catch_warnings(), pytest.raises(there.Enough), watching_deadlocks():
         warnings.simplefilter("always", WeftWarning)
         warnings.showwarning = show
         Parallel(there.knotted.on(two[1])(asked.reader()), waits_until_it_is_told(asked.writer()))
-    lines = "\n".join(told)
+    lines = "\n".join(log)
     assert lines.count("main/knotted/first: read 'c' at ") == 1
     assert lines.count(f"in OS process {two[1].pid}; held by main/knotted/first") == 1
 

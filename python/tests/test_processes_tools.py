@@ -107,8 +107,8 @@ def test_pytest_and_xdist(tmp_path: Path) -> None:
                 assert capfd.readouterr().out == "total 3\\n"
             """,
     )
-    said = done(tmp_path, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "test_it.py")
-    assert "3 passed" in said
+    output = done(tmp_path, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "test_it.py")
+    assert "3 passed" in output
 
 
 def test_faulthandler_of_the_program_is_its_own(tmp_path: Path) -> None:
@@ -155,5 +155,7 @@ def test_a_notebook(tmp_path: Path) -> None:
                     print(output.get("text") or output["data"]["text/plain"])
             """,
     )
-    said: Any = done(tmp_path, "program.py", JUPYTER_PLATFORM_DIRS="1")
-    assert "42" in said.split() and "from the child" in said and "in the child True" in said, said
+    output: Any = done(tmp_path, "program.py", JUPYTER_PLATFORM_DIRS="1")
+    assert (
+        "42" in output.split() and "from the child" in output and "in the child True" in output
+    ), output

@@ -175,7 +175,7 @@ def test_without_cloudpickle_it_says_what_to_do(how: str) -> None:
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert "one was defined in an interactive interpreter, by -c or on the standard input" in last
-    assert "move it to a file, or install cloudpickle" in last and "weft[processes]" in last
+    assert "move it to a file, or install cloudpickle" in last and "weft-csp[processes]" in last
 
 
 def test_what_a_file_defines_goes_by_name_and_cloudpickle_is_not_even_imported(

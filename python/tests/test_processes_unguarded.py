@@ -82,8 +82,8 @@ STARTS = {
 def test_no_block_around_the_run_is_left(start: str, tmp_path: Path) -> None:  # rule 15.10
     hosts, begins = STARTS[start]
     result = program(tmp_path, PROGRAM.replace("HOSTS", hosts).replace("START", begins))
-    said = result.stdout.strip().splitlines()
-    assert (said[-2:], result.stderr) == (["['made once 1', 'made once 2']", "0 False"], "")
+    output = result.stdout.strip().splitlines()
+    assert (output[-2:], result.stderr) == (["['made once 1', 'made once 2']", "0 False"], "")
 
 
 def test_nor_one_around_what_an_os_process_is_refused(tmp_path: Path) -> None:

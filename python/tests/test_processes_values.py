@@ -254,7 +254,7 @@ def test_a_large_result_and_large_arguments() -> None:
 
 def test_a_refused_large_value_leaves_the_channel_going() -> None:  # rule 11.2
     c = Channel("c")
-    said: list[str] = []
+    messages: list[str] = []
 
     @th.process
     def writes(out: Any) -> None:
@@ -262,9 +262,9 @@ def test_a_refused_large_value_leaves_the_channel_going() -> None:  # rule 11.2
         try:
             out.write([numpy.arange(50_000), targets.Unsendable()])
         except Exception as error:
-            said.append(str(error))
+            messages.append(str(error))
         out.write(numpy.arange(50_000) + 2)
 
     assert Parallel(writes(c.writer()), targets.keeps_last(c.reader()))[1] == [0, 2]
-    assert len(said) == 1 and "channel 'c'" in said[0]
+    assert len(messages) == 1 and "channel 'c'" in messages[0]
     assert statistics(c).transfers == 2

@@ -63,12 +63,12 @@ def test_without_the_extension_programs_run_and_one_line_says_so(bare: Path, bac
     text = PROGRAM.format(
         backend=backend, a="async " if awaits else "", w="await " if awaits else ""
     )
-    out, said = python(text, bare, pure="")
+    out, output = python(text, bare, pure="")
     assert out == "[None, 6]\n"
-    assert said.count("\n") == 1
-    assert "no extension module" in said
+    assert output.count("\n") == 1
+    assert "no extension module" in output
     for missing in ("weft.processes", "weft.greenlets", "native components"):
-        assert missing in said
+        assert missing in output
     assert python(text) == (out, ""), "WEFT_PURE=1 asks for it, and is told nothing"
 
 
@@ -84,12 +84,12 @@ def test_the_names_of_weft_are_the_chosen_backends() -> None:
     ["weft.ChannelArray", "weft.watchdog", "weft.coroutines.Timeout", "weft.errors.ProcessDied"],
 )
 def test_a_name_that_is_not_there_says_what_it_needs(wrong: str) -> None:
-    said, _ = python(
+    output, _ = python(
         "import weft.coroutines\n"
         f"try: {wrong}\nexcept (AttributeError, ImportError) as e: print(e)\nelse: raise 1"
     )
-    assert wrong.rpartition(".")[2] in said
-    assert "extension module" in said
+    assert wrong.rpartition(".")[2] in output
+    assert "extension module" in output
 
 
 @pytest.mark.parametrize("module", ["processes", "greenlets", "native", "observe", "serial"])

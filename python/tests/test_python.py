@@ -224,19 +224,20 @@ def test_a_process_in_a_cycle_is_collected(b):  # rule 2.3
     # Without an interpreter lock the coroutine is tracked by itself, and may be the first to warn.
     # Then the recorded warning holds the coroutine, and the coroutine the process, which warns when
     # it goes.
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as message:
         warnings.simplefilter("always")
         del thing
         gc.collect()
-        said = [str(w.message) for w in told]
-        told.clear()
+        messages = [str(w.message) for w in message]
+        message.clear()
         gc.collect()
-        said += [str(w.message) for w in told]
-        told.clear()
+        messages += [str(w.message) for w in message]
+        message.clear()
     assert any(
-        s.startswith("process one was made and never started") or "never awaited" in s for s in said
+        s.startswith("process one was made and never started") or "never awaited" in s
+        for s in messages
     )
-    assert len(said) <= 2
+    assert len(messages) <= 2
     assert ref() is None
     assert b.run(b.process(receive)(r)) == []
 

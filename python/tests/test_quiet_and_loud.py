@@ -19,7 +19,7 @@ CLOCKS = pytest.mark.parametrize("clock", ["steady", "virtual"])
 
 
 def ended(b: Any, how: str) -> tuple[Any, Any]:
-    """A channel that has ended for its readers, and a reader of it."""
+    """Returns a channel that has ended for its readers, and a reader of it."""
     c = b.weft.Channel("c")
     r, w = c.reader(), c.writer()
     {"Retired": w.retire, "Poisoned": lambda: w.poison(3), "PeerDied": w.die}[how]()
@@ -159,8 +159,8 @@ def test_copies_keep_it(b):  # rule 3.5
 def test_copies_keep_guard_and_value():  # rules 3.3, 5.6
     plain = Retired("over")
     assert (plain.guard, plain.value) == (None, None)
-    told = Retired("over", None, 0, "unsent")
-    for again in (told, copy.copy(told), pickle.loads(pickle.dumps(told))):
+    message = Retired("over", None, 0, "unsent")
+    for again in (message, copy.copy(message), pickle.loads(pickle.dumps(message))):
         assert (again.guard, again.value) == (0, "unsent")
     assert (copy.copy(plain).guard, Retired.guard, Retired.value) == (None, None, None)
 

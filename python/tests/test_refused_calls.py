@@ -118,11 +118,11 @@ def refusing(tmp_path: Path, error: str, calls: str, text: str) -> str:
 def test_rule_15_11_a_program_goes_on_without_a_call(  # rule 15.11
     tmp_path: Path, error: str, calls: str
 ) -> None:
-    said = refusing(tmp_path, error, calls, USES + RUNS)
-    mapped, _, rest = said.partition("\n")
+    answer = refusing(tmp_path, error, calls, USES + RUNS)
+    mapped, _, rest = answer.partition("\n")
     # Without these calls there is no shared memory: rings at which no thread can wait would keep a
     # CPU busy.
-    assert (mapped == "mapped 0") == (calls != REST), said
+    assert (mapped == "mapped 0") == (calls != REST), answer
     if "eventfd2" in calls:
         assert (
             rest

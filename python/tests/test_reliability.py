@@ -409,7 +409,7 @@ def test_finalisers_that_retire_and_operate(b: Backend) -> None:
     """Rules 12.1, 12.2: finalisers of values retire an end and use channels. The values are
     dropped by a buffer, by poison, and when the last reader goes: all of this happens under a
     channel's lock."""
-    told: list[Any] = []
+    log: list[Any] = []
     other = b.weft.Channel("other", capacity=100)
     keep = other.reader(), other.writer()
 
@@ -421,7 +421,7 @@ def test_finalisers_that_retire_and_operate(b: Backend) -> None:
         def __del__(self) -> None:
             self.w.retire()
             other.stats()
-            told.append(self.c.stats().writers)
+            log.append(self.c.stats().writers)
 
     async def drops(b: Any, w: Any) -> None:
         for _ in range(5):
@@ -430,7 +430,7 @@ def test_finalisers_that_retire_and_operate(b: Backend) -> None:
     c = b.weft.Channel(capacity=1, overflow="drop_oldest")
     r = c.reader()
     b.run(b.process(drops)(c.writer()))
-    assert len(told) >= 3
+    assert len(log) >= 3
     r.poison()
     d = b.weft.Channel(capacity=10)
     s = d.reader()
@@ -438,7 +438,7 @@ def test_finalisers_that_retire_and_operate(b: Backend) -> None:
     s.retire()
     b.run(b.process(send)(keep[1], 1))
     gc.collect()
-    assert told == [0] * 10
+    assert log == [0] * 10
 
 
 def test_a_fork_is_refused_by_name(b: Backend) -> None:
@@ -448,18 +448,18 @@ def test_a_fork_is_refused_by_name(b: Backend) -> None:
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        said = []
+        messages = []
         for use in (c.reader, c.writer, lambda: b.run(b.process(send)(w, 1))):
             try:
                 use()
-                said.append("nothing")
+                messages.append("nothing")
             except BadUse as error:
-                said.append(
+                messages.append(
                     "fork" if "fork" in str(error) and "before" in str(error) else str(error)
                 )
         d = b.weft.Channel(capacity=1)  # a new one works
         d.reader()
-        os.write(write, " ".join(said).encode())
+        os.write(write, " ".join(messages).encode())
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as answer:

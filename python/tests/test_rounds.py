@@ -23,8 +23,8 @@ def space(incarnation: int, waits: bool = True, sessions: Any = ()) -> _rounds.S
     )
 
 
-def answer(question: bytes, said: Any) -> bytes:
-    packed = pickle.dumps(said)
+def answer(question: bytes, reports: Any) -> bytes:
+    packed = pickle.dumps(reports)
     return question + struct.pack("!I", len(packed)) + packed
 
 
@@ -138,8 +138,8 @@ def test_of_two_answers_at_once_the_one_that_was_asked_for_counts(hosts: Any) ->
 def test_a_host_that_dies_within_its_answer_has_gone(hosts: Any) -> None:  # wire 10.2
     h = hosts()
     h.member.ask()
-    said = answer(h.asked(), [space(2)])
-    h.says(said[: len(said) // 2])
+    outcome = answer(h.asked(), [space(2)])
+    h.says(outcome[: len(outcome) // 2])
     h.there.close()
     assert h.member.take() is None and not h.member.gone
     assert h.member.take() is None and h.member.gone
@@ -221,19 +221,19 @@ def test_two_rounds_at_once_have_an_answer_each(hosts: Any) -> None:  # wire 10.
     anew."""
     one = hosts()
     results = [in_thread(_rounds._all_spaces) for _ in range(2)]
-    said: list[bytes] = []
+    answers: list[bytes] = []
 
     def says() -> None:
         while question := one.asked():
-            said.append(question)
-            one.says(answer(question, [space(1 + len(said))]))
+            answers.append(question)
+            one.says(answer(question, [space(1 + len(answers))]))
 
     speaker = threading.Thread(target=says)
     speaker.start()
     first, second = (r()[1].incarnation for r in results)
     one.member.hang_up()
     speaker.join()
-    assert first != second and len(set(said)) == len(said)
+    assert first != second and len(set(answers)) == len(answers)
 
 
 # --- one that is stopped --------------------------------------------------------------------------
@@ -320,7 +320,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, i
 
     def looks(*rounds: Any, rung: bytes = b"") -> tuple[int, int, bool]:
         left = list(rounds)
-        told: list[Any] = []
+        log: list[Any] = []
 
         def asks() -> Any:
             if threading.get_ident() != here:
@@ -334,7 +334,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, i
 
         def tell(spaces: Any) -> None:
             if threading.get_ident() == here:
-                told.append(spaces)
+                log.append(spaces)
 
         monkeypatch.setattr(_knots, "tell", tell)
         monkeypatch.setattr(_rounds, "AGAIN", (0.001,) * 5 if rung else (0,) * 5)
@@ -347,7 +347,7 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, i
         except BlockingIOError:
             again = False
         ring.setblocking(True)
-        return len(rounds) - len(left), len(told), again
+        return len(rounds) - len(left), len(log), again
 
     yield looks
     ring.close()

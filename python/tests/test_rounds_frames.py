@@ -18,7 +18,7 @@ from weft._distributed_deadlock import rounds as _rounds
 from weft._extension import native
 from weft.processes import Channel, Deadlock, Parallel, PeerDied
 
-DONE, GIVE, OFFER, PUT, HELLO, BYE, ASK, SAID, TELL = 20, 30, 1, 7, 40, 41, 43, 44, 45
+DONE, GIVE, OFFER, PUT, HELLO, BYE, ASK, ANSWERED, TELL = 20, 30, 1, 7, 40, 41, 43, 44, 45
 BODY, WRITE = 128, 1
 ME = 4711  #: the incarnation of the program that is played
 
@@ -61,7 +61,7 @@ class Peer:
         self.there.sendall(head + body)
 
     def say(self, to: Frame, what: bytes, where: int = 0) -> None:
-        self.send(SAID, where, to.txn, to.op, len(what), what)
+        self.send(ANSWERED, where, to.txn, to.op, len(what), what)
 
     def _exactly(self, n: int) -> bytes:
         got = self.there.recv(n, socket.MSG_WAITALL) if n else b""
@@ -90,7 +90,7 @@ class Peer:
             _helper_threads.not_ours()
 
     def reads(self) -> Any:
-        """A run of this program that waits for the other one."""
+        """Returns a run of this program that waits for the other one."""
         return Parallel(th.process(lambda inp: inp.read())(self.c.reader()))
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ def peer() -> Iterator[Callable[[Callable[[Peer, Frame], None]], Peer]]:
 def program(
     waits: bool = True, sent: int = 0, received: int = 0, peer: int = 0, name: str = "played"
 ) -> bytes:
-    """What a program says of itself (WIRE.md 10.7): it has one session, and no process."""
+    """Returns what a program says of itself (WIRE.md 10.7): it has one session, and no process."""
     text = name.encode()
     return (
         struct.pack("<QI", ME, len(text))
@@ -298,7 +298,7 @@ def test_two_who_ask_at_once_are_both_answered(peer: Any) -> None:  # wire 10.6
                 ours.append(f)
             else:
                 honest()(peer, f)
-        elif f.kind == SAID:
+        elif f.kind == ANSWERED:
             heard.append((f.op, f.txn, f.val))
             if len(heard) == 2:
                 honest()(peer, ours[0])
@@ -318,7 +318,7 @@ def test_who_begins_another_round_is_answered_for_that_alone(peer: Any) -> None:
         if f.kind == ASK and f.op != ME:
             peer.send(ASK, txn=8, op=ME)
             peer.send(ASK, txn=7, op=ME)  # it is late
-        elif f.kind == SAID:
+        elif f.kind == ANSWERED:
             heard.append(f.txn)
             if len(heard) == 2:
                 raise EOFError
@@ -373,7 +373,9 @@ def test_a_report_that_breaks_off_anywhere_is_none(peer: Any) -> None:  # wire 1
 def test_answers_with_any_byte_changed_or_left_out_are_no_deadlock_and_no_crash() -> None:
     """wire 10.7: a changed report may still add up; one with parts left out never does."""
     one = program(True, 3, 4, 1)
-    other = _programs.said([_rounds.Space(7, 1, True, [(ME, 4, 3)], [], [], [], [], False, {}, {})])
+    other = _programs.packed_spaces(
+        [_rounds.Space(7, 1, True, [(ME, 4, 3)], [], [], [], [], False, {}, {})]
+    )
     both = one + other
     assert _programs.still(both)
     for n in range(len(both)):

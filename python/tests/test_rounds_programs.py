@@ -124,9 +124,9 @@ def test_the_ends_that_go_with_who_has_told_come_too_late(
     other = beside("passes")
     declare = _rounds._declare
 
-    def late(*said: Any, **more: Any) -> None:
+    def late(*arguments: Any, **more: Any) -> None:
         other.process.wait()
-        declare(*said, **more)
+        declare(*arguments, **more)
 
     monkeypatch.setattr(_rounds, "_declare", late)
     with pytest.raises(Deadlock, match="they are in 2 programs"):

@@ -443,8 +443,9 @@ COMPUTES = """
 
 
 def again(tmp_path: Path, kind: str, way: Path, waits: bool) -> tuple[int, str, str]:
-    """A program that gets Ctrl-C, and a second one once it has said where its processes are. If
-    it then waits for a process that computes, that process is let go."""
+    """Returns a program that gets Ctrl-C, and a second one once it has said where its processes
+    are. If it then waits for a process that computes, that process is let go.
+    """
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(COMPUTES.format(kind=kind)), encoding="utf-8")
     with child(
@@ -454,12 +455,12 @@ def again(tmp_path: Path, kind: str, way: Path, waits: bool) -> tuple[int, str, 
     ) as running:
         assert running.stdout is not None and running.stderr is not None
         assert running.stdout.readline() == "ready\n"
-        said: list[str] = []
+        messages: list[str] = []
 
         def hear(what: str, times: int) -> None:
-            while sum(what in line for line in said) < times:
-                said.append(running.stderr.readline())
-                assert said[-1], said
+            while sum(what in line for line in messages) < times:
+                messages.append(running.stderr.readline())
+                assert messages[-1], messages
 
         running.send_signal(signal.SIGINT)
         hear("main/computes", 1)
@@ -467,7 +468,7 @@ def again(tmp_path: Path, kind: str, way: Path, waits: bool) -> tuple[int, str, 
         if waits:
             hear("main/computes", 2)
             way.touch()
-        out, err = running.stdout.read(), "".join(said) + running.stderr.read()
+        out, err = running.stdout.read(), "".join(messages) + running.stderr.read()
         running.wait()
     return running.returncode, out, err
 

@@ -313,9 +313,9 @@ t.join()
 """,
         backend,
     )
-    said, value = out.splitlines()
-    assert "in ordinary code would wait for ever" in said
-    assert "run(...)" in said and "await" in said
+    answer, value = out.splitlines()
+    assert "in ordinary code would wait for ever" in answer
+    assert "run(...)" in answer and "await" in answer
     assert value == "7"
 
 
@@ -533,21 +533,21 @@ except BadUse as wrong:
     assert first == second and "'c' in ordinary code would wait for ever" in first
 
 
-@pytest.mark.parametrize(("name", "told"), [("weft: a call", 0), ("mine", 1)])
-def test_threads_of_wefts_own_are_no_ordinary_code(name, told, caplog, monkeypatch):  # rule 10.6
+@pytest.mark.parametrize(("name", "signal"), [("weft: a call", 0), ("mine", 1)])
+def test_threads_of_wefts_own_are_no_ordinary_code(name, signal, caplog, monkeypatch):  # rule 10.6
     """Such threads wait for what others do, and nobody can do anything about it."""
     import threading
 
     from weft._watching import standstill as _standstill
 
     monkeypatch.setattr(_standstill, "_alone", set())
-    said = []
+    messages = []
 
     def body() -> None:
-        said.append(_standstill.alone("read on", f" {name}", (), False, 0, 2.0))
+        messages.append(_standstill.alone("read on", f" {name}", (), False, 0, 2.0))
 
     thread = threading.Thread(target=body, name=name)
     thread.start()
     thread.join()
-    assert said == [bool(told)]
-    assert len(caplog.records) == told
+    assert messages == [bool(signal)]
+    assert len(caplog.records) == signal

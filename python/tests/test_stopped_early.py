@@ -30,9 +30,9 @@ class Told(logging.Handler):
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Any:
+def messages(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Returns the records of the logger `weft`; no line was reported before."""
-    monkeypatch.setattr(stopped_early, "_told", set())
+    monkeypatch.setattr(stopped_early, "_reported", set())
     handler = Told()
     logger = logging.getLogger("weft")
     logger.addHandler(handler)
@@ -50,7 +50,7 @@ async def once(b, r, *ends):
     return await b.op(r.read())
 
 
-def test_it_is_told(b, told):  # rule 3.6
+def test_it_is_told(b, messages):  # rule 3.6
     """The report has the process, the line of the write, the channel, and what to do."""
 
     async def passes_on(b, r, w):
@@ -63,14 +63,14 @@ def test_it_is_told(b, told):  # rule 3.6
         b.process(receive)(y.reader()),
     )
     assert hows(results) == ["<retired>", None, [0]]
-    assert len(told) == 1
+    assert len(messages) == 1
     start = f"process main/six ended at {HERE}:{six.__code__.co_firstlineno + 2} (write on channel"
-    assert told[0].startswith(start)
-    assert "channel 'x': the other side has retired)" in told[0]
-    assert "`for value in reader`" in told[0]
+    assert messages[0].startswith(start)
+    assert "channel 'x': the other side has retired)" in messages[0]
+    assert "`for value in reader`" in messages[0]
 
 
-def test_once_for_each_line(b, told):  # rule 3.6
+def test_once_for_each_line(b, messages):  # rule 3.6
     async def another_line(b, w):
         for i in range(6):
             await b.op(w.write(i))
@@ -79,33 +79,33 @@ def test_once_for_each_line(b, told):  # rule 3.6
         for _ in range(2):
             c = b.weft.Channel("c")
             b.run(b.process(body)(c.writer()), b.process(once)(c.reader()))
-    assert [text.split()[1] for text in told] == ["main/six", "main/another_line"]
+    assert [text.split()[1] for text in messages] == ["main/six", "main/another_line"]
 
 
-def test_several_readers_and_several_writers(b, told):  # rule 3.6
+def test_several_readers_and_several_writers(b, messages):  # rule 3.6
     c = b.weft.Channel("c")
     b.run(
         [b.process(six)(c.writer()) for _ in range(2)],
         [b.process(once)(c.reader()) for _ in range(3)],
     )
-    assert len(told) == 1
+    assert len(messages) == 1
 
 
-def test_through_a_buffer(b, told):  # rules 1.5, 3.6
+def test_through_a_buffer(b, messages):  # rules 1.5, 3.6
     """The values that were read count."""
     c = b.weft.Channel("c", capacity=2)
     b.run(b.process(six)(c.writer()), b.process(once)(c.reader()))
-    assert len(told) == 1
+    assert len(messages) == 1
 
 
-def test_in_a_network_within(b, told):  # rule 3.6
+def test_in_a_network_within(b, messages):  # rule 3.6
     async def outer(b):
         c = b.weft.Channel("c")
         ps = b.process(six)(c.writer()), b.process(once)(c.reader())
         await b.op(b.weft.Parallel(*ps))
 
     b.run(b.process(outer)())
-    assert [text.split()[1] for text in told] == ["main/outer/six"]
+    assert [text.split()[1] for text in messages] == ["main/outer/six"]
 
 
 async def twice(b, r):
@@ -168,18 +168,18 @@ async def poisons(b, r):
     ],
     ids=lambda readers: " ".join(f.__name__ for f in readers),
 )
-def test_what_is_not_told(b, told, readers):  # rule 3.6
+def test_what_is_not_told(b, messages, readers):  # rule 3.6
     c = b.weft.Channel("c")
     ps = [b.process(six)(c.writer()), *(b.process(f)(c.reader()) for f in readers)]
     try:
         assert hows(b.run(ps))[0] in ("<retired>", "<poisoned>")
     except ValueError:
         assert readers == [fails]
-    assert told == []
+    assert messages == []
 
 
 @pytest.mark.parametrize("how", ["dropped", "retired"])
-def test_an_end_that_the_program_itself_let_go_of(b, told, how):  # rules 3.3, 3.6
+def test_an_end_that_the_program_itself_let_go_of(b, messages, how):  # rules 3.3, 3.6
     c = b.weft.Channel("c")
     ends = [c.reader()]
 
@@ -191,10 +191,10 @@ def test_an_end_that_the_program_itself_let_go_of(b, told, how):  # rules 3.3, 3
 
     results = b.run(b.process(six)(c.writer()), b.process(lets_go)(c.reader()))
     assert hows(results) == ["<retired>", None]
-    assert told == []
+    assert messages == []
 
 
-def test_who_catches_it_is_not_told_of(b, told):  # rules 3.5, 3.6
+def test_who_catches_it_is_not_told_of(b, messages):  # rules 3.5, 3.6
     """Nor is a process reported that wrote in a select, which looks at more than one channel."""
 
     async def catches(b, w):
@@ -211,7 +211,7 @@ def test_who_catches_it_is_not_told_of(b, told):  # rules 3.5, 3.6
         c = b.weft.Channel("c")
         results = b.run(b.process(body)(c.writer()), b.process(once)(c.reader()))
         assert hows(results)[0] == how
-    assert told == []
+    assert messages == []
 
 
 class Raises(logging.Handler):
@@ -219,7 +219,7 @@ class Raises(logging.Handler):
         raise ZeroDivisionError(record.name)
 
 
-def test_a_handler_that_raises_changes_nothing(b, told, monkeypatch):  # rules 3.6, 11.1
+def test_a_handler_that_raises_changes_nothing(b, messages, monkeypatch):  # rules 3.6, 11.1
     """The handler's exception is reported as that of a finaliser is."""
     raised: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda u: raised.append((u.exc_type, u.object)))
@@ -256,7 +256,7 @@ class _Plain:
         return operation
 
 
-def test_guests_of_asyncio_and_threads_of_their_own(play: Runner, told: list[str]) -> None:
+def test_guests_of_asyncio_and_threads_of_their_own(play: Runner, log: list[str]) -> None:
     """Rules 3.6, 13.1, 15.3."""
 
     async def main() -> None:
@@ -264,8 +264,8 @@ def test_guests_of_asyncio_and_threads_of_their_own(play: Runner, told: list[str
         await co.Parallel(co_six(c.writer()), co_once(c.reader()))
 
     play(main())
-    assert len(told) == 1
-    stopped_early._told.clear()
+    assert len(log) == 1
+    stopped_early._reported.clear()
     c = th.Channel("c")
     th.run(co_six.on(th)(c.writer()), co_once.on(th)(c.reader()))
-    assert len(told) == 2
+    assert len(log) == 2

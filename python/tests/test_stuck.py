@@ -59,13 +59,13 @@ def test_two_that_wait_for_each_other_while_a_third_goes_on(b: Any) -> None:
 def test_from_another_thread() -> None:
     """Rule 14.3."""
     c, d = Channel("c"), Channel("d")
-    asked, told = threading.Event(), threading.Event()
+    asked, message = threading.Event(), threading.Event()
     found: list[Any] = []
 
     def other() -> None:
         assert asked.wait(BOUND)
         found.append(deadlocks())
-        told.set()
+        message.set()
 
     @process
     async def ring(r: Any, w: Any) -> None:
@@ -75,7 +75,7 @@ def test_from_another_thread() -> None:
     async def asks() -> None:
         await yield_()
         asked.set()
-        assert told.wait(BOUND)
+        assert message.wait(BOUND)
         c.poison()
 
     thread = threading.Thread(target=other)
@@ -211,7 +211,7 @@ def test_parents_of_the_stuck_do_not_hold_anybody_else() -> None:
 def test_run_with_partial_raise_and_warn() -> None:
     """Rule 14.3: the search runs when the scheduler falls idle, although a sleeper goes on."""
 
-    def network(told: Any) -> list[Any]:
+    def network(log: Any) -> list[Any]:
         c, d = Channel("c"), Channel("d")
 
         @process
@@ -221,7 +221,7 @@ def test_run_with_partial_raise_and_warn() -> None:
         @process
         async def sleeper() -> None:
             until = time.monotonic() + BOUND
-            while not told and time.monotonic() < until:
+            while not log and time.monotonic() < until:
                 await sleep(0.001)
             c.poison()
 

@@ -83,9 +83,12 @@ def test_no_job_is_lost(worker: Any, capacity: int, where: str, caplog: Any) -> 
                 numbers(lives.writer()),
             )
     assert result[:3] == [["all"], "done", ([2 * i for i in range(8)], "Retired")]
-    told = [r.getMessage() for r in caplog.records if "started again" in r.getMessage()]
+    message = [r.getMessage() for r in caplog.records if "started again" in r.getMessage()]
     assert (
-        len(told) == 3 and "SIGKILL" in told[0] and "(1 of 3)" in told[0] and "(3 of 3)" in told[2]
+        len(message) == 3
+        and "SIGKILL" in message[0]
+        and "(1 of 3)" in message[0]
+        and "(3 of 3)" in message[2]
     )
 
 
@@ -105,10 +108,10 @@ def test_a_plain_read_has_taken_its_value() -> None:
 def test_what_was_in_hand_is_reported() -> None:
     """The value goes to the list instead of back; so does that of the last death."""
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
-    told: list[Any] = []
+    log: list[Any] = []
 
     def report(error: ProcessDied, values: list[Any]) -> None:
-        told.append((error.signal, values))
+        log.append((error.signal, values))
 
     @th.process
     def supervised(*ends: Any) -> None:
@@ -122,17 +125,17 @@ def test_what_was_in_hand_is_reported() -> None:
         gathers(done.reader()),
         numbers(lives.writer()),
     )
-    assert told == [(signal.SIGKILL, [1]), (signal.SIGKILL, [3])]
+    assert log == [(signal.SIGKILL, [1]), (signal.SIGKILL, [3])]
     assert result[0] == ["all"] and result[2] == ([0, 4], "PeerDied")
 
 
 def test_a_value_that_cannot_be_unpickled_is_reported_as_its_error() -> None:
     """Rule 7.13: the death is reported nevertheless."""
     jobs = Channel("jobs")
-    told: list[Any] = []
+    log: list[Any] = []
 
     def report(error: ProcessDied, values: list[Any]) -> None:
-        told.append((error.signal, values))
+        log.append((error.signal, values))
 
     @th.process
     def supervised(inp: Any) -> None:
@@ -141,7 +144,7 @@ def test_a_value_that_cannot_be_unpickled_is_reported_as_its_error() -> None:
             Parallel(targets.dies_in_a_block.on(place)(inp))
 
     Parallel(writes(jobs.writer(), [targets.OnlyElsewhere()]), supervised(jobs.reader()))
-    ((number, (value,)),) = told
+    ((number, (value,)),) = log
     assert number == signal.SIGKILL
     assert isinstance(value, LookupError) and "not here" in str(value)
 
@@ -196,12 +199,12 @@ def test_the_death_of_another_is_a_failure_of_the_worker() -> None:
 def test_a_supervisor_is_cancelled_while_it_waits() -> None:
     """The cancellation comes between two attempts, in a back-off of an hour."""
     c = Channel("c")
-    told = Channel("told")
+    signals = Channel("told")
 
     def report(error: ProcessDied, values: list[Any]) -> None:
         told_writer.write(None)
 
-    told_writer = told.writer()
+    told_writer = signals.writer()
 
     @th.process
     def ends_it(inp: Any) -> None:
@@ -211,7 +214,7 @@ def test_a_supervisor_is_cancelled_while_it_waits() -> None:
     with pytest.raises(ZeroDivisionError):
         Parallel(
             targets.dies.on(Supervisor(backoff=3600, report=report))(c.writer()),
-            ends_it(told.reader()),
+            ends_it(signals.reader()),
         )
 
 
@@ -323,7 +326,7 @@ def forks() -> Hosts:
 @pytest.mark.parametrize("capacity", [0, 1], ids=["rendezvous", "buffer"])
 def test_the_writer_goes_on_when_the_block_ends(worker: Any, capacity: int) -> None:  # rule 1.6
     """At a buffer of one place the slot stays occupied: the second write waits too."""
-    c, said = Channel("c", capacity=capacity), Channel("said")
+    c, reports = Channel("c", capacity=capacity), Channel("said")
     order: list[Any] = []
 
     @th.process
@@ -339,7 +342,7 @@ def test_the_writer_goes_on_when_the_block_ends(worker: Any, capacity: int) -> N
                 order.append(f"in the block of {value}")
 
     result = Parallel(
-        writer(c.writer()), worker(c.reader(), said.writer(), 3), hears(said.reader())
+        writer(c.writer()), worker(c.reader(), reports.writer(), 3), hears(reports.reader())
     )
     assert result[1] == [0, 1, 2]
     for i in range(3 - capacity):
@@ -347,7 +350,7 @@ def test_the_writer_goes_on_when_the_block_ends(worker: Any, capacity: int) -> N
 
 
 def test_blocks_within_blocks() -> None:
-    c, said = Channel("c"), Channel("said")
+    c, reports = Channel("c"), Channel("said")
     order: list[Any] = []
 
     @th.process
@@ -361,8 +364,8 @@ def test_blocks_within_blocks() -> None:
 
     w = c.writer
     with Group() as g:
-        p = g.start(targets.nested(c.reader(), said.writer()))
-        g.start(hears(said.reader()))
+        p = g.start(targets.nested(c.reader(), reports.writer()))
+        g.start(hears(reports.reader()))
         g.start(one(w(), 1))
         g.start(one(w(), 2))
     assert sorted(p.result) == [1, 2] and order.index("outer") > order.index("inner") >= 1
@@ -370,8 +373,8 @@ def test_blocks_within_blocks() -> None:
 
 def test_an_extended_read_is_entered_once() -> None:
     c = Channel("c")
-    said = Parallel(writes(c.writer(), [7]), targets.entered_twice(c.reader()))[1]
-    assert "this extended read was already entered" in said[0] and said[1] == "7"
+    results = Parallel(writes(c.writer(), [7]), targets.entered_twice(c.reader()))[1]
+    assert "this extended read was already entered" in results[0] and results[1] == "7"
 
 
 def test_who_dies_in_a_block_has_taken_the_value() -> None:

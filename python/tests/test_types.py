@@ -104,11 +104,11 @@ def test_pyright_passes_them_too(documented: Path) -> None:
         ["node", PYRIGHT, "--outputjson", "--pythonpath", sys.executable],
         capture_output=True, text=True, cwd=documented, check=False,
     )  # fmt: skip
-    said = json.loads(done.stdout)
-    assert said["summary"]["filesAnalyzed"] > 50
+    report = json.loads(done.stdout)
+    assert report["summary"]["filesAnalyzed"] > 50
     wrong = [
         f"{one['file']}:{one['range']['start']['line'] + 1}: {one['message']}"
-        for one in said["generalDiagnostics"]
+        for one in report["generalDiagnostics"]
         if one["severity"] == "error"
     ]
     assert unknown(wrong) == []

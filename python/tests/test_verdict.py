@@ -309,5 +309,5 @@ def test_a_trace_and_a_measurement_say_the_same(backend: str, tmp_path: Path) ->
     with coroutines.tracing(file), measuring() as m:
         network.run(lambda: time.sleep(0.3))
     events, cut_off = _trace.read(file)
-    said = [_trace.summarise(events, cut_off).verdict, m.verdict]
-    assert all(f"`{network.slow}`" in one for one in said), (str(network), said)
+    verdicts = [_trace.summarise(events, cut_off).verdict, m.verdict]
+    assert all(f"`{network.slow}`" in one for one in verdicts), (str(network), verdicts)

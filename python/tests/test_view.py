@@ -136,7 +136,7 @@ def test_only_who_has_the_token_on_this_machine(home: Path, tmp_path: Path) -> N
     with running(tmp_path, PIPE) as p, serving(p.pid) as server:
         here = f"127.0.0.1:{server.port}"
         token = server.token
-        for path, headers, said in (
+        for path, headers, message in (
             ("/", {}, "has no token, or a wrong one"),
             ("/looks", {}, "has no token, or a wrong one"),
             (f"/{token[:-1]}/", {}, "has no token, or a wrong one"),
@@ -148,7 +148,7 @@ def test_only_who_has_the_token_on_this_machine(home: Path, tmp_path: Path) -> N
             (f"/{token}/looks", {"Sec_Fetch_Site": "cross-site"}, "on the same machine"),
         ):
             status, text, _ = get(server, path, **{"Host": here, **headers})
-            assert status == 403 and said in text and "main/" not in text, (path, headers, text)
+            assert status == 403 and message in text and "main/" not in text, (path, headers, text)
         for path in ("no", "../view.py", "%2e%2e/view.py", "page.js/"):
             assert get(server, f"/{token}/{path}")[0] == 404
         connection = http.client.HTTPConnection(here, timeout=60)
@@ -265,7 +265,7 @@ def test_what_is_asked_for_wrongly(home: Path, tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        for arguments, said in (
+        for arguments, message in (
             (["99999999"], "there is no OS process 99999999"),
             (["--port", port], f"--port {port}: Address already in use; choose another"),
             (["--port", "70000"], "--port 70000: it must be from 0"),
@@ -273,7 +273,7 @@ def test_what_is_asked_for_wrongly(home: Path, tmp_path: Path) -> None:
             (["--most", "0"], "--most 0: it must be 1 or more"),
         ):
             done = weft("view", "--no-browser", *arguments)
-            assert done.returncode == 2 and said in done.stderr, done
+            assert done.returncode == 2 and message in done.stderr, done
             assert done.stderr.count("\n") == 1
     assert "no Weft program of this user runs" in weft("view").stderr
 

@@ -145,8 +145,8 @@ def test_the_debug_mode_names_who_left(b, caplog):  # rules 3.5, 14.5
             )
     finally:
         debug(False)
-    told = sorted(r.getMessage() for r in caplog.records if r.name == "weft")
-    assert told == [
+    message = sorted(r.getMessage() for r in caplog.records if r.name == "weft")
+    assert message == [
         shown("main/reads", "Retired", "c", reads),
         shown("main/selects", "Retired", "c", selects),
     ]
@@ -171,9 +171,9 @@ def test_a_guest_is_named_too(play, caplog):  # rule 14.5
             play(main())
     finally:
         debug(False)
-    (told,) = [r.getMessage() for r in caplog.records if r.name == "weft"]
+    (message,) = [r.getMessage() for r in caplog.records if r.name == "weft"]
     assert re.fullmatch(
-        rf"process main/reads was left by Retired: channel c, at {re.escape(__file__)}:\d+", told
+        rf"process main/reads was left by Retired: channel c, at {re.escape(__file__)}:\d+", message
     )
 
 

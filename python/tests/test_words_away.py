@@ -82,26 +82,26 @@ def test_how_a_call_ended_is_always_told(refuses: int, failed: bool) -> None:
     """Rule 9.3: also if the failure itself cannot be sent. Before, the caller was told that the OS
     process had died.
     """
-    told: list[tuple[Any, Any]] = []
+    log: list[tuple[Any, Any]] = []
 
     def write(value: Any, failure: Any) -> None:
         nonlocal refuses
         if refuses:
             refuses -= 1
             raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
-        told.append((value, failure))
+        log.append((value, failure))
 
     failure = _pickling.Failure(ValueError("its own words \ud800")) if failed else None
     left = refuses
     _child.answer(write, None if failed else "a result", failure)
-    assert len(told) == 1 and told[0][0] is None
-    error = told[0][1].exception()
-    said = str(error)
-    said.encode("ascii")
+    assert len(log) == 1 and log[0][0] is None
+    error = log[0][1].exception()
+    message = str(error)
+    message.encode("ascii")
     if failed:
-        assert "its own words \\ud800 (the exception itself could not be sent" in said
+        assert "its own words \\ud800 (the exception itself could not be sent" in message
     else:
-        assert "surrogates not allowed" in said
+        assert "surrogates not allowed" in message
     assert left >= 1
 
 

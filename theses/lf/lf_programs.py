@@ -106,8 +106,9 @@ def tasks(
 
 
 def most_loops(place: Path, low: int, high: int, **how: bool) -> int:
-    """The most loops with which both tasks still start every 100 us, by bisection. They are assumed
-    to do so with `low` loops, and not with `high`."""
+    """Returns the most loops with which both tasks still start every 100 us, by bisection. They are
+    assumed to do so with `low` loops, and not with `high`.
+    """
     while high - low > 1:
         middle = (low + high) // 2
         if all(t.holds for t in tasks(place, middle, **how)):  # type: ignore[arg-type]
@@ -129,17 +130,18 @@ main reactor {{ all = new[{count}] Minimal()
 
 
 def bank(count: int, apart: bool) -> str:
-    """A program of `count` minimal reactors, each with a timer and a reaction. With `apart` no two
-    timers fire at one time, so there are as many timers as reactors; else all are one timer."""
+    """Returns a program of `count` minimal reactors, each with a timer and a reaction. With `apart`
+    no two timers fire at one time, so there are as many timers as reactors; else all are one timer.
+    """
     offset = "{= USEC(1 + bank_index) =}" if apart else "1 msec"
     parameter = "(bank_index: int = 0)" if apart else ""
     return BANK.format(count=count, offset=offset, parameter=parameter)
 
 
 def static_bytes(image: Path) -> int:
-    """The bytes of a program's .data and .bss."""
-    told = subprocess.run(["arm-none-eabi-size", str(image)], capture_output=True, text=True)
-    _, data, bss, *_ = told.stdout.splitlines()[1].split()
+    """Returns the bytes of a program's .data and .bss."""
+    result = subprocess.run(["arm-none-eabi-size", str(image)], capture_output=True, text=True)
+    _, data, bss, *_ = result.stdout.splitlines()[1].split()
     return int(data) + int(bss)
 
 

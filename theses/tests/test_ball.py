@@ -51,9 +51,9 @@ def test_the_ball_passes_at_full_speed(ball: Path, name: str, latest: float) -> 
     command = ["node", str(device), "--image", str(built.program), "--json", "--seed", SEED]
     ran = subprocess.run([*command, "--drops", str(DROPS)], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    told = json.loads(ran.stdout)
-    assert told["passed"] == len(told["drops"]) == DROPS
-    for drop in told["drops"]:
+    report = json.loads(ran.stdout)
+    assert report["passed"] == len(report["drops"]) == DROPS
+    for drop in report["drops"]:
         late = drop["latenessMicros"]
         assert late["edges"] > 4000 and 4.2 < drop["turnsPerSecond"] < 5.8, drop
         assert 0 <= late["best"] <= late["worst"] <= latest, "in us"

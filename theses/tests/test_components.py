@@ -25,8 +25,10 @@ class Counts(unittest.TestCase):
 
     def test_the_thesis_s_figures_agree_with_what_it_says_of_them(self):
         """The thesis states its speed-ups in per cent of the control's time, rounded."""
-        said = (23, 20, 27, 32, 35, 72, 75, 99, 94, 93)
-        for per_cent, (control, design) in zip(said, components.THESIS.values(), strict=True):
+        percentages = (23, 20, 27, 32, 35, 72, 75, 99, 94, 93)
+        for per_cent, (control, design) in zip(
+            percentages, components.THESIS.values(), strict=True
+        ):
             self.assertAlmostEqual(100 * (1 - design[0] / control[0]), per_cent, delta=1)
 
     def test_every_workload_is_there_at_every_size(self):
@@ -64,12 +66,12 @@ class Measured(unittest.TestCase):
         self.assertEqual(found, Found([5.0], [2.0, 3.0], [1.0, 2.0]))
 
     def test_what_is_no_figure_is_refused(self):
-        for said in (
+        for text in (
             "", "ns 1\n", "first 1\ncpu 1\nns x\n", "first 1\ncpu 1\nns 1 2\n",
             "first 1 2\ncpu 1\nns 1\n", "first 1\ncpu\nns\n",
         ):  # fmt: skip
-            with self.subTest(said), self.assertRaisesRegex(components.runner.RunError, "printed"):
-                components.parse(said, 10)
+            with self.subTest(text), self.assertRaisesRegex(components.runner.RunError, "printed"):
+                components.parse(text, 10)
 
     def test_a_program_that_fails_is_named_with_its_last_line(self):
         script = "import sys; sys.exit('no such socket')"
@@ -84,11 +86,11 @@ class Measured(unittest.TestCase):
             if what == "header:zmq.hpp":
                 raise Missing("zmq.hpp is not here")
 
-        said = []
+        lines = []
         with mock.patch.object(components, "need", need):
-            people = components.here(said.append)
+            people = components.here(lines.append)
         self.assertEqual(people, ["control", "weft", "weft, blocks of 64"])
-        self.assertEqual(said, ["components: design left out: zmq.hpp is not here"])
+        self.assertEqual(lines, ["components: design left out: zmq.hpp is not here"])
 
 
 FOUND = {

@@ -100,8 +100,8 @@ main reactor {{ p = new Printer()  one = new Loop1()  two = new Loop2()
   two.out -> p.increment{after}
   one.out -> p.print{after} }}
 """)
-    said = board(path, 60_000, "--pins", "25").said.split()
-    assert said[:20] == [str(n) for n in range(20)]
+    output = board(path, 60_000, "--pins", "25").output.split()
+    assert output[:20] == [str(n) for n in range(20)]
 
 
 @pytest.mark.soak

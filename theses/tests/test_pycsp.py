@@ -75,13 +75,13 @@ class Page(unittest.TestCase):
             pycsp.write(experiment((1, 2)), found, "on this machine", page, Path(folder))
             text = page.read_text(encoding="utf-8")
             drawn = Path(folder, "pycsp-e.svg").read_text(encoding="utf-8")
-        for said in (
+        for sentence in (
             "### E (ns)",
             "| 1 | 1.5 | 20 |",
             "300 bytes a process",
             "b ended at 2: no more",
         ):
-            self.assertIn(said, text)
+            self.assertIn(sentence, text)
         self.assertIn("(plots/pycsp-e.svg)\n\non this machine\n<!-- e: end -->\nkept\n", text)
         self.assertNotIn("old", text)
         self.assertEqual(drawn.count("<circle"), 3)
@@ -101,10 +101,10 @@ class Page(unittest.TestCase):
             filled(text, e.name, "")
 
     def test_where_and_how_is_told(self):
-        said = provenance("./run thesis pycsp --full --write")
-        self.assertTrue(said.startswith("`./run thesis pycsp --full --write` at commit "))
+        text = provenance("./run thesis pycsp --full --write")
+        self.assertTrue(text.startswith("`./run thesis pycsp --full --write` at commit "))
         for fact in ("cpus ", "load ", "Python 3."):
-            self.assertIn(fact, said)
+            self.assertIn(fact, text)
 
     def test_a_quick_run_is_not_written(self):
         done = subprocess.run(
@@ -162,7 +162,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_wrong_words_are_told(self):
-        for words, told in (
+        for words, message in (
             (("tokens.py", 4, 4, 1, 1), "without a token"),
             (("tokens.py", 4), "usage: tokens.py"),
             (("jobs.py", "fast", 1, 1, 1), "KIND is one of numpy, compiled, montecarlo, not fast"),
@@ -171,7 +171,7 @@ class Programs(unittest.TestCase):
             with self.subTest(words=words):
                 done = program("coroutines", *words)
                 self.assertEqual(done.returncode, 1)
-                self.assertIn(told, done.stderr)
+                self.assertIn(message, done.stderr)
 
 
 if __name__ == "__main__":

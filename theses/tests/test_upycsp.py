@@ -54,8 +54,8 @@ def test_a_line_is_measured_three_ways(kind: str) -> None:
 
 
 def test_the_waiting_queue_is_drawn(tmp_path: Path) -> None:
-    told = upycsp.waiting(True, 2, 20, tmp_path)
-    assert len(re.findall(r"^\| \d+ \|", told, re.M)) == 3
+    message = upycsp.waiting(True, 2, 20, tmp_path)
+    assert len(re.findall(r"^\| \d+ \|", message, re.M)) == 3
     picture = (tmp_path / "waiting.svg").read_text(encoding="utf-8")
     assert all(way in picture for way in ("yielding", "rescheduling", "await"))
 
@@ -112,6 +112,6 @@ def test_the_new_asyncios_three_open_questions() -> None:
     """Thesis, section 10.1: run_until_complete needs no repair. gather raises the first poison and
     leaves the other tasks running, or returns the exception of each. Both kinds of futures can be
     written for the new asyncio."""
-    said = tiers.snippet("pure", GATHER.format(bench=str(tiers.HERE / "bench")), heap="1m")
+    output = tiers.snippet("pure", GATHER.format(bench=str(tiers.HERE / "bench")), heap="1m")
     once = ["raised, True", "['one', 'three', 'two']", "['Poisoned', 'Poisoned']"]
-    assert said.splitlines() == once * 2
+    assert output.splitlines() == once * 2

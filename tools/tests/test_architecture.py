@@ -55,7 +55,7 @@ def paths_missing(block: str) -> list[str]:
 
 
 def has(suffix: str, text: str, name: str) -> bool:
-    """Whether a file defines or, in C and C++, declares or calls this name."""
+    """Returns whether a file defines or, in C and C++, declares or calls this name."""
     *outer, last = re.split(r"::|\.", name.removesuffix("()"))
     if not all(re.search(rf"\b{word}\b", text) for word in outer):
         return False

@@ -43,7 +43,7 @@ def test_blocks_marked_run_are_run_and_no_others(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("block", "said"),
+    ("block", "message"),
     [
         ("```python run\n1 / 0\n```", "ZeroDivisionError"),
         ("```sh run\necho before\nfalse\necho after\n```", "exit status 1, expected 0"),
@@ -56,12 +56,12 @@ def test_blocks_marked_run_are_run_and_no_others(page: Path) -> None:
         ("```sh run timeout=0.2\ntail -f /dev/null & wait\n```", "not done after 0.2 s"),
     ],
 )
-def test_a_block_that_goes_wrong_is_shown(page: Path, block: str, said: str) -> None:
+def test_a_block_that_goes_wrong_is_shown(page: Path, block: str, message: str) -> None:
     page.write_text(f"{block}\n\n```sh run\necho the next one still runs\n```\n")
     status, last, lines = run(page)
     assert (status, last) == (1, "1 passed, 1 failed")
     assert f"FAIL {page}:1 " in "\n".join(lines)
-    assert said in "\n".join(lines)
+    assert message in "\n".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_blocks_of_a_file_share_a_folder_and_find_the_checkout(page: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("info", "said"),
+    ("info", "message"),
     [
         ("python run exit", "unknown in the info string: exit"),
         ("python run color=red", "unknown in the info string: color"),
@@ -118,12 +118,12 @@ def test_blocks_of_a_file_share_a_folder_and_find_the_checkout(page: Path) -> No
         ("python save", "save needs file=NAME"),
     ],
 )
-def test_a_bad_info_string_is_a_failure(page: Path, info: str, said: str) -> None:
+def test_a_bad_info_string_is_a_failure(page: Path, info: str, message: str) -> None:
     page.write_text(f"text\n\n```{info}\n```\n")
     status, last, lines = run(page)
     assert (status, last) == (1, "0 passed, 1 failed")
     assert "line 3" in lines[0]
-    assert said in lines[0]
+    assert message in lines[0]
 
 
 def test_a_page_in_which_nothing_runs_does_not_look_tested(page: Path) -> None:

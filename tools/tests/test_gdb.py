@@ -76,8 +76,8 @@ def gdb(binary: Path, *commands: str) -> str:
 
 def test_channels_are_shown_with_their_names_ends_and_who_waits(binary: Path) -> None:
     names = ("orders", "full", "buffered", "born", "local", "*orders.core_")
-    said = gdb(binary, "frame function main", *(f"print {name}" for name in names))
-    shown = re.findall(r"^\$\d+ = (.*)$", said, re.MULTILINE)
+    output = gdb(binary, "frame function main", *(f"print {name}" for name in names))
+    shown = re.findall(r"^\$\d+ = (.*)$", output, re.MULTILINE)
     line = PROGRAM.splitlines().index("  weft::Channel<int> born;  // made here") + 1
     assert shown == [
         "'orders', 1 reader end, 2 writer ends, 1 waits to read",
@@ -90,8 +90,10 @@ def test_channels_are_shown_with_their_names_ends_and_who_waits(binary: Path) ->
 
 
 def test_ends_are_shown_with_their_channels_or_as_closed(binary: Path) -> None:
-    said = gdb(binary, "print w", "print moved", "print spare", "frame function main", "print keep")
-    assert re.findall(r"^\$\d+ = (.*)$", said, re.MULTILINE) == [
+    output = gdb(
+        binary, "print w", "print moved", "print spare", "frame function main", "print keep"
+    )
+    assert re.findall(r"^\$\d+ = (.*)$", output, re.MULTILINE) == [
         "writer of 'orders', 1 reader end, 2 writer ends, 1 waits to read",
         "writer of 'orders', 1 reader end, 2 writer ends, 1 waits to read",
         "writer, closed",
@@ -100,9 +102,9 @@ def test_ends_are_shown_with_their_channels_or_as_closed(binary: Path) -> None:
 
 
 def test_processes_are_listed_with_what_they_wait_for(binary: Path) -> None:
-    said = gdb(binary, "weft processes").splitlines()
+    output = gdb(binary, "weft processes").splitlines()
     line = PROGRAM.splitlines().index("  co_await r.read();  // waits here") + 1
-    shown = [re.sub(r"id [1-9]\d*", "id N", row) for row in said if row.startswith("main")]
+    shown = [re.sub(r"id [1-9]\d*", "id N", row) for row in output if row.startswith("main")]
     assert sorted(shown) == [
         f"main/reads, id N, read at net.cpp:{line}",
         "main/sends, id N, write at net.cpp:7",
@@ -134,5 +136,5 @@ def test_what_is_wrong_is_told(binary: Path, tmp_path: Path) -> None:
 
 
 def test_memory_that_is_no_channel_raises_nothing(binary: Path) -> None:
-    said = gdb(binary, "frame function main", "set var orders.core_ = 1", "print orders")
-    assert "$1 = ? (" in said
+    output = gdb(binary, "frame function main", "set var orders.core_ = 1", "print orders")
+    assert "$1 = ? (" in output

@@ -7,6 +7,7 @@ its line says; where it is in IN_MESSAGES, no message to a user has it all the s
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 
@@ -96,6 +97,8 @@ IN_MESSAGES = {
     "stranger",
     "suspend",
 }
+# A name tells what it holds: request, settings, text, answer, message, lines, report.
+NO_NAMES = {"said"}
 SPEAKS = ("python/src/", "python/native/", "cpp/include/", "cpp/src/", "micropython/weft/")
 TEXTS = (".py", ".pyi", ".cpp", ".hpp", ".c", ".h", ".mjs", ".md", ".sh")
 # Other people's words: names of programs and libraries that are compared with or followed.
@@ -117,7 +120,7 @@ def rows() -> list[list[str]]:
 
 
 def avoided() -> set[str]:
-    """The words of the third column."""
+    """Returns the words of the third column."""
     third = (re.sub(r"\([^)]*\)", "", row[2]) for row in rows())
     return {word.strip() for cell in third for word in cell.split(",") if word.strip()}
 
@@ -142,18 +145,18 @@ def test_each_word_to_avoid_is_judged_here() -> None:
 
 def test_words_without_another_meaning_are_not_used() -> None:
     wrong = matcher(NOWHERE)
-    said = []
+    messages = []
     for name in files():
         text = (ROOT / name).read_text(encoding="utf-8").lower()
         if any(word in text for word in NOWHERE):  # quicker than the pattern
             for number, line in enumerate(text.split("\n"), 1):
-                said += [f"{name}:{number}: {m}" for m in wrong.findall(line)]
-    assert said == []
+                messages += [f"{name}:{number}: {m}" for m in wrong.findall(line)]
+    assert messages == []
 
 
 def test_messages_use_the_words_of_the_glossary() -> None:
     wrong = matcher(IN_MESSAGES)
-    said = []
+    messages = []
     for name in files():
         if not name.startswith(SPEAKS) or name.endswith((".md", ".pyi")):
             continue
@@ -162,5 +165,38 @@ def test_messages_use_the_words_of_the_glossary() -> None:
                 continue
             for text in LITERAL.findall(line):
                 if text.count(" ") > 1 and (found := wrong.search(text)):
-                    said.append(f"{name}:{number}: {found[1]}: {text}")
-    assert said == []
+                    messages.append(f"{name}:{number}: {found[1]}: {text}")
+    assert messages == []
+
+
+def names_in(source: str) -> set[tuple[str, int]]:
+    """Returns the identifiers of a module, without underscores at the ends, with their lines."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        for field in ("id", "attr", "arg", "name", "asname"):
+            name = getattr(node, field, None)
+            if isinstance(name, str):
+                found.add((name.strip("_"), getattr(node, "lineno", 0)))
+    return found
+
+
+def test_names_tell_what_they_hold() -> None:
+    out = subprocess.run(
+        ["git", "ls-files", "*.py", "*.pyi"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    wrong = []
+    for file in out.stdout.split():
+        source = (ROOT / file).read_text(encoding="utf-8")
+        if not any(name in source.lower() for name in NO_NAMES):  # quicker than to parse it
+            continue
+        wrong += [
+            f"{file}:{line}: {name}"
+            for name, line in sorted(names_in(source))
+            if name.lower() in NO_NAMES
+        ]
+    assert wrong == []
+
+
+def test_a_name_to_avoid_is_found_wherever_it_is_bound() -> None:
+    for source in ("said = 1", "def f(said): ...", "def said(): ...", "a._said", "f(said=1)"):
+        assert any(name == "said" for name, _ in names_in(source)), source

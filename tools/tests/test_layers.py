@@ -277,13 +277,13 @@ def without_comments(text: str) -> str:
 
 
 def functions(text: str) -> set[str]:
-    """The functions that a part of the reactors defines."""
+    """Returns the functions that a part of the reactors defines."""
     found = re.findall(r"^[A-Za-z_][^\n;{}#]*?\b(weft_rx_\w+)\([^;{}]*?\) *\{", text, re.M | re.S)
     return set(found) | set(re.findall(r"^(weft_rx_\w+)\([^;{}]*?\) *\{", text, re.M | re.S))
 
 
 def declared(text: str) -> set[str]:
-    """The functions that it declares, and leaves to others."""
+    """Returns the functions that it declares, and leaves to others."""
     return set(re.findall(r"^[A-Za-z_][^\n;{}#=]*?\b(weft_rx_\w+)\([^;{}]*?\);", text, re.M | re.S))
 
 
@@ -336,8 +336,9 @@ LOADED_LATE = {
 
 
 def imports_of(where: str) -> set[tuple[str, str]]:
-    """Which module of a package imports which, wherever it does: in a function, and for types
-    alone too."""
+    """Returns which module of a package imports which, wherever it does: in a function, and for
+    types alone too.
+    """
     folder, package = ROOT / where, IMPORTING[where]
     modules = {}
     for file in folder.rglob("*.py"):
@@ -416,8 +417,8 @@ def test_a_folder_stands_on_one_line(where: str) -> None:
 def test_a_folder_says_what_is_in_it_and_does_nothing_else() -> None:
     """Each import of a module imports its folder."""
     for name in folders("python/src/weft") - {"_pure_fallback", "_not_installed", "plugnplay"}:
-        (said,) = ast.parse((PACKAGE / name / "__init__.py").read_text(encoding="utf-8")).body
-        assert isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant)
+        (statement,) = ast.parse((PACKAGE / name / "__init__.py").read_text(encoding="utf-8")).body
+        assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 # --- rooms ----------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_every_page_stands_in_the_navigation_of_the_site() -> None:
     (test_site.py).
     """
     navigation = (ROOT / "tools/site/mkdocs.yml").read_text(encoding="utf-8")
-    there = set(re.findall(r"(\S+\.md)$", navigation, re.MULTILINE))
+    existing = set(re.findall(r"(\S+\.md)$", navigation, re.MULTILINE))
     pages = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
         cwd=ROOT,
@@ -75,4 +75,4 @@ def test_every_page_stands_in_the_navigation_of_the_site() -> None:
         text=True,
         check=True,
     ).stdout.split()
-    assert there == set(pages)
+    assert existing == set(pages)

@@ -52,10 +52,10 @@ def test_each_numbered_one_is_described():
 
 
 def test_the_library_has_none():
-    told = [
+    message = [
         p
         for part in ("include", "src")
         for p in (mutants.CPP / part).rglob("*")
         if p.is_file() and "WEFT_MUTANT" in p.read_text()
     ]
-    assert not told
+    assert not message

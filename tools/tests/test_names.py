@@ -77,7 +77,7 @@ def test_a_new_name_comes_into_every_module_and_stub(names: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new", "said"),
+    ("name", "old", "new", "message"),
     [
         ("names.toml", '["io"]', '["io", "io"]', "coroutines has io twice"),
         (
@@ -108,11 +108,11 @@ def test_a_new_name_comes_into_every_module_and_stub(names: Any) -> None:
     ],
 )
 def test_what_cannot_be_is_told(
-    names: Any, name: str, old: str, new: str, said: str, capsys: pytest.CaptureFixture[str]
+    names: Any, name: str, old: str, new: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     change(names.TABLE.parent / name, old, new)
     assert names.main([]) == 1
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_bad_usage_is_told(names: Any) -> None:

@@ -123,7 +123,7 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_source_distribution_has_what_a_build_needs_and_no_more(sdist: Path) -> None:
-    assert sdist.name == f"weft-{VERSION}.tar.gz"
+    assert sdist.name == f"weft_csp-{VERSION}.tar.gz"
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     needed = {
@@ -154,10 +154,10 @@ def test_the_source_distribution_has_what_a_build_needs_and_no_more(sdist: Path)
 
 @pytest.mark.soak
 def test_the_wheel_has_the_package_the_extension_and_the_command(wheel: Path) -> None:
-    assert wheel.name.startswith(f"weft-{VERSION}-cp3")
+    assert wheel.name.startswith(f"weft_csp-{VERSION}-cp3")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        info = f"weft-{VERSION}.dist-info"
+        info = f"weft_csp-{VERSION}.dist-info"
         entry_points = archive.read(f"{info}/entry_points.txt").decode()
         metadata = archive.read(f"{info}/METADATA").decode()
     runtime = {name for name in names if name.startswith("weft_lf/mcu/")}
@@ -188,12 +188,22 @@ def test_the_wheel_has_the_package_the_extension_and_the_command(wheel: Path) ->
 @pytest.mark.soak
 def test_the_metadata_of_the_wheel_says_what_is_needed_and_needs_no_repository(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
-        metadata = archive.read(f"weft-{VERSION}.dist-info/METADATA").decode()
+        metadata = archive.read(f"weft_csp-{VERSION}.dist-info/METADATA").decode()
     wants = re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE)
     core = [want for want in wants if "extra ==" not in want]
     assert len(core) == 1 and core[0].startswith("exceptiongroup>=1.1;")
     extras = {extra for want in wants for extra in re.findall(r"extra == ['\"](\w+)", want)}
-    assert extras == {"cli", "compat", "greenlets", "lf", "net", "processes", "serial", "top"}
+    assert extras == {
+        "cli",
+        "compat",
+        "greenlets",
+        "lf",
+        "metrics",
+        "net",
+        "processes",
+        "serial",
+        "top",
+    }
     assert "Processes and channels for Python" in metadata  # the page is there
     assert links_that_lead_nowhere(metadata) == []
 
@@ -216,6 +226,12 @@ def test_a_wheel_without_the_extension_needs_no_compiler(tmp_path: Path) -> None
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
     assert done.stdout == "[None, 42]\n", done.stderr
     assert done.stderr.startswith("weft: no extension module") and done.stderr.count("\n") == 1
+    (tmp_path / "weft-0.9.dist-info").mkdir()  # somebody else's package is there too
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
+    assert done.stdout == "[None, 42]\n", done.stderr
+    told = done.stderr.splitlines()[0]
+    assert told.startswith("weft: another package named weft is installed in ")
+    assert "(weft-0.9.dist-info)" in told and str(tmp_path / "weft") in told
 
 
 def test_the_old_names_are_a_wheel_for_every_python(checkout: Path, tmp_path: Path) -> None:
@@ -228,7 +244,7 @@ def test_the_old_names_are_a_wheel_for_every_python(checkout: Path, tmp_path: Pa
         metadata = archive.read(f"{info}/METADATA").decode()
     source = ROOT / "compat/python/src"
     assert names == {p.relative_to(source).as_posix() for p in source.rglob("*.py")}
-    assert f"\nRequires-Dist: weft=={VERSION}\n" in metadata
+    assert f"\nRequires-Dist: weft-csp=={VERSION}\n" in metadata
     assert "Programs for PyCSP run on Weft" in metadata  # the page is there
     assert links_that_lead_nowhere(metadata) == []
 

@@ -27,31 +27,31 @@ STUCK = "threading.Event().wait()\n"
 
 def run(path: Path, program: str, **how: object) -> tuple[list[object], list[str]]:
     """Returns the result of progress.run, and what it reported to its listener."""
-    told = path / "told"
-    told.touch()
+    message = path / "told"
+    message.touch()
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps({"program": program, **how})],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "tools"), "WEFT_PROGRESS": str(told)},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tools"), "WEFT_PROGRESS": str(message)},
         capture_output=True,
         text=True,
     )
     assert done.stderr == ""
-    return json.loads(done.stdout), told.read_text().splitlines()
+    return json.loads(done.stdout), message.read_text().splitlines()
 
 
 def test_what_a_program_tells_is_passed_on_once(tmp_path: Path) -> None:
     program = (
         SPEAK + "progress.begin('a'); progress.end('a', 2, 1); print('out'); raise SystemExit(3)"
     )
-    ran, told = run(tmp_path, program, prefix="p: ")
+    ran, message = run(tmp_path, program, prefix="p: ")
     assert ran == [3, "out\n", 2, 1, None]
-    assert told == ["begin p: a", "end 2 1 p: a"]
+    assert message == ["begin p: a", "end 2 1 p: a"]
 
 
 def test_a_program_that_is_one_test_is_told_as_one(tmp_path: Path) -> None:
-    ran, told = run(tmp_path, SPEAK + "progress.end('a', 2, 1)", name="it")
+    ran, message = run(tmp_path, SPEAK + "progress.end('a', 2, 1)", name="it")
     assert ran == [0, "", 2, 1, None]
-    assert set(told) == {"begin it", "end 0 0 it"}  # the caller reports its counts
+    assert set(message) == {"begin it", "end 0 0 it"}  # the caller reports its counts
 
 
 @pytest.mark.parametrize(
@@ -70,15 +70,15 @@ def test_what_hangs_is_ended_and_named(tmp_path: Path, program: str, named: str)
 
 def test_what_had_passed_before_a_hang_counts_and_nothing_stays_under_way(tmp_path: Path) -> None:
     program = SPEAK + "progress.end('a', 1, 0)\nprogress.begin('b')\n" + STUCK
-    ran, told = run(tmp_path, program, prefix="", still=4)
+    ran, message = run(tmp_path, program, prefix="", still=4)
     assert ran[2:4] == [1, 0]
-    assert told == ["end 1 0 a", "begin b", "end 0 0 b"]
+    assert message == ["end 1 0 a", "begin b", "end 0 0 b"]
 
 
 def test_what_dies_leaves_nothing_under_way(tmp_path: Path) -> None:
-    ran, told = run(tmp_path, SPEAK + "progress.begin('a')\nimport os\nos.abort()", prefix="")
+    ran, message = run(tmp_path, SPEAK + "progress.begin('a')\nimport os\nos.abort()", prefix="")
     assert (ran[0], ran[4]) == (-6, None)
-    assert told == ["begin a", "end 0 0 a"]
+    assert message == ["begin a", "end 0 0 a"]
 
 
 def test_what_failed_and_what_was_cut_off_have_names(tmp_path: Path) -> None:
@@ -103,9 +103,9 @@ def test_what_failed_and_what_was_cut_off_have_names(tmp_path: Path) -> None:
 def test_what_is_no_test_may_be_silent(tmp_path: Path) -> None:
     # The program is silent for far longer than a test may be here, but is alive as long as it runs.
     program = SPEAK + "threading.Event().wait(2.5)\nprint('built')"
-    ran, told = run(tmp_path, program, name="building", still=None)
+    ran, message = run(tmp_path, program, name="building", still=None)
     assert (ran[0], ran[1]) == (0, "built\n")
-    assert told.count("begin building") >= 2
+    assert message.count("begin building") >= 2
 
 
 def test_a_test_that_says_again_that_it_is_under_way_is_no_hang(tmp_path: Path) -> None:
@@ -134,8 +134,8 @@ def test_node_tests_are_told_one_by_one(tmp_path: Path) -> None:
         "test('skipped', { skip: true }, () => {});\n"
         "describe('suite', () => { it('inside', () => {}); });\n"
     )
-    told = tmp_path / "told"
-    told.touch()
+    message = tmp_path / "told"
+    message.touch()
     reporter = [
         "--test-reporter",
         str(ROOT / "tools/progress.mjs"),
@@ -144,12 +144,12 @@ def test_node_tests_are_told_one_by_one(tmp_path: Path) -> None:
     ]
     done = subprocess.run(
         ["node", "--test", *reporter, str(tmp_path / "a.test.mjs")],
-        env={**os.environ, "WEFT_PROGRESS": str(told)},
+        env={**os.environ, "WEFT_PROGRESS": str(message)},
         capture_output=True,
         text=True,
     )
     assert done.stderr == ""
-    lines = told.read_text().splitlines()
+    lines = message.read_text().splitlines()
     ends = {line.rpartition(": ")[2]: line.split()[1:3] for line in lines if line.startswith("end")}
     assert ends == {
         "good": ["1", "0"],

@@ -92,9 +92,9 @@ def test_a_change_is_shown_and_written_again(
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("Barrier.sync", "Barrier.snyc"), encoding="utf-8")
     assert public.main(["--check"]) == 1
-    said = capsys.readouterr().err
-    assert "-weft.coroutines: Barrier.snyc" in said and "+weft.coroutines: Barrier.sync" in said
-    assert "if on purpose, python3 tools/public.py and a line in CHANGELOG.md" in said
+    errors = capsys.readouterr().err
+    assert "-weft.coroutines: Barrier.snyc" in errors and "+weft.coroutines: Barrier.sync" in errors
+    assert "if on purpose, python3 tools/public.py and a line in CHANGELOG.md" in errors
     assert public.main(["--chekc"]) == 2
 
 

@@ -59,9 +59,9 @@ def test_growth_is_told() -> None:
         "cpp: 1100 lines of source, 1000 before",
         "parsing <weft/weft.hpp>: 2.0 seconds, 1.0 before",
     ]
-    said = ratchet.table(now, before)
-    assert said[1].split() == ["cpp", "1100", "(+100)", "5", "6", "700", "cpp/a.hpp"]
-    assert said[2] == "parsing <weft/weft.hpp>: 100 lines, 2.0 (+1.00) s of CPU"
+    answer = ratchet.table(now, before)
+    assert answer[1].split() == ["cpp", "1100", "(+100)", "5", "6", "700", "cpp/a.hpp"]
+    assert answer[2] == "parsing <weft/weft.hpp>: 100 lines, 2.0 (+1.00) s of CPU"
 
 
 @pytest.mark.parametrize("before", [figures(1000, 700, 1.0), figures(1200, 900, 2.0), {}])

@@ -191,8 +191,8 @@ def test_what_failed_is_told_again_at_the_end(house: House) -> None:
         "seq 100; echo 'FAIL y z'; echo after; echo '1 passed, 1 failed'",
     )
     result = house.run("test")
-    told = result.stdout.partition("bad, what failed")[2]
-    assert told.splitlines()[1:] == [
+    output = result.stdout.partition("bad, what failed")[2]
+    assert output.splitlines()[1:] == [
         "  y z",
         *(f"  {n}" for n in range(81, 101)),
         "  FAIL y z",
@@ -217,8 +217,8 @@ def test_how_long_each_part_took_is_written_down_slowest_first(house: House) -> 
         'echo "end 1 0 b" >> "$WEFT_PROGRESS"; echo "3 passed, 0 failed"',
     )
     house.run("test")
-    told = (house.path / ".build/logs/test-room.slowest").read_text().splitlines()
-    assert [line.split()[1] for line in told] == ["a.py", "b", "a.py::x", "a.py::y"]
+    message = (house.path / ".build/logs/test-room.slowest").read_text().splitlines()
+    assert [line.split()[1] for line in message] == ["a.py", "b", "a.py::x", "a.py::y"]
 
 
 def test_only_the_rooms_named_run_in_the_order_of_the_file(house: House) -> None:
@@ -254,7 +254,7 @@ def test_set_up_runs_once_per_part_and_its_failure_is_the_rooms(house: House) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("total = 1\nsetup = 1\n", "`spare`"),
         ("total = 1\nsetup = 1\nspare = 1\nextra = 1\n", "unknown extra"),
@@ -265,11 +265,11 @@ def test_set_up_runs_once_per_part_and_its_failure_is_the_rooms(house: House) ->
         ("total = ", "cannot read rooms.toml"),
     ],
 )
-def test_a_bad_rooms_file_is_one_clear_line(house: House, text: str, said: str) -> None:
+def test_a_bad_rooms_file_is_one_clear_line(house: House, text: str, message: str) -> None:
     (house.path / "tools/rooms.toml").write_text(text)
     result = house.run("test")
     assert result.returncode == 2
-    assert said in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -393,10 +393,12 @@ def test_every_room_is_there_and_asks_for_parts_that_exist() -> None:
 
 def test_every_folder_with_tests_is_a_room() -> None:
     rooms = set(real_house()["rooms"])
-    there = {path.parent.parent.name for path in ROOT.glob("*/tests/run")}
-    assert there == {room for room in rooms if "/" not in room}, "add the room to tools/rooms.toml"
+    existing = {path.parent.parent.name for path in ROOT.glob("*/tests/run")}
+    assert existing == {room for room in rooms if "/" not in room}, (
+        "add the room to tools/rooms.toml"
+    )
     # A room inside a room is listed, or its parent's tests run it.
-    for inner in rooms - there:
+    for inner in rooms - existing:
         assert (ROOT / inner / "tests/run").exists(), inner
 
 
@@ -532,12 +534,12 @@ def test_pytest_room_tells_each_test_as_it_begins_and_ends(tmp_path: Path, lanes
         "@pytest.mark.skip\ndef test_skipped(): pass\n"
     )
     (tmp_path / "test_b.py").write_text("def test_it(): pass\n")
-    told = tmp_path / "told"
-    told.touch()
-    pytest_room_output(tmp_path, lanes, WEFT_PROGRESS=str(told))
+    message = tmp_path / "told"
+    message.touch()
+    pytest_room_output(tmp_path, lanes, WEFT_PROGRESS=str(message))
     lines = [
         [*line.split("::")[0].split(" ")[:-1], line.split("::")[1]]
-        for line in told.read_text().splitlines()
+        for line in message.read_text().splitlines()
     ]
     for name, counts in (
         ("test_good", "1 0"),

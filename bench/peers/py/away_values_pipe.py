@@ -67,10 +67,10 @@ def floor(kind, samples, per):
     for k in range(samples + 1):
         sampler.begin()
         for _ in range(per):
-            came = pickle.loads(pickle.dumps(value, 5))
+            received = pickle.loads(pickle.dumps(value, 5))
         if k:
             sampler.end(per)
-        if not check(kind, came, value):
+        if not check(kind, received, value):
             fail("away_values_pipe: a wrong value came")
     sampler.print()
 

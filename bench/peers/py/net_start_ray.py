@@ -16,11 +16,11 @@ def main(samples):
     for k in range(samples + 1):  # the first start warms up
         sampler.begin()
         actor = Answers.remote()
-        came = ray.get(actor.answer.remote(k))
+        received = ray.get(actor.answer.remote(k))
         if k:
             sampler.end(1)
         ray.kill(actor)
-        if came != k + 1:
+        if received != k + 1:
             fail("net_start_ray: a wrong answer came")
     ray.shutdown()
     sampler.print()

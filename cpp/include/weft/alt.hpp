@@ -49,8 +49,8 @@ class SelectOp {
     }
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     auto await_resume() {
-      // Rotates even if the chosen guard throws because its channel has ended, so that the others
-      // get their turn.
+      // The rotation advances even if the chosen guard throws because its channel has ended, so
+      // that the other guards get their turn.
       detail::Rotations::next(key, engine.next_start());
       op.use_.end();
       return inner->await_resume();
@@ -108,8 +108,8 @@ class SelectOp {
   InUse use_;
 };
 
-// Waits until one of the guards can commit, and commits that one. co_await it in a coroutine;
-// call the result in a thread. The result has the index of the guard and its value. Throws BadUse
+// Waits until one of the guards can commit, and commits that one. In a coroutine co_await the
+// result; in a thread call it. The result has the index of the guard and its value. Throws BadUse
 // for a bad set of guards (rule 5.5), Cancelled, and what the chosen guard throws: Retired,
 // Poisoned, PeerDied.
 template <detail::GuardLike... Gs>
@@ -146,8 +146,8 @@ template <class T, class P = Shared>
 using AnyGuard = std::variant<In<T, P>, Out<T, P>, OutWith<std::function<T()>, T, P>, DeadlineGuard,
                               Skip, Meet, EndOf>;
 // Selects over a list, which must live until the select is over and holds the values of its
-// outputs. The value that is sent is moved out (a further select is BadUse until that guard has
-// been made anew); all other values are still in the list, whatever the select throws.
+// outputs. If an output is chosen its value is moved out, and a further select is BadUse until that
+// guard has been made anew. All other values stay in the list, whatever the select throws.
 template <class T, class P = Shared>
 [[nodiscard]] auto select_among(std::vector<AnyGuard<T, P>>& gs, Mode mode = Mode::fair) {
   using Set = detail::ManyGuards<T, P, std::vector<AnyGuard<T, P>>&>;
@@ -174,7 +174,7 @@ struct Kept : Set {
   ~Kept() { this->let_go(); }
 };
 
-// What both kinds of alternative share. An alternative belongs to one process at a time.
+// The part that both kinds of alternative share. An alternative belongs to one process at a time.
 template <class Set, class Engine>
 class AlternativeBase {
   static_assert(Set::repeatable,
@@ -291,9 +291,9 @@ class AlternativeBase {
   std::uint32_t enabled_ = 0;
   bool loud_ = false;
   InUse use_;
-  // some of its guards must not be on at the same time (rule 5.5)
+  // some guards of the set must not be on at the same time (rule 5.5)
   bool at_odds_ = false;
-  // calls of enable() before there was an engine
+  // calls of enable() that came before the engine was made
   std::vector<std::pair<std::uint32_t, bool>> early_;
 };
 

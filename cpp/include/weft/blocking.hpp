@@ -84,8 +84,8 @@ class BlockingOp {
 };
 
 // Calls f, which may block, without holding up other processes. The operation returns or throws
-// what f does. Throws Cancelled before f has begun, and std::system_error if the system gives no
-// thread.
+// what f does. Throws Cancelled before f has begun, and std::system_error if the system cannot
+// start a thread.
 template <class F>
 [[nodiscard]] BlockingOp<std::decay_t<F>> blocking(F&& f) {
   return BlockingOp<std::decay_t<F>>(std::forward<F>(f));

@@ -3,8 +3,8 @@
 //   weft::par{ prefix<int>(0, c, a), delta<int>(a, {b, d}), successor<int>(b, c),
 //              weft::seq{ first(x), second(y) } }();
 //
-// What may stand in a block, and wherever a process is expected: run, spawn, Group::start, timeout,
-// Watch::of
+// The following may stand in a block, and wherever a process is expected: in run, spawn,
+// Group::start, timeout and Watch::of
 //   a process                                    Process, thread(…), another par or seq
 //   a std::vector of these
 //   a function object that returns a process     its captures live as long as that process does
@@ -110,7 +110,7 @@ class Runs {
 }  // namespace detail
 
 // The attribute on the class is for functions that return a block; g++ obeys only the one on the
-// constructor. clang-format takes a class with an attribute and bases for an expression.
+// constructor. clang-format mistakes a class with an attribute and bases for an expression.
 // clang-format off
 
 // Runs processes in parallel: starts them in order, ends when all have ended, and returns their
@@ -290,8 +290,8 @@ auto thread(BasicProcess<R> p, detail::Here at = detail::Here::now()) {
 
 // --- processes of any kind -----------------------------------------------------------------------
 
-// A process of any kind: a coroutine, a process that was told where to run, a thread, a block, or
-// whatever else may stand in a block. Its result R is the result of that process.
+// A process of any kind: a coroutine, a process with an executor of its own, a thread, a block, or
+// anything else that may stand in a block. Its result R is the result of that process.
 //
 //   std::vector<weft::AnyProcess<>> all;
 //   all.push_back(p().on(pool));
@@ -306,7 +306,8 @@ class [[nodiscard("a process does nothing until it is started: give it to run, p
     virtual bool startable() const noexcept = 0;
     virtual const char* called() const noexcept = 0;
     virtual void check(runtime::Group& g) const = 0;
-    // `here` is the executor for a process that was not told where to run; null: the group's.
+    // `here` is the executor for a process that has none of its own; if it is null, the group's
+    // executor is used.
     virtual void start(runtime::Group& g, Room* result, runtime::RunsAt at,
                        runtime::Executor* here) = 0;
   };
@@ -372,7 +373,8 @@ template <class A>
 struct BegunAt {
   A op;
   Here at;
-  BegunAt(A&& a, Here h) : op(std::move(a)), at(h) {}  // no aggregate: as Awaited (stopping.hpp)
+  // not an aggregate, for the reason given at Awaited (stopping.hpp)
+  BegunAt(A&& a, Here h) : op(std::move(a)), at(h) {}
   auto bind(runtime::ProcessBase* p) && {
     auto& promise = static_cast<PromiseBase&>(*p);
     if (!of_the_program(at.file)) return promise.await_transform(std::move(op), 0);

@@ -40,8 +40,8 @@ namespace detail {
 // come later). Each distinct name is kept once.
 const char* intern(const char* name);
 
-// The engine of a channel. V is what is stored of a value (core/stored.hpp); only ends and awaiters
-// know the value's type T.
+// The engine of a channel. V is the type in which a value is stored (core/stored.hpp); only ends
+// and awaiters know the value's type T.
 template <class V, class P>
 using EngineFor =
     std::conditional_t<core::one_to_one<P>, core::OneToOneEngine<V, P>, core::ChannelEngine<V, P>>;
@@ -54,9 +54,9 @@ struct PooledEngine final : EngineFor<V, P>,
 
 [[noreturn, gnu::cold]] void one_too_many(const core::SyncObject* c, const char* end);
 [[noreturn, gnu::cold]] void not_at_home(const core::SyncObject* c, const char* what);
-// The places of a closed end, and of a write that was awaited, whose value is gone. No process has
-// used them, so an operation there takes the slow path (begin_in_full() of coroutine.hpp), which
-// detects them.
+// Stand for the place of a closed end, and of a write that was already awaited, whose value is
+// gone. No process has used them, so an operation there takes the slow path (begin_in_full() of
+// coroutine.hpp), which detects them.
 inline constinit core::SyncObject closed_place{}, spent_place{};
 inline bool is_no_place(const core::SyncObject* p) noexcept {
   return p == &closed_place || p == &spent_place;
@@ -83,7 +83,7 @@ inline std::uint8_t poison_under_way() noexcept {
   if (!c || (c->dying | c->thrown) == 0) [[likely]]
     return 0;
   if (c->dying) return c->dying;
-  // a poison that was caught and no longer exists spreads no more
+  // a poison that was caught and no longer exists does not spread
   return std::uncaught_exceptions() > 0 && !c->poisoned.expired() ? c->thrown : 0;
 }
 // Values that a buffer drops are undelivered; they do not belong to the process that happens to
@@ -224,7 +224,7 @@ void release(EngineOf<T, P>* c) noexcept {
 }
 
 [[noreturn, gnu::cold]] void closed_end(const char* what, const char* kind);
-// Throws for `place`, which is the place of a closed end, or of a write that was awaited.
+// Throws for `place`, which stands for a closed end, or for a write that was already awaited.
 [[noreturn, gnu::cold]] void no_place(const core::SyncObject* place, const char* what,
                                       const char* kind);
 [[noreturn, gnu::cold]] void awaited_twice(const char* what);
@@ -283,8 +283,8 @@ inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side
                                           &visit_plain<true>, &undecided_plain<C, true>,
                                           &passed_plain<C, true>};
 
-// The blocking forms are for threads. A coroutine that called one would stop its whole scheduler,
-// so these functions throw BadUse then.
+// The blocking forms are for threads. In a coroutine they would stop its whole scheduler, so these
+// functions then throw BadUse.
 runtime::ThreadProcess& blocking_guest(const char* what);
 inline runtime::ThreadProcess& blocking_caller(const char* what) {
   WEFT_POINT(refuses(what));
@@ -307,7 +307,7 @@ template <core::Side S, class C>
 inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   if (!c->buffered()) {
     self.slot = slot;
-    return c->template begin_slow<S>(self);  // no lock is biased to a thread of one process
+    return c->template begin_slow<S>(self);  // such threads own no biased locks
   }
   if (c->template pass<S>(slot)) [[likely]]
     return Status::ok;
@@ -316,9 +316,9 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
 
 // --- ends ----------------------------------------------------------------------------------------
 
-// Gives up an end, and the channel with the last end or handle that refers to it. But if a party
-// still waits here, with an end that it had by reference and that no longer exists, the party will
-// look at the channel as it goes on: then the storage stays (rules 3.2, 11.3).
+// Gives up an end, and the channel with the last end or handle that refers to it. But a party may
+// still wait here with an end that it had by reference and that no longer exists. That party will
+// look at the channel when it resumes, so the storage then stays (rules 3.2, 11.3).
 template <class V, class P>
 [[gnu::noinline]] void give_up(EngineFor<V, P>* c, core::Side side, bool died) noexcept {
   WEFT_POINT(closes(*c, (side == core::Side::in ? c->reader_ends() : c->writer_ends()) == 1, died));
@@ -329,7 +329,7 @@ template <class V, class P>
     c->drop_writer(died);
   if (!stays) release<V, P>(c);
 }
-// An end is destroyed: it retires, or spreads a poison (rule 4.3).
+// Called when an end is destroyed: retires it, or spreads a poison (rule 4.3).
 template <class V, class P>
 [[gnu::noinline]] void drop(EngineFor<V, P>* c, core::Side side) noexcept {
   if (const std::uint8_t s = poison_under_way()) {
@@ -355,8 +355,8 @@ template <class V, class P>
                reads ? "a new reader end" : "a new writer end", -1, met);
 }
 
-// Counts a new end. If the channel has ended, throws how; `met` says whether an operation asked for
-// the end.
+// Counts a new end. If the channel has ended, throws the exception for that; `met` says whether an
+// operation asked for the end.
 template <class V, class P>
 [[gnu::noinline]] void count_end(EngineFor<V, P>* c, core::Side side, bool met) {
   WEFT_POINT(touches(*c, runtime::Access::make));
@@ -413,7 +413,7 @@ class EndOf {
 
  protected:
   EndOf() noexcept = default;
-  explicit EndOf(Engine* c) noexcept : place_(c) {}  // takes over one count
+  explicit EndOf(Engine* c) noexcept : place_(c) {}  // takes ownership of one count
   EndOf(const EndOf& o) requires(!core::one_to_one<P>) : place_(o.place_) {
     if (!open()) return;
     Engine* const c = own();
@@ -458,9 +458,9 @@ class EndOf {
 
 }  // namespace detail
 
-// The operations that co_await takes; see coroutine.hpp. A read is a pointer: its value is the
-// place, its type says what to do there. For an object of class type in an await expression g++
-// would reserve room in the frame; for a pointer it does not.
+// The operations that co_await takes; see coroutine.hpp. A read is a pointer, whose value is the
+// place and whose type says what to do there. For an object of class type in an await expression
+// g++ would reserve room in the frame; for a pointer it does not.
 template <class T, class P>
 struct ReadOp;
 template <class T, class P>
@@ -486,7 +486,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
   using typename End::Engine;
 
   Reader() noexcept = default;
-  explicit Reader(Engine* c) noexcept : End(c) {}  // takes over one count
+  explicit Reader(Engine* c) noexcept : End(c) {}  // takes ownership of one count
 
   // co_await: reads the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   [[nodiscard]] ReadOp<T, P>* read() const { return reinterpret_cast<ReadOp<T, P>*>(place_); }
@@ -561,7 +561,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   using typename End::Engine;
 
   Writer() noexcept = default;
-  explicit Writer(Engine* c) noexcept : End(c) {}  // takes over one count
+  explicit Writer(Engine* c) noexcept : End(c) {}  // takes ownership of one count
 
   // co_await: writes the value; done when a reader has taken it (or a buffer has it). Throws
   // Retired, Poisoned, PeerDied, Cancelled, BadUse. The exception carries the value back:
@@ -646,8 +646,8 @@ class Channel {
   }
   ~Channel() { detail::release<T, P>(core_); }
 
-  // Makes a new end. If the channel has ended, throws how (rule 2.5); if that exception leaves the
-  // process, the process has failed (rule 3.5).
+  // Makes a new end. If the channel has ended, throws the exception for that (rule 2.5); if that
+  // exception leaves the process, the process has failed (rule 3.5).
   Reader<T, P> reader(Here at = Here::now()) const { return new_reader(false, at); }
   Writer<T, P> writer(Here at = Here::now()) const { return new_writer(false, at); }
   Reader<T, P> operator+() const { return new_reader(false); }
@@ -677,7 +677,7 @@ class Channel {
 
  private:
   friend class ChannelHandle<T, P>;
-  // `met`: an operation asks for the end.
+  // `met` says whether an operation asks for the end.
   Reader<T, P> new_reader(bool met, Here at = Here::nowhere()) const {
     detail::used_at(*core_, at);
     detail::count_end<core::Stored<T>, P>(core_, core::Side::in, met);

@@ -1,10 +1,10 @@
-// Every order of the program's own network (rule 17):
+// Runs a network of the program in every order (rule 17):
 //
 //   weft::CheckReport r = weft::check([] { weft::run(customer(…), clerk(…)); });
 //   CHECK_MESSAGE(r.passed(), r.text);  // doctest; in GoogleTest EXPECT_TRUE(r.passed()) << r.text
 //
 // check() runs a function again and again, and decides each time which process goes on, until an
-// order fails or every order was run. A test that includes this header is compiled with
+// order fails or every order has been run. A test that includes this header is compiled with
 // WEFT_CHECKED=1 and links weft::checked (cpp/docs/checking.md).
 #pragma once
 #include <cstdint>
@@ -16,40 +16,48 @@
 
 namespace weft::inline WEFT_ABI {
 
-// How schedules are looked for. `automatic`: reduced, which begins with the usual order, then walk,
-// priorities and few in turn. `reduced`: one schedule stands for all that cannot differ from it.
-// `all`: each schedule. `walk`: at random. `priorities`: by random priorities that change a few
-// times. `few`: all with at most two deviations from the usual order.
+// How the search goes through the schedules:
+//
+//  automatic    reduced, which begins with the usual order, then walk, priorities and few in turn
+//  reduced      one schedule stands for all that cannot differ from it
+//  all          each schedule
+//  walk         schedules at random
+//  priorities   by random priorities that change a few times
+//  few          all schedules with at most two deviations from the usual order
 enum class Search : std::uint8_t { automatic, reduced, all, walk, priorities, few };
 
 struct CheckOptions {
   Search search = Search::automatic;
-  double seconds = 10;        // how long to search, at most
-  std::size_t schedules = 0;  // how many to run, at most; 0: any number
-  bool any_time = false;      // may times come although a process could run, twice in a schedule?
-  bool only_where_parked = false;  // the grain `park` (rule 17.2)
-  bool keep_going = false;         // look for more failures after the first, one of each kind?
+  double seconds = 10;        // the longest time that the search may take
+  std::size_t schedules = 0;  // the most schedules that are run; 0 means any number
+  // whether a time may also come while a process could run (at most twice in a schedule)
+  bool any_time = false;
+  bool only_where_parked = false;  // whether the grain is `park` (rule 17.2)
+  // whether to look for more failures after the first, one of each kind
+  bool keep_going = false;
   std::uint64_t seed = 1;
   std::vector<std::string> replay = {};  // tokens of schedules that are run before the search
-  std::string name = "the network";      // in the report
+  std::string name = "the network";      // the name that the report shows
 };
 
 struct CheckFailure {
   std::string kind;          // "deadlock", "exception", "no end", "lost values", "not the same"
-  std::string what;          // more about it, in a few words
-  std::string token;         // replays the schedule: CheckOptions::replay
-  std::string text;          // the schedule, an operation a line, and what else is known
-  std::size_t schedule = 0;  // the number of the schedule that failed; 0: a token's
+  std::string what;          // a few words more about it
+  std::string token;         // for CheckOptions::replay, which runs the schedule again
+  std::string text;          // the schedule, one operation on each line, and what else is known
+  std::size_t schedule = 0;  // the number of the schedule that failed; 0 if a token gave it
   std::size_t deviations = 0;
-  bool least = false;  // were all schedules with fewer deviations run, and none fails?
+  // whether all schedules with fewer deviations were run and none of them fails
+  bool least = false;
 };
 
 struct CheckReport {
   std::vector<CheckFailure> failures;
-  bool complete = false;      // was every schedule run, or does one that was run stand for it?
-  std::size_t schedules = 0;  // how many were run to search
-  double estimate = 0;        // how many there may be, without reduction; 0: not known
-  std::string text;           // all of it in words
+  bool complete = false;      // whether every schedule was run or is represented by one that was
+  std::size_t schedules = 0;  // the number of schedules that the search ran
+  // an estimate of the number of all schedules, without reduction; 0 if unknown
+  double estimate = 0;
+  std::string text;  // the whole report as text
   bool passed() const noexcept { return failures.empty(); }
 };
 
@@ -57,9 +65,9 @@ namespace detail {
 CheckReport check(const std::function<void()>& f, const CheckOptions& options);
 }  // namespace detail
 
-// Checks f, which makes its channels, runs a network and leaves nothing behind, or which returns a
-// process. Throws BadUse if f runs no network or does what cannot be checked, if a token cannot be
-// read, and within a check.
+// Checks f. This function makes its channels, runs a network and leaves nothing behind, or it
+// returns a process. Throws BadUse if f runs no network or does what cannot be checked, if a token
+// cannot be read, and if it is called within a check.
 template <class F>
 CheckReport check(F&& f, const CheckOptions& options = {}) {
   static_assert(WEFT_CHECKED && !std::is_void_v<F>,

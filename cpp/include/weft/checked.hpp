@@ -1,5 +1,5 @@
-// How a coroutine's operation waits for its turn while it is checked (runtime/points.hpp). Only for
-// code that is compiled with WEFT_CHECKED=1.
+// How a coroutine's operation waits for its turn while it is checked (runtime/points.hpp). This
+// header is only for code that is compiled with WEFT_CHECKED=1.
 //
 //   await_ready() ──pauses()──► in the run queue ──run()──► go(): the operation begins
 //        └──it goes on at once──────────────────────────────► go() ──over──► begun() ──► await_resume()
@@ -34,14 +34,14 @@ class Checked {
 
   Checked(runtime::ProcessBase* p, std::coroutine_handle<> h, bool yields, Make make) noexcept
       : p_(p), handle_(h), make_(std::move(make)), yields_(yields) {}
-  Checked(const Checked&) noexcept;  // as PlainAwaiter: never copied
+  Checked(const Checked&) noexcept;  // as for PlainAwaiter: it must never be copied
   Checked& operator=(const Checked&) = delete;
   ~Checked() {
     if (made_) inner_.~Inner();
   }
 
   bool await_ready() {
-    if (!runtime::points) {  // a plain run of a program that could be checked
+    if (!runtime::points) {  // the program could be checked, but no check is running
       begin();
       return over_ = inner_.await_ready();
     }
@@ -68,7 +68,7 @@ class Checked {
   // Begins the operation. Returns true if the coroutine goes on at once.
   bool go() {
     runtime::Points& points = *runtime::points;
-    p_->line.begin_anew();  // it gives way where that is decided, and nowhere else
+    p_->line.begin_anew();  // the process gives way where the check decides that, and nowhere else
     points.begins(*p_);
     Begun how = Begun::done;
     try {

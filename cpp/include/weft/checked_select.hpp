@@ -1,11 +1,12 @@
-// A select as the engine of a check sees it, in C++ and in Python: what its arrival conflicts with.
+// How the engine of a check sees a select, in C++ and in Python: what the select's arrival
+// conflicts with.
 //
-// If a select could have taken nobody but its partner, it makes no difference which of the two came
-// first. Then the select counts as a plain party at the guard that it took. Its other guards
+// If a select could have taken no party but its partner, it makes no difference which of the two
+// came first. Then the select counts as a plain party at the guard that it took. Its other guards
 // conflict with every arrival, but not with the retirement of a channel that is no buffer. This
 // does not hold if the select has a skip, a time that may come at any moment, a second guard that
 // is ready, or two guards at one place. While a select waits it counts as one that may take any
-// guard. Once its partner is known that is weakened, for the search for races.
+// guard. Once its partner is known this is weakened, for the search for races.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -19,16 +20,19 @@ namespace weft::inline WEFT_ABI {
 
 class CheckedSelect : public checking::Waiting {
  public:
-  // The select begins with these guards. `decides`: it may take any guard that is ready (rule 5.4);
-  // then they are asked from `from` on. `key` tells its guards from those of other selects of the
-  // process. Returns the guard that it is to take, or -1.
+  // Called when the select begins with these guards. `decides` says whether it may take any guard
+  // that is ready (rule 5.4); then the guards are tried from `from` on. `key` distinguishes its
+  // guards from those of other selects of the process. Returns the guard that the select is to
+  // take, or -1.
   int begins(core::Guard* guards, std::uint32_t count, std::uint32_t from, std::uint64_t key,
              bool decides);
-  // The select has begun, and has taken this guard, or none. Returns the place at which it has
-  // committed, and sets `at` to what it is there; null: at none.
+  // Called when the select has begun, with the guard that it has taken, or -1. Returns the place at
+  // which it has committed, and sets `at` to its access to that place; returns null if it has not
+  // committed.
   const core::SyncObject* begun(int taken, checking::Begun how, checking::Access& at);
   void decided() override;
-  // The guard to which it has committed, or a negative number: a time or a cancellation decided it.
+  // Returns the guard to which the select has committed, or a negative number if a time or a
+  // cancellation decided it.
   virtual int committed() const noexcept = 0;
   void forget() noexcept { passed_over_.clear(); }
 
@@ -45,13 +49,13 @@ class CheckedSelect : public checking::Waiting {
     return g.enabled && g.kind <= core::Kind::output;
   }
   static bool writes(const core::Guard& g) noexcept { return g.kind == core::Kind::output; }
-  // Does the retirement of this guard's channel make a difference to the select? That of the
-  // outputs may end the select although it has inputs (rule 5.6).
+  // Returns whether the retirement of this guard's channel makes a difference to the select. That
+  // of an output's channel may end the select although it has inputs (rule 5.6).
   static bool ends(const core::Guard& g) noexcept { return g.ends || writes(g); }
   bool commutes() const noexcept;
   int taken_of(std::uint32_t from, std::uint64_t key);
 
-  std::size_t ready_ = 0;  // how many guards were ready when it began
+  std::size_t ready_ = 0;  // the number of guards that were ready when the select began
   // By key: how often each guard was passed over while it was ready (rule 5.4).
   std::unordered_map<std::uint64_t, std::vector<unsigned>> passed_over_;
 };
@@ -68,8 +72,8 @@ inline bool CheckedSelect::commutes() const noexcept {
   return true;
 }
 
-// Takes one of the ready guards that rule 5.4 allows: no guard is passed over as often as there are
-// guards. Returns -1 if none is ready.
+// Takes one of the ready guards that rule 5.4 allows: no guard may be passed over as often as there
+// are guards. Returns -1 if none is ready.
 inline int CheckedSelect::taken_of(std::uint32_t from, std::uint64_t key) {
   std::vector<unsigned> ready, due;
   for (std::uint32_t k = 0; k < count_; ++k) {
@@ -97,7 +101,7 @@ inline int CheckedSelect::taken_of(std::uint32_t from, std::uint64_t key) {
   return taken;
 }
 
-// A kind of guard that was forgotten here would be left out of the search for orders.
+// Each kind of guard must be handled here: the search for orders would ignore a kind that is not.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wswitch"
 inline int CheckedSelect::begins(core::Guard* guards, std::uint32_t count, std::uint32_t from,
@@ -115,7 +119,7 @@ inline int CheckedSelect::begins(core::Guard* guards, std::uint32_t count, std::
       case core::Kind::barrier: r.select_at(g.where, checking::Access::all); break;
       case core::Kind::input:
       case core::Kind::output:
-        if (count == 1)  // begun() records those of several
+        if (count == 1)  // for several guards begun() records this
           r.select_at(g.where, g.node.is(core::NodeFlags::extended) ? checking::Access::all
                                : writes(g)                          ? checking::Access::write
                                                                     : checking::Access::read);
@@ -123,7 +127,7 @@ inline int CheckedSelect::begins(core::Guard* guards, std::uint32_t count, std::
       case core::Kind::skip: break;
     }
   }
-  ready_ = 2;  // they were not looked at: there may be several
+  ready_ = 2;  // the guards were not looked at, so several may be ready
   return decides ? taken_of(from, key) : -1;
 }
 #pragma GCC diagnostic pop

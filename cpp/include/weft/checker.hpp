@@ -12,7 +12,8 @@
 #if WEFT_CHECKED
 namespace weft::inline WEFT_ABI::runtime {
 
-// A select of the program. The places of its guards tell it from other selects of its process.
+// A select of the program. The places of its guards distinguish it from other selects of its
+// process.
 class BegunSelect final : public CheckedSelect {
  public:
   explicit BegunSelect(checking::Run& run) noexcept : CheckedSelect(run) {}
@@ -32,13 +33,14 @@ class BegunSelect final : public CheckedSelect {
 
 class Checker final : public Points, public Deciding<Checker> {
  public:
-  // An operation in the story of a run.
+  // An operation in the story, the list of operations that a failure shows.
   struct Told {
     int process;
     std::string what, at;
     Begun how = Begun::done;
-    std::size_t until = 0;  // how long the story was when another let it go on; 0: none did
-    int guard = -1;         // that a select has taken
+    // the length of the story when another operation let this one go on; 0 if none did
+    std::size_t until = 0;
+    int guard = -1;  // the guard that a select has taken
   };
 
   std::uint64_t lost = 0;  // values

@@ -1,6 +1,6 @@
-// Processes in C++ for a Python program: a source file declares them and is built into a shared
+// Processes in C++ for a Python program. A source file declares them and is built into a shared
 // library, and `weft.native.load()` makes process functions of them. They run on threads, without
-// the interpreter's lock, and meet Python's processes on ordinary channels.
+// the interpreter's lock, and share ordinary channels with processes in Python.
 //
 //   #include <weft/component.hpp>
 //   using namespace weft::native;
@@ -79,7 +79,7 @@ inline char* failure_text(const weft_api* api, const char* message) noexcept {
     const std::string stack = thrown_at();
     if (!stack.empty())
       return copy_text(api, (std::string(message) + WEFT_THROWN_AT + stack).c_str());
-  } catch (const std::bad_alloc&) {  // the text is then without the stack
+  } catch (const std::bad_alloc&) {  // the text then has no stack
   }
   return copy_text(api, message);
 }
@@ -256,7 +256,8 @@ class Process {
 };
 
 namespace detail {
-// One class for each declared function, so that its run() needs no data to know the function.
+// Each declared function has a class of its own, so that its run() needs no data to know the
+// function.
 template <auto F>
 struct Run;
 template <class... A, void (*F)(A...)>
@@ -268,10 +269,11 @@ struct Run<F> {
   }
   template <std::size_t... I>
   static void call([[maybe_unused]] weft_argument* arguments, std::index_sequence<I...>) {
-    // The arguments are made from left to right, before the call: if one is refused, nothing is
-    // left behind.
+    // The arguments are made from left to right, before the call: if one of them is refused,
+    // nothing is left behind.
     std::tuple<std::decay_t<A>...> made{Parameter<std::decay_t<A>>::of(arguments[I])...};
-    F(static_cast<A&&>(std::get<I>(made))...);  // by value, or by reference to it
+    // by value or by reference, as the parameter requires
+    F(static_cast<A&&>(std::get<I>(made))...);
   }
 };
 }  // namespace detail

@@ -21,9 +21,9 @@
 //    WEFT_COMPONENT_ABI: the host refuses a library with another number.
 //  2 A value is `bits`, for the types `i` `d` `b` `n` (below); for all other types it is a block of
 //    `bits` bytes, made by api->allocate() or by the host. The block belongs to the holder of the
-//    value, who gives it back by api->release(). A write that returns WEFT_OK has taken the value
-//    over; after any other status the value still belongs to the caller.
-//  3 The functions of the table are called by the thread of the process alone, and without any lock
+//    value, who gives it back by api->release(). A write that returns WEFT_OK has taken ownership
+//    of the value; after any other status the value still belongs to the caller.
+//  3 The functions of the table are called only by the thread of the process, and without any lock
 //    of the host's language.
 //
 // Types, as text: i int64, d double, b bool, n nothing, s text (UTF-8), y bytes, v a value of any
@@ -58,12 +58,12 @@ typedef enum weft_status {
   WEFT_POISONED = 2,   // the channel was poisoned (rule 4)
   WEFT_DIED = 3,       // the other side died (rule 4.5)
   WEFT_CANCELLED = 4,  // the process is asked to end (rule 6)
-  // an end that is closed, a select without guards, …: weft_api.last_error describes it (rule 11)
+  // an end is closed, a select has no guards, …: weft_api.last_error describes it (rule 11)
   WEFT_BAD_USE = 5,
-  // From run() and step() alone: the weft_failure describes it.
+  // Returned only by run() and step(): the weft_failure describes it.
   WEFT_FAILED = 6,
-  // from an operation that was started: it has no outcome yet; from step(): it waits for the
-  // outcome
+  // from an operation that was started: it has no outcome yet; from step(): the process waits for
+  // the outcome of an operation
   WEFT_PENDING = 7
 } weft_status;
 
@@ -104,37 +104,38 @@ typedef struct weft_guard {
   uint32_t end;      // the end of an input or output; the barrier
   uint32_t on;       // its precondition
   uint32_t ends;     // the retirement of its channel is an outcome (rule 5.6)
-  int64_t deadline;  // of a timer, in ns, as now() gives them
-  // For an output what to write; for the input that was chosen, what was read.
+  int64_t deadline;  // for a timer: in ns, on the clock of now()
+  // For an output the value to write; for the input that was chosen, the value that was read.
   weft_value value;
 } weft_guard;
 
-typedef struct weft_process weft_process;  // defined by the host
+typedef struct weft_process weft_process;  // the host defines it
 
 typedef struct weft_api {
   uint32_t abi;
   uint32_t size;
-  void* (*allocate)(size_t bytes);  // null: no memory
+  void* (*allocate)(size_t bytes);  // returns null if there is no memory
   void (*release)(void* block);     // does nothing for null
   weft_status (*read)(weft_process*, uint32_t end, weft_value* to, weft_place at);
   weft_status (*write)(weft_process*, uint32_t end, weft_value* from, weft_place at);
-  // Reads at least one value, and those that are there without waiting, up to `most`; sets *n to
-  // how many. (No value is lost if the channel ends afterwards.)
+  // Reads at least one value, and then those that are available without waiting, up to `most` in
+  // all; sets *n to the number read. (No value is lost if the channel ends afterwards.)
   weft_status (*read_many)(weft_process*, uint32_t end, weft_value* to, size_t most, size_t* n,
                            weft_place at);
-  // Writes all values; sets *n to how many were written before an end or a cancellation came.
+  // Writes all values; sets *n to the number written before the channel ended or the process was
+  // cancelled.
   weft_status (*write_many)(weft_process*, uint32_t end, weft_value* from, size_t count, size_t* n,
                             weft_place at);
-  // Selects fairly if `fair`, otherwise the first guard that is ready. Sets *chosen to the guard,
-  // also if its channel has ended.
+  // Selects fairly if `fair`, otherwise takes the first guard that is ready. Sets *chosen to the
+  // guard, even if its channel has ended.
   weft_status (*select)(weft_process*, weft_guard* guards, uint32_t count, uint32_t fair,
                         uint32_t* chosen, weft_place at);
   weft_status (*retire)(weft_process*, uint32_t end);
   weft_status (*poison)(weft_process*, uint32_t end, uint32_t strength);
   int64_t (*now)(weft_process*);  // ns, on the clock of the run
   const char* (*last_error)(weft_process*);
-  // The second edition begins here.
-  void (*keep)(void* block, void* part);  // `part` is then released with the block
+  // The functions from here on exist since the second edition.
+  void (*keep)(void* block, void* part);  // `part` is then released together with the block
   void (*take)(void* block, void* part);  // `part` no longer belongs to the block
   weft_status (*sync)(weft_process*, uint32_t barrier, weft_place at);
   weft_status (*enrol)(weft_process*, uint32_t barrier);
@@ -143,14 +144,14 @@ typedef struct weft_api {
   weft_status (*begin_extended)(weft_process*, uint32_t end, weft_value* to, void** held,
                                 weft_place at);
   void (*end_extended)(weft_process*, uint32_t end, void* held);
-  // Called after a select that chose a WEFT_COMPUTED, before anything else: with the value, or with
-  // null if there is none.
+  // Called after a select that chose a WEFT_COMPUTED, before any other function: with the value, or
+  // with null if there is none.
   weft_status (*deliver)(weft_process*, weft_value* from);
-  // The third edition begins here: for a process that is stepped. These act as read, write, select
-  // and sync, but may return WEFT_PENDING. Then step() returns WEFT_PENDING too; when it is called
-  // again the operation has its outcome, and finish() completes it and returns its status. The
-  // objects that the arguments point to must stay until then. In a process that runs on a thread
-  // (run()) these functions wait, and never return WEFT_PENDING.
+  // The functions from here on exist since the third edition, for a process that is stepped. They
+  // act as read, write, select and sync, but may return WEFT_PENDING. Then step() returns
+  // WEFT_PENDING too; when it is called again the operation has its outcome, and finish() completes
+  // it and returns its status. The objects that the arguments point to must stay until then. In a
+  // process that runs on a thread (run()) these functions wait, and never return WEFT_PENDING.
   weft_status (*start_read)(weft_process*, uint32_t end, weft_value* to, weft_place at);
   weft_status (*start_write)(weft_process*, uint32_t end, weft_value* from, weft_place at);
   weft_status (*start_select)(weft_process*, weft_guard* guards, uint32_t count, uint32_t fair,
@@ -176,17 +177,17 @@ typedef struct weft_parameter {
 } weft_parameter;
 
 typedef struct weft_argument {
-  uint32_t end;      // of a reader or writer; for a barrier, which one
-  weft_value value;  // of any other argument; run() takes it over
+  uint32_t end;      // the number of a reader, a writer or a barrier
+  weft_value value;  // the value of any other argument; run() takes ownership of it
 } weft_argument;
 
-// How run() ended, if it did not return normally.
+// Says how run() ended if it did not return normally.
 typedef struct weft_failure {
-  // For WEFT_RETIRED, WEFT_POISONED, WEFT_DIED: the end at which that was met.
+  // For WEFT_RETIRED, WEFT_POISONED and WEFT_DIED: the end at which that happened.
   uint32_t end;
-  // For WEFT_FAILED: the type of the exception; made by api->allocate().
+  // For WEFT_FAILED: the type of the exception, allocated by api->allocate().
   char* type;
-  // The message of the exception; made by api->allocate(). If it contains WEFT_THROWN_AT, what
+  // The message of the exception, allocated by api->allocate(). If it contains WEFT_THROWN_AT, what
   // follows says where the exception was thrown: a line for each frame, innermost first, with the
   // library's file, a space and the return address in it, in hex.
   char* text;
@@ -201,9 +202,9 @@ typedef struct weft_process_info {
   uint32_t count;  // the number of parameters
   const weft_parameter* parameters;
   weft_status (*run)(const weft_api*, weft_process*, weft_argument*, weft_failure*);
-  // The third edition: for a coroutine; otherwise null. Runs it until it waits (WEFT_PENDING) or
-  // has ended as run() would. *frame is null at first, and belongs to the component; when the
-  // coroutine has ended it is null again.
+  // Since the third edition. For a coroutine: runs it until it waits (WEFT_PENDING) or has ended as
+  // run() would; null for any other process. *frame is null at first, and belongs to the component;
+  // when the coroutine has ended it is null again.
   weft_status (*step)(const weft_api*, weft_process*, weft_argument*, weft_failure*, void** frame);
 } weft_process_info;
 
@@ -214,12 +215,14 @@ typedef struct weft_component {
   const char* doc;
   const char* compiler;
   uint32_t count;      // the number of processes
-  uint32_t info_size;  // the size of a weft_process_info, as the component was compiled
+  uint32_t info_size;  // the size of a weft_process_info when the component was compiled
   const weft_process_info* processes;
-  // If not null, it says what is wrong with the declaration; the host then refuses the component.
+  // If it is not null, it says what is wrong with the declaration; the host then refuses the
+  // component.
   const char* error;
-  // Since the second edition. Without them the two structures have their first size.
-  uint32_t api_size;        // the size of a weft_api, as the component was compiled
+  // Since the second edition. In a component of the first edition both structures have their first
+  // size.
+  uint32_t api_size;        // the size of a weft_api when the component was compiled
   uint32_t parameter_size;  // the size of a weft_parameter
 } weft_component;
 

@@ -1,7 +1,7 @@
-// Arrays of numbers that pass between Python and C++ without a copy (rule 16.6). An Array is either
-// a numpy array, an array.array, or another object with the buffer protocol or DLPack, which Python
-// lends until the Array is destroyed; or memory that is made here, which Python gets as a
-// memoryview.
+// Arrays of numbers that pass between Python and C++ without a copy (rule 16.6). An Array either
+// wraps a numpy array, an array.array, or another object with the buffer protocol or DLPack, which
+// Python lends until the Array is destroyed; or it is memory that C++ has allocated, which Python
+// gets as a memoryview.
 //
 //   Array<double>            one dimension; an array of any shape from Python, in memory order
 //   Array<double, 2>         two dimensions, in C's order: a(i, j), a[i] is a row, a.extent(0)
@@ -144,8 +144,8 @@ struct Codec<Array<T, N>> {
     if (N > 1) s += static_cast<char>('0' + N);
     return s + kCode;
   }
-  // A value with arrays in it is written by a reference that is not const (Writer::write(T&&),
-  // output(writer, value)), so this function may take the array out of it.
+  // A value that contains arrays is written by a reference that is not const (Writer::write(T&&),
+  // output(writer, value)), so this function may move the array out of it.
   static weft_value leave(const Array<T, N>& v) noexcept {
     return const_cast<Array<T, N>&>(v).give();
   }

@@ -1,4 +1,5 @@
-// Value: None, bool, int, float, str, bytes, or a list or dict of these, as Python wrote it.
+// A Value holds None, a bool, int, float, str or bytes, or a list or dict of these, as Python wrote
+// it.
 //
 //   Reader<Value> in;   Value v = in.read();
 //   if (const Value* limit = v.find("limit")) use(limit->as<double>());
@@ -13,7 +14,8 @@ namespace weft::native {
 class Value {
  public:
   using List = std::vector<Value>;
-  using Dict = std::vector<std::pair<Value, Value>>;  // in Python's order of the items
+  // in the order in which Python's dict has the items
+  using Dict = std::vector<std::pair<Value, Value>>;
   using Any =
       std::variant<std::monostate, bool, std::int64_t, double, std::string, Bytes, List, Dict>;
 
@@ -61,8 +63,8 @@ class Value {
       }
       const List& list() const { return of<List>("list"); }
       const Dict& dict() const { return of<Dict>("dict"); }
-      // The value of a key in a dict; null if there is no such key. Throws BadUse if this is no
-      // dict.
+      // Returns the value of a key in a dict; null if there is no such key. Throws BadUse if this
+      // is not a dict.
       const Value* find(const Value& key) const {
         for (const auto& [k, v] : dict())
           if (k == key) return &v;
@@ -92,7 +94,7 @@ namespace detail {
 template <>
 struct Codec<Value> {
   static constexpr bool kInline = false;
-  static constexpr int kDeepest = 100;  // the same limit as on Python's side
+  static constexpr int kDeepest = 100;  // the same limit as in Python
   static std::string name() { return "v"; }
   static void put(Out& to, const Value& v) { put_at(to, v, 0); }
   static Value get(In& from) { return get_at(from, 0); }

@@ -1,7 +1,7 @@
 // What a process of a component works with: ends, barriers, choice and time (see component.hpp).
 //
-// Invariant: an end is closed by retire(), or by the host when the process has ended, for only then
-// is it known whether a poison spreads (rule 4.3). So the destructors of ends do nothing.
+// Invariant: an end is closed by retire(), or by the host when the process has ended, since only
+// then it is known whether a poison spreads (rule 4.3). So the destructors of ends do nothing.
 #pragma once
 #include <chrono>
 #include <exception>
@@ -17,7 +17,7 @@ namespace detail {
 struct End {
   std::uint32_t number = 0;
 };
-// A strength that is out of range becomes 0, which is bad use.
+// A strength that is out of range becomes 0, which the host refuses as bad use.
 constexpr std::uint8_t strength_of(int s) noexcept {
   return s < 0 || s > 255 ? 0 : static_cast<std::uint8_t>(s);
 }
@@ -65,7 +65,7 @@ class Reader {
   Reader(Reader&&) noexcept = default;
   Reader& operator=(Reader&&) noexcept = default;
 
-  // Reads the next value, and waits for it. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
+  // Waits for the next value, and reads it. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   T read(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     detail::Block b;
     detail::check(detail::running.api->read(detail::running.process, end_, &b.value,
@@ -73,8 +73,8 @@ class Reader {
                   end_);
     return detail::decode<T>(b);
   }
-  // Reads at least one value, and then those that are there without waiting, up to `most` in all.
-  // Throws as read() does.
+  // Reads at least one value, and then those that are available without waiting, up to `most` in
+  // all. Throws as read() does.
   std::vector<T> read_many(std::size_t most, const char* file = __builtin_FILE(),
                            int line = __builtin_LINE()) {
     std::vector<weft_value> raw(most);
@@ -119,7 +119,7 @@ class Reader {
         end_);
   }
 
-  // for (T x : reader): ends when the other side has retired.
+  // for (T x : reader) ends when the other side has retired.
   class iterator {
    public:
     using value_type = T;
@@ -170,8 +170,8 @@ class Writer {
   Writer(Writer&&) noexcept = default;
   Writer& operator=(Writer&&) noexcept = default;
 
-  // Writes a value with arrays. The arrays go to the reader, and are empty here afterwards. If the
-  // write fails they are still here. Throws as the write() below does.
+  // Writes a value that contains arrays. The arrays go to the reader, and are empty here
+  // afterwards. If the write fails they are still here. Throws as the write() below does.
   void write(T&& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires detail::kParts<T> {
     detail::Block b;
@@ -185,8 +185,8 @@ class Writer {
     v = detail::decode<T>(b);
     detail::fail(s, end_);
   }
-  // Writes a value; done when a reader (or the buffer) has it. Throws Retired, Poisoned, PeerDied,
-  // Cancelled, BadUse.
+  // Writes a value; returns when a reader (or the buffer) has it. Throws Retired, Poisoned,
+  // PeerDied, Cancelled, BadUse.
   void write(const T& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires(!detail::kParts<T>) {
     detail::Block b;
@@ -196,7 +196,7 @@ class Writer {
     if (s == WEFT_OK) b.value.block = nullptr;
     detail::check(s, end_);
   }
-  // Writes all values in order, like single writes. Throws as write() does.
+  // Writes all values in order, as single writes would. Throws as write() does.
   void write_many(std::span<const T> all, const char* file = __builtin_FILE(),
                   int line = __builtin_LINE()) requires(!detail::kParts<T>) {
     struct Rest {
@@ -233,7 +233,7 @@ class Writer {
 // --- choice --------------------------------------------------------------------------------------
 
 // An output guard. The caller keeps its value if nothing was written: the Output has a copy of it,
-// or refers to it if there are arrays in it.
+// or refers to it if it contains arrays.
 template <class T>
 struct Output {
   std::uint32_t end;
@@ -291,7 +291,8 @@ template <class T, class F>
   requires(std::is_invocable_r_v<T, const F&> && !std::is_same_v<std::decay_t<F>, T>)
 Computed<T, F> output(const Writer<T>& w, F make) { return {w.number(), std::move(make)}; }
 
-// A barrier that Python has made, with its parties (rule 8): a parameter, and a guard of select().
+// A barrier that Python has made, with its parties (rule 8). It is used as a parameter, and as a
+// guard of select().
 class Barrier {
  public:
   explicit Barrier(detail::End e) noexcept : number_(e.number) {}
@@ -355,8 +356,8 @@ weft_guard off(const G& g) {
 }
 }  // namespace detail
 
-// A guard with a precondition, when(open, reader), or a guard for which the retirement of its
-// channel is an outcome, loud(reader) (rule 5.6).
+// A guard with a precondition, when(open, reader), or one for which the retirement of its channel
+// is an outcome, loud(reader) (rule 5.6).
 template <class G>
 struct Guarded {
   const G& inner;
@@ -413,7 +414,7 @@ const void* lends(const G& g) {
   if constexpr (kWrites<G>) return g.lends();
   return nullptr;
 }
-// The guards of one select, and its outcome: values that were not written are given back.
+// The guards of one select, and its outcome. Values that were not written are given back.
 template <class... G>
 class Choosing {
  public:
@@ -478,8 +479,8 @@ auto select(bool fair, weft_place at, const G&... g) {
 // index() is that of the guard, with the value that was read, Written, or monostate.
 //   auto got = select(numbers, commands, after(1s));
 //   if (got.index() == 0) use(std::get<0>(got));
-// select() is fair; select_first() takes the first guard that is ready. Both throw what read() and
-// write() would at the guard that was chosen.
+// select() is fair; select_first() takes the first guard that is ready. Both throw what read() or
+// write() would throw at the guard that was chosen.
 template <class... G>
 auto select(const G&... g) {
   return detail::select(true, {"", 0}, g...);

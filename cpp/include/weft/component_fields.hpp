@@ -3,7 +3,7 @@
 //   struct Sample { double time; std::int64_t value; };
 //   WEFT_FIELDS(Sample, time, value)
 //
-// in the namespace of the struct. From then on it can be used as any type: Reader<Sample>,
+// in the namespace of the struct. From then on it can be used like any other type: Reader<Sample>,
 // std::vector<Sample>, a field of another struct. Python gets objects of a dataclass of that name,
 // which the loaded component defines. Python may write such an object, or any dataclass or
 // NamedTuple with the same fields.

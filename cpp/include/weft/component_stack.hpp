@@ -5,7 +5,7 @@
 //   throw ──__wrap___cxa_throw: keeps the addresses on the stack──► the runtime's own
 //         ──caught: thrown_at()──► text for weft.native
 //
-// An exception that the standard library throws from its own library is not seen, so it has no
+// An exception that the standard library throws from its own library is not recorded, so it has no
 // stack.
 //
 // Invariant: the stack that is kept belongs to the last exception that this thread threw, and is
@@ -58,7 +58,7 @@ inline std::string thrown_at() {
   // in libstdc++ an exception_ptr is just that pointer
   std::memcpy(&exception, &now, sizeof exception);
   if (exception != thrown.exception) return text;
-  for (int i = 1; i < thrown.count; ++i) {  // except the frame of the wrapper
+  for (int i = 1; i < thrown.count; ++i) {  // the first frame is the wrapper's
     Dl_info info;
     if (!::dladdr(thrown.frames[i], &info) || !info.dli_fname) continue;
     char line[32];

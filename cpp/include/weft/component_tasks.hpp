@@ -110,7 +110,7 @@ class TaskWrite : public TaskOperation {
   const weft_place at_;
   Block block_;
 };
-// If T has arrays in it these are moved out when the write begins, and moved back if it fails.
+// If T contains arrays they are moved out when the write begins, and moved back if it fails.
 template <class T>
   requires kParts<T>
 class TaskWrite<T> : public TaskOperation {
@@ -204,7 +204,7 @@ concept Awaited = std::is_base_of_v<TaskOperation, std::remove_cvref_t<A>> || re
 };
 
 struct TaskPromise {
-  std::coroutine_handle<> caller;  // null: the coroutine of the process itself
+  std::coroutine_handle<> caller;  // null for the coroutine of the process itself
   std::exception_ptr failed;
 
   std::suspend_always initial_suspend() const noexcept { return {}; }
@@ -260,8 +260,8 @@ struct TaskPromiseOf<void> : TaskPromise {
 
 namespace tasks {
 
-// The return type of a coroutine that is a process, or a part of one that is awaited: auto x =
-// co_await part(…). The coroutine begins when it is awaited, and can be awaited once.
+// The return type of a coroutine that is a process, or a part of a process that is awaited: auto x
+// = co_await part(…). The coroutine begins when it is awaited, and can be awaited once.
 template <class T = void>
 class [[nodiscard]] Task {
  public:
@@ -328,13 +328,14 @@ class Writer {
   using value_type = T;
   explicit Writer(detail::End e) noexcept : end_(e) {}
 
-  // co_await: writes the value; done when a reader (or the buffer) has it. Throws as Reader::read()
-  // does.
+  // co_await: writes the value; completes when a reader (or the buffer) has it. Throws as
+  // Reader::read() does.
   auto write(const T& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires(!detail::kParts<T>) {
     return detail::TaskWrite<T>(end_.number(), v, detail::place(file, line));
   }
-  // Writes a value with arrays, which go to the reader; if the write fails they are still here.
+  // Writes a value that contains arrays, which go to the reader; if the write fails they are still
+  // here.
   auto write(T&& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires detail::kParts<T> {
     return detail::TaskWrite<T>(end_.number(), v, detail::place(file, line));
@@ -374,15 +375,15 @@ template <class T>
     return {w.number(), v};
   }
 
-// co_await select(…): like select() of component_ends.hpp. (Constrained, so that it is preferred to
-// that one, which is found too if a guard is of weft::native.)
+// co_await select(…): like select() of component_ends.hpp. (It is constrained so that it is
+// preferred to that one, which is found too if a guard is of weft::native.)
 template <class... G>
   requires detail::Guarding<G...>
 auto select(const G&... g) { return detail::TaskSelect<G...>(true, {"", 0}, g...); }
 template <class... G>
   requires detail::Guarding<G...>
 auto select_first(const G&... g) { return detail::TaskSelect<G...>(false, {"", 0}, g...); }
-// co_await sleep(…): sleeps for that span, never less. Throws Cancelled.
+// co_await sleep(…): sleeps for at least that span. Throws Cancelled.
 template <class Rep, class Period>
 detail::TaskSleep sleep(std::chrono::duration<Rep, Period> span,
                         const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -451,7 +452,7 @@ struct Run<F> {
   static weft_status run(const weft_api* api, weft_process* process, weft_argument* arguments,
                          weft_failure* failure) {
     void* frame = nullptr;
-    return step(api, process, arguments, failure, &frame);  // on a thread nothing is pending
+    return step(api, process, arguments, failure, &frame);  // on a thread no operation is pending
   }
 
  private:

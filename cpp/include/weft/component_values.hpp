@@ -27,8 +27,8 @@ class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
-// A channel has ended. A process that this exception leaves has ended quietly (rules 3.5, 4.3),
-// except for PeerDied.
+// A channel has ended. A process from which this exception escapes has ended quietly (rules 3.5,
+// 4.3), except for PeerDied.
 class ChannelEnd : public Error {
  public:
   ChannelEnd(const char* what, weft_status s, std::uint32_t e) : Error(what), status(s), end(e) {}
@@ -109,7 +109,7 @@ class Out {
   }
   void append(const char* p, std::size_t n) { bytes.append(p, n); }
   void push_back(char c) { bytes.push_back(c); }
-  void part(const weft_value& array) {  // takes the array over
+  void part(const weft_value& array) {  // takes ownership of the array
     parts_.reserve(parts_.size() + 1);
     if (array.block) parts_.push_back(array.block);
     const std::uint64_t both[] = {array.bits, reinterpret_cast<std::uintptr_t>(array.block)};
@@ -159,7 +159,8 @@ inline void put_count(Out& to, std::size_t n) {
 }
 
 template <class T>
-struct Codec;  // name(), put(), get(); for a type that fits into `bits` also kInline, bits(), of()
+// has name(), put() and get(); for a type that fits into `bits` also kInline, bits() and of()
+struct Codec;
 
 template <class T>
 concept Inline = requires {
@@ -170,7 +171,7 @@ concept Crosses = requires {
   Codec<T>::name();
 };
 
-// Whether a T contains arrays. If so it is moved, and never copied.
+// Says whether a T contains arrays. If so it is moved, and never copied.
 template <class T>
 inline constexpr bool kParts = false;
 
@@ -306,7 +307,7 @@ struct Codec<std::tuple<T...>> {
   static void put(Out& to, const std::tuple<T...>& v) {
     std::apply([&](const T&... x) { (Codec<T>::put(to, x), ...); }, v);
   }
-  // The braces evaluate from left to right.
+  // A braced list is evaluated from left to right.
   static std::tuple<T...> get(In& from) { return std::tuple<T...>{Codec<T>::get(from)...}; }
 };
 template <class A, class B>
@@ -361,13 +362,13 @@ struct Codec<std::optional<T>> {
   }
 };
 
-// Text and bytes are stored in a block as they are; the block's length is theirs.
+// Text and bytes are stored in a block as they are; their length is that of the block.
 template <class T>
 inline constexpr bool kBare = std::is_same_v<T, std::string> || std::is_same_v<T, Bytes>;
 template <class T>
 inline constexpr bool kArray = false;
 
-// Writes v into a block. If it contains arrays they are moved out of `v`. Throws std::bad_alloc.
+// Writes v into a block. If v contains arrays they are moved out of it. Throws std::bad_alloc.
 template <class T>
 void encode(const T& v, Block& to, void* (*allocate)(std::size_t)) {
   if constexpr (Inline<T>) {

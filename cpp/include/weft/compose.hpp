@@ -2,7 +2,7 @@
 // network. par and seq are in blocks.hpp.
 //
 //   weft::run(weft::par(producer(c.writer()), consumer(c.reader())));
-//   weft::run(producer(c.writer()), consumer(c.reader()));  // the same
+//   weft::run(producer(c.writer()), consumer(c.reader()));  // as above
 //   co_await weft::par(a(), b());
 //   auto [x, y] = co_await weft::par(f(), g());
 //   co_await weft::seq(a(), b());
@@ -26,7 +26,7 @@ using Clock = runtime::Clock;
 
 namespace detail {
 
-// The type of the place for a process's result.
+// The type of the object that holds a process's result.
 template <class R>
 struct RoomFor {
   using type = Result<R>;
@@ -40,18 +40,18 @@ using Room = typename RoomFor<R>::type;
 
 // --- a thread as a process -----------------------------------------------------------------------
 
-// The part of a thread process that is the same for all functions.
+// The part of a thread process that does not depend on its function.
 class Runner : public runtime::ThreadProcess {
  public:
   Runner(runtime::Run& r, int cpu) : ThreadProcess(&r), cpu_(cpu) {}
   virtual ~Runner() = default;
 
   // Starts the process, in the group that it was added to; from here on it owns itself. If the
-  // system gives no thread, the process has failed.
+  // system cannot start a thread, the process has failed.
   void launch();
 
  private:
-  virtual void call() = 0;  // calls the function; its result goes to its place
+  virtual void call() = 0;  // calls the function, and stores its result
   // called while the exception that left the function is being handled
   virtual void call_gave_nothing() = 0;
   virtual void drop_function() noexcept = 0;  // drops the function and what it captured
@@ -67,7 +67,7 @@ class Runner : public runtime::ThreadProcess {
   const int cpu_;  // the CPU that the thread is pinned to, or -1
 };
 
-// A function, until it is dropped or moved away. (A std::optional that was moved from still has a
+// A function, until it is destroyed or moved away. (A std::optional that was moved from still has a
 // value, and cannot be assigned if the function is a closure.)
 template <class F>
 class Function {
@@ -171,7 +171,8 @@ class ThreadTask {
 
 // --- waiting for a group -------------------------------------------------------------------------
 
-// A cancelled wait cancels the children and goes on waiting: nothing outlives its group (rule 7.6).
+// A cancelled wait cancels the children and goes on waiting: no process outlives its group (rule
+// 7.6).
 bool withdraw_wait(runtime::ProcessBase& p) noexcept;
 inline constexpr runtime::OpKind wait_op{"wait for", &withdraw_wait, nullptr};
 
@@ -192,7 +193,7 @@ concept Startable = requires(const P& p) {
 };
 
 namespace detail {
-// Makes a process of anything that may stand for one: blocks.hpp has the list.
+// Makes a process of anything that may stand for one; blocks.hpp lists these.
 template <class X>
 auto to_process(X&& x);
 template <class X>
@@ -222,7 +223,7 @@ struct GroupAwaiter {
   }
 };
 
-// Throws if this process could not be started. Called before any of several processes is started.
+// Throws if the process cannot be started. Called before any of several processes is started.
 template <class P>
 void may_start(const P& p, runtime::Group& g) {
   if constexpr (requires { p.check(g); }) p.check(g);
@@ -282,7 +283,7 @@ class Par {
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
 
  private:
-  // The place for the result of process I. If no process has a result there are no places.
+  // Returns the storage for the result of process I. If no process has a result there is none.
   template <std::size_t I>
   auto* room() noexcept {
     if constexpr (std::is_void_v<Result>)
@@ -347,7 +348,7 @@ class ParVector {
     }
     for (std::size_t i = 0; i < ps_.size(); ++i)
       ps_[i].start(g, std::is_void_v<R> ? nullptr : &rooms_[i]);
-    // the processes are the group's now; a million empty handles are 8 MB
+    // the processes belong to the group now; a million empty handles would occupy 8 MB
     std::vector<P>().swap(ps_);
   }
   Result result() {
@@ -367,8 +368,9 @@ class ParVector {
 // A group whose owner starts processes and goes on: g.start(p) …, then co_await g.wait(); in a
 // thread process g.wait()(). The first failure cancels the other processes, and, until the owner
 // waits, also the owner, whose operation throws Cancelled (rule 7.5). wait() throws what failed. If
-// an exception leaves the group's block before wait(), the group cancels its processes; the owner's
-// own group waits for them and fails with them. So they must not refer to the owner's frame.
+// an exception leaves the group's block before wait(), the group cancels its processes, and the
+// owner's own group waits for them and fails with them. So they must not refer to the owner's
+// frame.
 class Group {
  public:
   explicit Group(runtime::ProcessBase& owner)
@@ -396,7 +398,7 @@ class Group {
   }
   // Asks all processes of the group to end (rule 6).
   void cancel() noexcept { group_->cancel(); }
-  struct Waiting : detail::GroupAwaiter {  // the block ends here; another may follow
+  struct Waiting : detail::GroupAwaiter {  // the group's block ends here; another may follow
     bool begin() const noexcept {
       this->g->close_block();
       return GroupAwaiter::begin();
@@ -474,13 +476,13 @@ class CoreCount {
 
 }  // namespace detail
 
-// How a network is run: by which clock, and on which executor. cores > 1: on so many cores, of
-// which this thread is one; `on`: on that executor. `deadlocked` (of the outermost run) is called
-// with the text of a deadlock before the processes are cancelled, from any thread; it must not use
-// Weft.
+// How a network is run: by which clock, and on which executor. With cores > 1 it runs on that many
+// cores, of which this thread is one; with `on`, on that executor. `deadlocked` (of the outermost
+// run) is called with the text of a deadlock before the processes are cancelled, from any thread;
+// it must not use Weft.
 struct RunOptions {
   Clock clock = Clock::steady;
-  detail::CoreCount cores = {};  // their number
+  detail::CoreCount cores = {};  // the number of cores
   const Executor* on = nullptr;
   // A request to stop cancels the processes of this network (rule 7.12). request_stop() must not be
   // called in a signal handler; use weft::signals.
@@ -530,9 +532,9 @@ template <class P>
 auto run(detail::ParVector<P> p) {
   return run(RunOptions{}, std::move(p));
 }
-// The same for processes, or for anything that may stand for them in a block. For exactly one
-// process it returns the value, or throws the exception that ended the process, a quiet end too
-// (rule 7.1).
+// As above, for processes, or for anything that may stand for them in a block. For exactly one
+// process it returns the value, or throws the exception that ended the process, even if that was a
+// quiet end (rule 7.1).
 template <class X, class... Xs>
 auto run(RunOptions o, X&& x, Xs&&... xs) {
   if constexpr (sizeof...(Xs) == 0) {
@@ -552,7 +554,7 @@ auto run(X&& x, Xs&&... xs) {
 }
 
 namespace detail {
-// From now on standstills of runs are looked at (rule 10.6).
+// Makes runs report standstills from now on (rule 10.6).
 void look_at_standstills() noexcept;
 runtime::Run* current_run() noexcept;
 }  // namespace detail
@@ -569,7 +571,7 @@ void spawn(X&& x) {
   if constexpr (requires(runtime::Executor & e) {
                   p.start(*r->spawned, nowhere, runtime::RunsAt::group, e);
                 }) {
-    // The process runs where its starter runs, if that is an executor of the run's own (rule 15.5).
+    // The process runs where its starter runs, if that is an executor of this run (rule 15.5).
     if (const runtime::ProcessBase* me = runtime::this_process(); me && me->group) {
       runtime::Executor& e = runtime::executor_of(*me);
       if (const runtime::RunsAt at = r->which_executor(e); at != runtime::RunsAt::group)
@@ -596,7 +598,8 @@ struct YieldOp {
     std::this_thread::yield();
   }
 };
-// Lets others run: co_await yield() in a coroutine; yield()() in a thread. Throws Cancelled.
+// Lets other processes run: co_await yield() in a coroutine; yield()() in a thread. Throws
+// Cancelled.
 [[nodiscard]] inline YieldOp yield() noexcept { return {}; }
 
 }  // namespace weft::inline WEFT_ABI

@@ -5,7 +5,7 @@
 // hand.
 //
 //   -DWEFT_CHECKS=1     debug checks (rule 11.2); off by default, whether NDEBUG is defined or not
-//   -DWEFT_CHECKED=1    operations ask a check who goes first (weft/check.hpp); for tests alone
+//   -DWEFT_CHECKED=1    operations ask a check which process runs (weft/check.hpp); only for tests
 //   -DWEFT_NO_FUTEX     on Linux, the standard library's condition variables instead of the futex
 //   -DWEFT_NO_BIAS      no biased locks
 //
@@ -33,7 +33,7 @@
 #define WEFT_ABI_CHECKED
 #endif
 
-// On hosted systems a function with this mark is always inlined: that costs only space. On a
+// On hosted systems a function with this mark is always inlined, which costs only space. On a
 // microcontroller, where every byte counts, the compiler decides.
 #if __STDC_HOSTED__
 #define WEFT_INLINE_HOSTED [[gnu::always_inline]]

@@ -5,8 +5,8 @@
 //     while (auto v = co_await in.next()) co_await out.write(*v + 1);
 //   }
 //
-// The promise is the process: its waiter, its name, its place in the group. A process has one node
-// for all its plain operations, so that an awaiter is just a pointer and a value.
+// The promise object is the process, with its waiter, its name and its place in the group. A
+// process has one node for all its plain operations, so an awaiter is just a pointer and a value.
 #pragma once
 #include <array>
 #include <coroutine>
@@ -100,15 +100,15 @@ Engine* channel_of(const runtime::ProcessBase* p) noexcept {
   return static_cast<Engine*>(static_cast<core::SyncObject*>(p->place));
 }
 
-// Stands in for a process whose operation is done and went well. It is a constant, so that an
+// Stands in for a process whose operation has completed successfully. It is a constant, so that an
 // awaiter that refers to it has nothing to test.
 struct Done final : runtime::ProcessBase {
   constexpr Done() noexcept { status = Status::ok; }
 };
 inline constexpr Done done;
 
-// The process lets the others run after an operation that completed at once. It is in the run
-// queue.
+// The operation of a process that lets others run after an operation that completed at once. The
+// process is in the run queue.
 inline constexpr runtime::OpKind giving_way{
     "yield", [](runtime::ProcessBase&) noexcept { return false; }, nullptr};
 
@@ -125,7 +125,7 @@ inline constexpr runtime::OpKind giving_way{
   p->line.at(at);
   return p->line.at_once() ? gives_way(p) : p;
 }
-// The process has met a party that is not of its scheduler.
+// Called when the process has met a party that does not run on its scheduler.
 [[gnu::noinline, gnu::cold]] inline const runtime::ProcessBase* met_and_gives_way(
     runtime::ProcessBase* p) noexcept {
   p->status = Status::ok;
@@ -141,8 +141,8 @@ inline bool goes_on(runtime::ProcessBase* p) noexcept {
 }
 
 // Begins an operation in the general case: the end may be closed, the process cancelled, or another
-// process may have used the channel last. The function asks this_process() for the process: one
-// more argument would pin a register in the inlined fast path.
+// process may have used the channel last. The function asks this_process() for the process, since
+// one more argument would pin a register in the inlined fast path.
 template <class Engine, core::Side S>
 [[gnu::noinline, gnu::cold]] const runtime::ProcessBase* begin_in_full(core::SyncObject* place,
                                                                        void* slot,
@@ -181,11 +181,11 @@ template <class Engine, class T>
   throw_end_with(channel_of<Engine>(p), p->status, "write", std::move(value));
 }
 
-// An operation begins where its awaiter is made: there the line is known that a report will need if
-// the process parks. The awaiter keeps the process, or `done`, so that the usual outcome is stored
-// once and tested once. The test for the last user of the channel also finds closed ends. (`op` is
-// null if the process does not park: a scheduler or begin_in_full() clears it. `&room` is written
-// out where it is needed: a variable for it would be computed on every path.)
+// An operation begins where its awaiter is made, since there the line is known that a report will
+// need if the process parks. The awaiter keeps the process, or `done`, so that the usual outcome is
+// stored once and tested once. The test for the last user of the channel also finds closed ends.
+// (`op` is null if the process does not park: a scheduler or begin_in_full() clears it. `&room` is
+// written out where it is needed: a variable for it would be computed on every path.)
 template <class T, class P, core::Side S>
 class PlainAwaiter {
  public:
@@ -235,7 +235,7 @@ class PlainAwaiter {
   }
 
   const runtime::ProcessBase* p;
-  // the value that is read, or is written
+  // the value that was read, or the one to write
   std::conditional_t<S == core::Side::in, Slot<T>, T> room;
 };
 
@@ -322,10 +322,10 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   void ended_well() noexcept { ::new (static_cast<void*>(&slot)) std::exception_ptr; }
   static const runtime::ProcessOps kOps;
 #if WEFT_CHECKED
-  static const runtime::ProcessOps kEnds;  // of a process that is to let go of its ends
+  static const runtime::ProcessOps kEnds;  // the ops of a process that is to close its ends
 #endif
 
-  // At the end the process first lets go of its ends (the frame), then tells its group (rule 7.7).
+  // At the end the process first closes its ends (with the frame), then tells its group (rule 7.7).
   struct Final {
     bool await_ready() const noexcept { return false; }
     template <class Promise>
@@ -362,11 +362,11 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   Final final_suspend() const noexcept { return {}; }
 
   void unhandled_exception() noexcept;
-  // The process has ended without a co_return, so without a result.
+  // Called when the process has ended without a co_return, and so without a result.
   void gave_nothing() noexcept;
 
 #if WEFT_CHECKED
-  // The same operations as below, each of which waits for its turn.
+  // These operations are the same as below, but each waits for its turn.
   template <class T, class P>
   auto await_transform(ReadOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
     auto* const place = reinterpret_cast<core::SyncObject*>(o);
@@ -487,7 +487,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
 
   // After the last operation the node's slot is free. If an exception that left the process is to
-  // be thrown again, it is kept there until the frame is destroyed.
+  // be rethrown, it is kept there until the frame is destroyed.
   static_assert(sizeof(std::exception_ptr) == sizeof(void*) &&
                 alignof(std::exception_ptr) == alignof(void*));
   std::exception_ptr& left() noexcept {
@@ -552,7 +552,7 @@ class Promise : public PromiseBase {
   }
 
  private:
-  bool over_ = false;  // the coroutine has ended by a co_return or an exception
+  bool over_ = false;  // whether the coroutine has ended by a co_return or an exception
 };
 template <>
 class Promise<void> : public PromiseBase {
@@ -571,8 +571,8 @@ class ThreadTask;  // compose.hpp
 
 }  // namespace detail
 
-// A process that has not been started. It already holds the ends in its arguments; if it is dropped
-// without being started it lets go of them.
+// A process that has not been started. It already holds the ends in its arguments; if it is
+// destroyed without being started it closes them.
 template <class R>
 class BasicProcess {
  public:
@@ -589,7 +589,7 @@ class BasicProcess {
                   "its function. Keep it by auto, and processes of several kinds in a "
                   "std::vector<weft::AnyProcess<>>");
   }
-  // NOLINTNEXTLINE: implicit, for the error message when a process was told where to run.
+  // NOLINTNEXTLINE: implicit, for the error message when a process already has an executor.
   template <class X>
   BasicProcess(Placed<X>) {
     static_assert(
@@ -612,18 +612,18 @@ class BasicProcess {
     return std::move(*this);
   }
 
-  // Runs the process, and what it starts, on that executor; or on one core, pinned to that CPU
-  // (executors.hpp). pinned() throws BadUse if this program may not use the CPU.
+  // Runs the process, and what it starts, on that executor, or (pinned()) on one core that is
+  // pinned to that CPU (executors.hpp). pinned() throws BadUse if this program may not use the CPU.
   Placed<R> on(const Executor& e) &&;
   Placed<R> pinned(int cpu) &&;
 
-  // Starts the process in a group; its result goes to *result, which must live until the group is
+  // Starts the process in a group. Its result goes to *result, which must live until the group is
   // done.
   template <class Slot>
   [[gnu::always_inline]] void start(runtime::Group& g, Slot* result) {
     start(g, result, runtime::RunsAt::group, *g.executor);
   }
-  // The same, on the executor of the run that has the place `at`.
+  // As above, on the executor that has the place `at` in the run.
   template <class Slot>
   [[gnu::always_inline]] void start(runtime::Group& g, Slot* result, runtime::RunsAt at,
                                     runtime::Executor& home) {
@@ -636,7 +636,7 @@ class BasicProcess {
     WEFT_POINT(starts(p));
     home.post(&p);
   }
-  // Throws BadUse if the process could not be started there.
+  // Throws BadUse if the process cannot be started there.
   void check(runtime::Group& g) const { check(*g.executor); }
   void check(const runtime::Executor& home) const {
     if (!h_) detail::started_twice();
@@ -644,7 +644,7 @@ class BasicProcess {
       detail::local_on_cores(h_.promise());
   }
   bool startable() const noexcept { return h_ != nullptr; }
-  // The process's name in its path, for reports; null if it was started.
+  // Returns the process's name in its path, for reports; null if the process was started.
   const char* called() const noexcept { return h_ ? h_.promise().function : nullptr; }
 
   explicit BasicProcess(Handle h) noexcept : h_(h) {}

@@ -1,8 +1,8 @@
 // The end of a process as a guard (rule 7.11): a Watch (watch.hpp) gives such a guard, and lists of
 // guards may contain it.
 //
-// A WatchState is shared by all copies of a Watch and by its guards; its mutex guards which process
-// runs.
+// A WatchState is shared by all copies of a Watch and by its guards; its mutex protects the
+// pointers to the process that runs.
 #pragma once
 #include <mutex>
 #include <string>
@@ -19,16 +19,17 @@ namespace detail {
 struct WatchState {
   core::LatchEngine<Shared> latch;  // its last_writer is the process
   std::mutex mutex;
-  runtime::ProcessBase* process = nullptr;  // the process that runs the watched one, while it does
-  runtime::Group* inside = nullptr;         // the group of the watched one, while it runs
+  // the process that runs the watched one; null before and afterwards
+  runtime::ProcessBase* process = nullptr;
+  runtime::Group* inside = nullptr;  // the group of the watched one while it runs
   bool given = false, cancelled = false;
   Ending how = Ending::returned;
   std::exception_ptr error;
   std::shared_ptr<const void> result;
   std::string name;
   WatchState() noexcept { latch.name = "the end of a process"; }
-  // The watched process runs in g now; null: it has ended. A cancellation that came before is
-  // passed on to the process.
+  // Called when the watched process begins to run in g; with null, when it has ended. A
+  // cancellation that came before is passed on to the process.
   void runs(runtime::Group* g) noexcept {
     const std::lock_guard l(mutex);
     inside = g;

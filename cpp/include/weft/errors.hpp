@@ -29,8 +29,8 @@ class Error : public std::runtime_error {
   Error& operator=(const Error&) = default;
   [[gnu::noinline, gnu::cold]] ~Error() override {}
 
-  // The value of a write that did not happen (rules 3.3, 4.2, 6.2); null if there was none or it is
-  // of another type.
+  // Returns the value of a write that did not happen (rules 3.3, 4.2, 6.2); null if there was none
+  // or it is of another type.
   template <class T>
   T* value() const noexcept {
     return carried_.type && *carried_.type == typeid(T) ? static_cast<T*>(carried_.value.get())
@@ -57,8 +57,9 @@ class ChannelEnd : public Error {
  public:
   ChannelEnd(const std::string& what, int guard_index, bool by_operation = false)
       : Error(what), guard(guard_index), met(by_operation) {}
-  const int guard;  // the guard that a select chose; -1 for a plain operation (rule 5.6)
-  const bool met;   // an operation threw it; only such an end is quiet (rule 3.5)
+  // the index of the guard that a select chose; -1 for a plain operation (rule 5.6)
+  const int guard;
+  const bool met;  // whether an operation threw it; only then may the end be quiet (rule 3.5)
 };
 class Retired final : public ChannelEnd {
  public:
@@ -72,8 +73,8 @@ class Poisoned final : public ChannelEnd {
   }
   const std::uint8_t strength;
 
-  // The exception is thrown in the process that runs: the channels of ends that this process lets
-  // go of while the exception passes are poisoned (rule 4.3).
+  // Called when the exception is thrown in the process that runs: the channels of ends that this
+  // process closes while the exception passes are then poisoned (rule 4.3).
   void under_way() const noexcept {
     if (runtime::Context* c = runtime::this_context) {
       c->thrown = strength;
@@ -118,7 +119,7 @@ class Deadlock final : public Error {
  public:
   Deadlock(const std::string& report, std::vector<std::string> k)
       : Error(report), knot(std::move(k)) {}
-  const std::vector<std::string> knot;  // the paths of the processes in the knot
+  const std::vector<std::string> knot;  // the paths of the processes in the deadlock
 };
 
 // Several processes of one group have failed (rule 7.2).
@@ -133,11 +134,11 @@ class Failures final : public Error {
 
 namespace detail {
 
-// The path of the process that runs here, and a colon; empty if there is none.
+// Returns the path of the process that runs here, and a colon; empty if there is none.
 std::string who();
 
-// Returns the exception that is being handled, if it is exactly an E, not a derived type; null if
-// it is not, or its type cannot be found out. (To rethrow it, so that a handler tells its type,
+// Returns the exception that is being handled if it is exactly an E, not a derived type; null if it
+// is not, or if its type cannot be determined. (Rethrowing it, so that a handler can tell its type,
 // would take as long as the whole unwinding so far.)
 template <class E>
 const E* handled() noexcept {
@@ -145,7 +146,8 @@ const E* handled() noexcept {
   const std::type_info* const t = abi::__cxa_current_exception_type();
   if (!t || *t != typeid(E)) return nullptr;
   const std::exception_ptr held = std::current_exception();
-  const void* thrown = nullptr;  // the exception object: its address is all of an exception_ptr
+  // the address of the exception object, which is all that an exception_ptr holds
+  const void* thrown = nullptr;
   static_assert(sizeof held == sizeof thrown);
   std::memcpy(&thrown, &held, sizeof thrown);
   return static_cast<const E*>(thrown);
@@ -154,8 +156,8 @@ const E* handled() noexcept {
 #endif
 }
 
-// How the exception that is being handled ends the process that it leaves (rules 3.5, 4.3, 4.6,
-// 6.5); for a poison also the strength.
+// Says how the exception that is being handled ends the process that it leaves (rules 3.5, 4.3,
+// 4.6, 6.5); for a poison also gives the strength.
 struct Left {
   Ending how;
   std::uint8_t poison = 0;
@@ -168,18 +170,19 @@ inline Left left_by(const Poisoned& e) noexcept {
 }
 Left left_by_handled() noexcept;
 
-// The exception that is being handled. A thread that is ended by pthread_exit() or pthread_cancel()
-// is unwound like an exception, which no handler may keep: if the process of such a thread cannot
-// end alone the program ends, with a message that names the process (rule 7.14).
+// Returns the exception that is being handled. A thread that is ended by pthread_exit() or
+// pthread_cancel() is unwound as if by an exception, which no handler may swallow. If the process
+// of such a thread cannot end alone, the program ends with a message that names the process (rule
+// 7.14).
 std::exception_ptr caught(const runtime::ProcessBase& p) noexcept;
 // Ends the program with that message.
 [[noreturn]] void thread_needed(const runtime::ProcessBase& p) noexcept;
 
-// Throws an exception that has left another process in the process that runs now.
+// Throws, in the process that runs now, an exception that has left another process.
 [[noreturn]] void raise_again(const std::exception_ptr& e);
 
-// The process meets the request to end, and throws Cancelled or TimedOut (rule 6.1). `not_done` is
-// the value of a write that did not happen; the exception carries it.
+// Called when the process meets the request to end: throws Cancelled or TimedOut (rule 6.1).
+// `not_done` is the value of a write that did not happen; the exception carries it.
 [[noreturn, gnu::cold]] void throw_cancelled(runtime::ProcessBase& p, Error::Carried not_done = {});
 [[gnu::always_inline]] inline void meet_request(runtime::ProcessBase& p) {
   if (p.cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -189,7 +192,7 @@ std::exception_ptr caught(const runtime::ProcessBase& p) noexcept;
 [[noreturn]] void bad_use(std::string_view what);
 [[noreturn]] void started_twice();
 
-// Throws the exception for an end of channel c. `met`: an operation met it (rule 3.5).
+// Throws the exception for an end of channel c. `met` says whether an operation met it (rule 3.5).
 [[noreturn, gnu::cold]] void throw_end(Status s, const core::SyncObject& c, std::uint8_t strength,
                                        const char* verb, int guard, Error::Carried not_done = {},
                                        bool met = true);

@@ -22,9 +22,9 @@ namespace detail {
 struct Where;
 struct StartOf;
 struct Where {
-  bool multi;  // is it a Cores, not a Core?
+  bool multi;  // whether it is a Cores rather than a Core
   unsigned threads;
-  // the CPUs to pin the threads to, one for each; empty: they are not pinned
+  // the CPU for each thread; empty: the threads are not pinned
   std::vector<int> cpus;
 };
 // Runs a network with this thread as worker 0 of `cores`, whose other workers have been started.
@@ -71,12 +71,12 @@ namespace detail {
 
 // The executor of a CPU, shared by all processes that are pinned to that CPU.
 std::shared_ptr<const Where> pinned_to(int cpu);
-// The place of that executor in the run; it is made when it is first used.
+// Returns the place of that executor in the run. The executor is made when it is first used.
 runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w);
 
 }  // namespace detail
 
-// A process that was told where to run.
+// A process together with the executor on which it is to run.
 template <class R>
 class Placed {
  public:

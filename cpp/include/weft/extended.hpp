@@ -3,8 +3,8 @@
 //   { auto x = co_await r.extended(); log(*x); }
 //
 // The reader's node holds the writer, so it must outlive the read, while the process runs other
-// operations. So the node is not the process's own but that of a choice with one guard, inside the
-// scope object.
+// operations. Therefore the node is not the process's own, but belongs to a choice with one guard,
+// inside the scope object.
 #pragma once
 #include "alt.hpp"
 
@@ -24,11 +24,11 @@ class Extended {
     state_->slot.value.~T();
     detail::release<T, P>(core_);
   }
-  // The value. Both throw BadUse if the object was moved from.
+  // Access the value. Both operators throw BadUse if the object was moved from.
   T& operator*() { return there().slot.value; }
   T* operator->() { return &there().slot.value; }
 
-  // The state of the scope. It stays at one address while the scope object moves out of the
+  // The state of the scope. It keeps its address while the scope object is moved out of the
   // awaiter.
   struct State {
     using Value = bool;

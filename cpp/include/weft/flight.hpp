@@ -1,13 +1,14 @@
-// The flight recorder (rule 14.14): the last waits of a program, in a ring of bytes, written to a
-// file that `weft trace` reads.
+// The flight recorder (rule 14.14) keeps the last waits of a program in a ring of bytes, and writes
+// them to a file that `weft trace` reads.
 //
 //   weft::flight recorder("out.flight");   // in main, before run
 //   weft::run(…);                          // the file is written when the recorder ends
 //
 // Invariants
 //  1 Each thread writes a lane of its own, without a lock.
-//  2 What is recorded is what an observer is told (runtime/observer.hpp): that a process has waited,
-//    where it has committed, and that it has ended. Operations that did not wait are not.
+//  2 The recorder records what an observer is told (runtime/observer.hpp): that a process has
+//    waited, where it has committed, and that it has ended. Operations that did not wait are not
+//    recorded.
 #pragma once
 #include <fcntl.h>
 
@@ -39,7 +40,7 @@ class Flight final : public runtime::Observer {
       const std::uint64_t now = form::Clock::now();
       slot(p->id).store(now << kIdBits | (p->id & kIdMask), std::memory_order_relaxed);
     } else if (!p && where) {
-      // resumes() has defined it in this block, and left room.
+      // resumes() has defined the process in this block, and has left room for this event.
       Mine& mine = here();
       const std::uint32_t id = std::exchange(mine.running, 0);
       if (!id) return;
@@ -73,7 +74,8 @@ class Flight final : public runtime::Observer {
   }
   void idle(runtime::Run&, runtime::Executor&) noexcept override {}
 
-  // Writes the file beside its name, then renames it. Returns 0, or the error's number.
+  // Writes the data to a file beside `path`, which is then renamed to `path`. Returns 0 or the
+  // errno value.
   int write(const std::string& path) {
     const std::string beside = path + ".part";
     const int fd = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -86,7 +88,7 @@ class Flight final : public runtime::Observer {
   }
 
  private:
-  struct Mine {  // of a thread
+  struct Mine {  // the state of one thread
     std::uint64_t recorder = 0;
     std::unique_ptr<form::Lane> lane;
     std::uint32_t running = 0;
@@ -125,8 +127,8 @@ class Flight final : public runtime::Observer {
     return writes ? form::Op::select_output : form::Op::select_input;
   }
 
-  // When a process parked, by its id; it may go on on another thread. Two processes in one slot:
-  // how long one of them waited is not known.
+  // When a process parked, by its id; it may continue on another thread. If two processes share a
+  // slot, it is not known how long one of them waited.
   static constexpr unsigned kIdBits = 24;
   static constexpr std::uint64_t kIdMask = (1u << kIdBits) - 1;
   std::atomic<std::uint64_t>& slot(std::uint32_t id) noexcept { return since_[id % kSlots]; }
@@ -143,14 +145,14 @@ class Flight final : public runtime::Observer {
 
 }  // namespace detail
 
-// While this object lives, the last events are kept; its end writes them to the file. So the file
-// is there too if an exception that somebody catches, a Deadlock for example, leaves the block. If
-// the file cannot be written then, stderr says so. The memory stays the program's, so a program has
-// few recorders in its life.
+// While this object lives, the last events are kept; its destructor writes them to the file. So the
+// file is also written if an exception that is caught further out, a Deadlock for example, leaves
+// the block. If the file cannot be written then, a message goes to stderr. The memory is never
+// freed, so a program should make few recorders.
 class flight {
  public:
-  // `size`: how many bytes are kept. Throws BadUse if there is a recorder already, or the size is
-  // less than 256 KB.
+  // `size` is the number of bytes that are kept. Throws BadUse if there is a recorder already, or
+  // if the size is less than 256 KB.
   explicit flight(std::string path, std::size_t size = 16u << 20)
       : path_(std::move(path)), recorder_(std::make_unique<detail::Flight>(size)) {
     if (size < runtime::flight::kLeast) detail::bad_use("flight: a recorder has at least 256 KB");
@@ -166,14 +168,14 @@ class flight {
     detail::Watchers::all().record_no_more();
     keep(std::move(recorder_));
   }
-  // Writes what there is so far. Throws std::system_error if it cannot.
+  // Writes the events so far. Throws std::system_error if it cannot.
   void write() {
     if (const int error = recorder_->write(path_))
       throw std::system_error(error, std::generic_category(), "flight: cannot write " + path_);
   }
 
  private:
-  // Another thread may be in the recorder for a moment yet: its memory stays for good.
+  // Another thread may still be using the recorder for a moment, so its memory is never freed.
   static void keep(std::unique_ptr<detail::Flight> recorder) {
     static std::mutex mutex;
     static auto& kept = *new std::vector<std::unique_ptr<detail::Flight>>;

@@ -28,9 +28,9 @@ void at_home([[maybe_unused]] EngineOf<T, P>* c) {
 }  // namespace detail
 
 struct GuardBase {
-  static constexpr bool shared = true;      // can it be used in a thread?
-  static constexpr bool repeatable = true;  // can it be chosen more than once?
-  static constexpr bool refers = false;     // is its value elsewhere, and only referred to?
+  static constexpr bool shared = true;      // whether the guard can be used in a thread
+  static constexpr bool repeatable = true;  // whether the guard can be chosen more than once
+  static constexpr bool refers = false;     // whether the guard only refers to its value
   bool enabled = true;
   bool loud = false;
 };
@@ -45,8 +45,8 @@ struct Conditional : GuardBase {
 };
 template <class D>
 struct OfChannel : Conditional<D> {
-  // Makes the retirement of the channel an outcome, as poison is: the select throws Retired with
-  // this guard (rule 5.6).
+  // Makes the retirement of the channel an outcome, as poison is: the select then throws Retired
+  // and names this guard (rule 5.6).
   D ends() && {
     this->loud = true;
     return std::move(static_cast<D&>(*this));
@@ -71,7 +71,7 @@ struct In : OfChannel<In<T, P>> {
   using Engine = detail::EngineOf<T, P>;
   using Value = T;
   static constexpr bool shared = P::shared;
-  Engine* c;  // null: its end is closed, which is bad use if the guard is on
+  Engine* c;  // null if its end is closed, which is bad use if the guard is on
   detail::Slot<T> slot;
   explicit In(Engine* core) : c(core) {}
   In(In&& o) noexcept : OfChannel<In>(o), c(o.c) {}
@@ -93,7 +93,7 @@ struct Out : OfChannel<Out<T, P>> {
   static constexpr bool shared = P::shared;
   // if this is false, the value is moved out the first time
   static constexpr bool repeatable = std::is_trivially_copyable_v<T>;
-  // null: its end is closed, which is bad use if the guard is on
+  // null if its end is closed, which is bad use if the guard is on
   Engine* c;
   T value;
   bool spent = false;
@@ -115,7 +115,7 @@ struct OutOf : OfChannel<OutOf<T, P>> {
   static constexpr bool shared = P::shared;
   static constexpr bool repeatable = false;
   static constexpr bool refers = true;
-  Engine* c;  // null: its end is closed, which is bad use if the guard is on
+  Engine* c;  // null if its end is closed, which is bad use if the guard is on
   T* from;
   bool spent = false;
   OutOf(Engine* core, T* v) : c(core), from(v) {}
@@ -123,7 +123,7 @@ struct OutOf : OfChannel<OutOf<T, P>> {
     if (this->enabled && spent) awaited_twice("select");
     fill_of_channel<T, P, core::Side::out>(g, *this, from);
   }
-  // A buffer that drops the new value (rule 1.4) has left the value in its place; this removes it.
+  // A buffer that drops the new value (rule 1.4) has left the value in place; this removes it.
   void sent() noexcept {
     static_cast<void>(T(std::move(*from)));
     spent = true;
@@ -139,10 +139,10 @@ template <class T, class P>
 struct Offer : detail::OutOf<T, P> {
   using Guard = detail::OutOf<T, P>;
   Offer() noexcept : Guard(nullptr, nullptr) {}
-  Offer(const Offer&) = delete;  // a guard of this kind is used where it is made
+  Offer(const Offer&) = delete;  // a guard of this kind is used only where it is made
   Offer& operator=(const Offer&) = delete;
   ~Offer() = default;
-  // when() and ends() are those of any guard of a channel.
+  // As when() and ends() of any guard of a channel.
   Offer&& when(bool on) && {
     this->enabled = on;
     return std::move(*this);
@@ -164,7 +164,7 @@ struct OutWith : OfChannel<OutWith<F, T, P>> {
   using Engine = detail::EngineOf<T, P>;
   using Value = void;
   static constexpr bool shared = P::shared;
-  Engine* c;  // null: its end is closed, which is bad use if the guard is on
+  Engine* c;  // null if its end is closed, which is bad use if the guard is on
   F f;
   detail::Slot<T> slot;
   OutWith(Engine* core, F fn) : c(core), f(std::move(fn)) {}
@@ -179,8 +179,8 @@ struct OutWith : OfChannel<OutWith<F, T, P>> {
     detail::fill_of_channel<T, P, core::Side::out>(g, *this, &slot);
     g.node.set(core::NodeFlags::compute);
   }
-  // The guard has committed: makes the value and hands it over (rule 5.8). Returns `pending` if an
-  // extended reader holds the writer. Throws what the function throws.
+  // Called when the guard has committed: makes the value and hands it over (rule 5.8). Returns
+  // `pending` if an extended reader holds the writer. Throws what the function throws.
   Status compute(core::Guard& g) {
     try {
       ::new (static_cast<void*>(&slot)) T(f());
@@ -253,7 +253,8 @@ OutWith<F, T, P> out_with(const Writer<T, P>& w, F f) {
       "a one-to-one channel has no computed outputs (rule 1.8): use out(), or weft::Channel<T>");
   return OutWith<F, T, P>(w.core(), std::move(f));
 }
-// Guards of time: `after` this span, or `at` this time of the run's clock in ns (rule 5.2).
+// Guards of time: `after` is ready when this span has passed, `at` at this time of the run's clock,
+// in ns (rule 5.2).
 inline DeadlineGuard after(detail::Lasting s) { return DeadlineGuard(true, s.count()); }
 inline DeadlineGuard at(std::int64_t ns) { return DeadlineGuard(false, ns); }
 // A guard that is always ready.
@@ -323,7 +324,7 @@ concept Computes = requires(G& g, core::Guard& x) {
   g.compute(x);
 };
 
-// Guards that are kept keep the storage of their channels (null: a closed end), but not the
+// Guards that are kept also keep the storage of their channels (null for a closed end), but not the
 // channels open: their ends may be closed before the guards are destroyed (rules 2.6, 5.2).
 template <class Engine>
 void keep_storage(Engine* c) noexcept {
@@ -350,7 +351,8 @@ struct FixedGuards {
   std::array<core::Guard, sizeof...(Gs)> guards;
 
   explicit FixedGuards(Gs&&... g) : gs(std::move(g)...) {}
-  FixedGuards(FixedGuards&& o) noexcept : gs(std::move(o.gs)) {}  // before the set is bound
+  // moved only before the set is bound
+  FixedGuards(FixedGuards&& o) noexcept : gs(std::move(o.gs)) {}
 
   std::uint32_t size() const noexcept { return sizeof...(Gs); }
   core::Guard* data() noexcept { return guards.data(); }
@@ -397,7 +399,7 @@ struct FixedGuards {
     });
     return v;
   }
-  // Output `at` was chosen, and has sent its value.
+  // Called when output `at` was chosen and has sent its value.
   void sent(std::size_t at) noexcept requires(!repeatable) {
     each([&](auto& g, std::size_t i) {
       if constexpr (requires { g.sent(); })
@@ -483,7 +485,7 @@ struct ManyReaders {
 };
 
 // Any number of guards of any kinds, over channels of one type: a list that a program builds at run
-// time. List is the vector, or a reference to it.
+// time. List is the type of the vector, or of a reference to it.
 template <class T, class P, class List>
 struct ManyGuards {
   using Value = std::optional<T>;
@@ -548,9 +550,9 @@ struct ManyGuards {
       "skip()");
 }
 
-// These throw BadUse: for a fault that the core has found among these guards (rule 5.5), for an end
-// that was moved away, for a select that another process uses, for a barrier at which nobody is
-// enrolled.
+// Throw BadUse: for a fault that the core has found among these guards (rule 5.5), for an end that
+// was moved away, for a select that another process uses, and for a barrier that has no enrolled
+// party.
 [[noreturn]] void raise_fault(const core::Guard* guards, const core::Fault& f, const char* verb);
 [[noreturn]] void moved_end(const char* verb);
 [[noreturn]] void used_elsewhere();
@@ -566,8 +568,8 @@ inline void check_guard(const core::Guard& g, std::uint32_t i, const char* verb)
   if (!g.where) closed_end(verb, g.kind == core::Kind::input ? "reader" : "writer");
 }
 
-// Marks that a process is in a select that others can reach too. There is no lock: two threads that
-// come at the same moment may both get in, as with any object that they share.
+// Marks that a process is in a select that other processes can reach too. There is no lock: two
+// threads that come at the same moment may both get in, as with any object that they share.
 class InUse {
  public:
   InUse() noexcept = default;
@@ -576,7 +578,7 @@ class InUse {
   ~InUse() = default;
 
   // Marks the select as used while this object lives, or until end() after keep(). Throws BadUse if
-  // a process is in the select.
+  // a process is already in the select.
   class Taken {
    public:
     explicit Taken(InUse& u) : use_(&u) {

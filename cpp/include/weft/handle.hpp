@@ -36,7 +36,7 @@ class ChannelHandle {
   ~ChannelHandle() = default;
 
   // Reads or writes in a thread, as Reader and Writer do.
-  template <std::same_as<detail::Here> H = detail::Here>  // no value converts to it
+  template <std::same_as<detail::Here> H = detail::Here>  // no value converts to this type
   T operator()(H at = H::now()) const {
     return reading(at)(at);
   }
@@ -52,7 +52,7 @@ class ChannelHandle {
   [[nodiscard]] auto next() const { return reading().next(); }
   WriteOp<T, P> write(const T& v) const requires detail::kCopied<T> { return writing().write(v); }
   WriteOp<T, P> write(T&& v) const { return writing().write(std::move(v)); }
-  // The end that this process has from now on, for use as a guard or in a range-for.
+  // Returns the end that this process has from now on, for use as a guard or in a range-for.
   const Reader<T, P>& reader(detail::Here at = detail::Here::now()) const { return reading(at); }
   const Writer<T, P>& writer(detail::Here at = detail::Here::now()) const { return writing(at); }
   operator Reader<T, P>() const { return channel_.new_reader(false); }
@@ -67,8 +67,8 @@ class ChannelHandle {
       detail::bad_use("a ChannelHandle has several ends on each side: its channel is any2any");
     return o;
   }
-  // A copy that is made after a side has ended has an end of the other side only; a use of the
-  // missing end throws how its side ended.
+  // A copy that is made after a side has ended has only an end of the other side; a use of the
+  // missing end throws the exception for how its side ended.
   void hold() {
     try {
       reader_ = channel_.new_reader(false);

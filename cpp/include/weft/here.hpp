@@ -2,7 +2,7 @@
 //
 // A line in a header of the standard library is not a line of the program, although such a header
 // makes channels (make_unique, the containers) and calls functions (std::function) for the program.
-// A channel made by such a header is named by the line of the program that first takes an end of
+// A channel made by such a header is named after the line of the program that first takes an end of
 // it.
 #pragma once
 #include <concepts>
@@ -37,13 +37,13 @@ class Here {
 // Returns whether a file is part of the program; false for a header of the standard library, and
 // for null.
 bool of_the_program(const char* file) noexcept;
-// The last file that was found to be of the program; compared by address.
+// The last file that was found to be part of the program; it is compared by address.
 inline std::atomic<const char*> program_file{nullptr};
 
 // The name of a channel that the standard library has made, until a line of the program uses it.
 inline constexpr char kUnnamed[] = "a channel that the standard library made";
-// Names a new object by this line; no other thread knows the object yet. `unnamed` is its name
-// without a line.
+// Names a new object after this line, before any other thread knows the object. `unnamed` is its
+// name if there is no line.
 void name_made(core::SyncObject& made, Here at, const char* unnamed) noexcept;
 inline void made_at(core::SyncObject& made, Here at, const char* unnamed = kUnnamed) noexcept {
   if (at.file != program_file.load(std::memory_order_relaxed)) [[unlikely]]
@@ -52,14 +52,14 @@ inline void made_at(core::SyncObject& made, Here at, const char* unnamed = kUnna
   made.line = at.line;
 }
 
-// The program uses a channel on this line.
+// Called when the program uses a channel on this line.
 void name_used(core::SyncObject& used, Here at) noexcept;
 inline void used_at(core::SyncObject& used, Here at) noexcept {
   if (prim::load_from(used.name, std::memory_order_relaxed) == kUnnamed) [[unlikely]]
     name_used(used, at);
 }
 
-// The thread is about to wait in an operation on this line.
+// Called when the thread is about to wait in an operation on this line.
 void waits_at(runtime::ThreadProcess& self, Here at) noexcept;
 
 }  // namespace weft::inline WEFT_ABI::detail

@@ -17,14 +17,14 @@ class Mobile {
   explicit Mobile(std::unique_ptr<T> p) noexcept : p_(std::move(p)) {}
   Mobile(Mobile&&) noexcept = default;
   Mobile& operator=(Mobile&&) noexcept = default;
-  Mobile(const Mobile&) = delete;  // use std::move(m), or m.clone()
+  Mobile(const Mobile&) = delete;  // use std::move(m) or m.clone() instead
   Mobile& operator=(const Mobile&) = delete;
   ~Mobile() = default;
 
-  // The value. Both throw BadUse if the Mobile is empty: it was moved from.
+  // Access the value. Both operators throw BadUse if the Mobile is empty because it was moved from.
   T& operator*() const { return *checked(); }
   T* operator->() const { return checked(); }
-  // Another Mobile, with a copy of the value. Throws BadUse if this one is empty.
+  // Returns another Mobile with a copy of the value. Throws BadUse if this one is empty.
   Mobile clone() const { return Mobile(std::make_unique<T>(*checked())); }
   explicit operator bool() const noexcept { return p_ != nullptr; }
 

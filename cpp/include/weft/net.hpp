@@ -1,6 +1,6 @@
-// Programs on several machines: channels by name, whose other end is in a program in C++ or Python
-// that has joined the same network (WIRE.md 17). This header is not part of weft.hpp: link CMake's
-// weft::net, which needs OpenSSL, NATS's client in C and nlohmann's JSON. POSIX.
+// Programs on several machines: channels with names, whose other end is in a program in C++ or
+// Python that has joined the same network (WIRE.md 17). This header is not part of weft.hpp: link
+// CMake's weft::net, which needs OpenSSL, NATS's client in C and nlohmann's JSON. POSIX.
 //
 //   auto network = weft::join("nats://127.0.0.1:4222");
 //   weft::Channel<weft::Typed<long>> numbers;
@@ -9,17 +9,18 @@
 //   auto out = network.at("lab/numbers").writer<weft::Typed<long>>();   // in another program
 //   out(7);
 //
-// The calls here block the thread; so they are for threads, and for use before a run.
+// The functions here block the calling thread. So call them in a thread, or before a run.
 //
 //   join() ──offer()──► a name ──withdraw(), or another program has it──► none
 //     ├──let_in(): a program that comes shows a ticket──► a session
 //     └──close(), the destructor: no names, nobody comes, sessions end
 //
 // Invariants
-//  1 `mutex_` protects the offers and their tickets, the sessions, the programs that are coming,
-//    and the homes that are reached by the relay. Nothing that may take its time is done under it.
-//  2 A ticket is known from before it is in the entry until it is shown, or until kMeeting after it
-//    was replaced.
+//  1 `mutex_` protects the offers and their tickets, the sessions, the programs that are
+//    connecting, and the homes that are reached by the relay. Nothing that may take long is done
+//    under it.
+//  2 This program knows a ticket before the ticket is in the entry, and until a program shows it or
+//    kMeeting has passed since it was replaced.
 //  3 `Offer::writing` is held by the thread that writes or deletes the entry: this program does one
 //    at a time.
 #pragma once
@@ -39,34 +40,36 @@
 namespace weft::inline WEFT_ABI {
 
 namespace net {
-// How this program and programs that cannot reach each other directly are connected: through the
-// NATS server, or not (WIRE.md 17.17).
+// Whether this program and programs that cannot reach each other directly are connected through the
+// NATS server (WIRE.md 17.17).
 enum class Relay {
-  automatic,  // if an address does not answer
-  only,       // always: this program does not listen
+  automatic,  // the relay is used if an address does not answer
+  only,       // the relay is always used, and this program does not listen
   never,
 };
 }  // namespace net
 
 struct NetOptions {
-  std::string keys = {};                // a folder; empty: $WEFT_NET, or ~/.config/weft/net
+  // the folder of the keys; empty: $WEFT_NET, or ~/.config/weft/net
+  std::string keys = {};
   std::string address = "127.0.0.1:0";  // where other programs reach this one; port 0: a free port
-  std::string name = {};                // what the program calls itself; empty: machine:process
+  // the name by which the program is shown to people; empty: machine:process
+  std::string name = {};
   net::Relay relay = net::Relay::automatic;
-  // The program learns where all programs of the network wait for each other, and reports it
-  // (WIRE.md 17.23).
+  // Whether the program finds out when all programs of the network wait for each other, and reports
+  // that (WIRE.md 17.23).
   bool rounds = true;
 };
 
 namespace net {
 
-// Which ends other programs get.
+// Which ends other programs may get.
 struct Ends {
   bool readers = false, writers = false;
 };
 
 namespace detail {
-// Hands an end to the program that has come for it.
+// A function that hands an end to the program that has come for it.
 using Gives = std::function<void(Link&)>;
 // A name that this program offers.
 struct Offer {
@@ -75,15 +78,16 @@ struct Offer {
   const std::string name;
   const Ends which;
   const std::function<Gives(bool writes)> end;
-  // each ticket, and until when it is valid; nothing: it is in the entry
+  // each ticket with the time until which it is valid; without a time, the ticket is in the entry
   std::unordered_map<std::string, std::optional<Clock::time_point>> tickets;
   std::mutex writing;
-  std::atomic<std::uint64_t> revision = 0;  // the one that this program wrote last
-  // hears which program takes a ticket; used under `writing`, and without `mutex_`, which it takes
+  std::atomic<std::uint64_t> revision = 0;  // the revision that this program wrote last
+  // is told which program takes a ticket; used under `writing`, and without `mutex_`, which it
+  // takes
   std::optional<Hears> hears;
   const Outside outside{Outside::due};
 };
-// A program whose first message has not been answered yet.
+// A program that has connected and whose first message has not been answered yet.
 struct Coming {
   int socket = -1;  // another descriptor of the same socket; -1: the program has its answer
   std::thread thread;
@@ -91,8 +95,8 @@ struct Coming {
 };
 }  // namespace detail
 
-// This program as a member of a network. The destructor leaves the network: sessions end, and ends
-// in other programs die.
+// This program as a member of a network. The destructor leaves the network: its sessions end, and
+// ends that they gave to other programs die.
 class Network {
  public:
   Network(const std::string& server, const NetOptions& o)
@@ -110,7 +114,7 @@ class Network {
     try {
       if (listens_ >= 0) accepts_ = std::thread([this] { accept_all(); });
       renews_ = std::thread([this] { renew_all(); });
-    } catch (...) {  // std::system_error: the system gives no further thread
+    } catch (...) {  // std::system_error: the system cannot start another thread
       close();
       throw;
     }
@@ -120,13 +124,14 @@ class Network {
   ~Network() { close(); }
 
   const std::string& name() const noexcept { return name_; }
-  // Where others reach this program, "HOST:PORT"; empty if only the relay reaches it.
+  // The address at which others reach this program, "HOST:PORT"; empty if only the relay reaches
+  // it.
   const std::string& address() const noexcept { return address_; }
 
   // Gives the channel a name, by which other programs get ends of it; this program is its home.
   // Each program that asks gets an end of its own. To keep the channel open while no other program
-  // is there, keep an end of that side. Throws BadUse if the name is taken or not a name, if this
-  // program's keys are not for it, or if the server does not answer.
+  // has such an end, this program should keep one. Throws BadUse if the name is taken or not valid,
+  // if this program's keys do not permit it, or if the server does not answer.
   template <class T>
   void offer(const std::string& name, const Channel<T>& c, Ends which) {
     if (!which.readers && !which.writers)
@@ -141,7 +146,7 @@ class Network {
       return writes ? gives(c.writer()) : gives(c.reader());
     }));
   }
-  // Frees the name; ends that were given stay. Throws BadUse if this program does not offer the
+  // Frees the name. Ends that were given stay. Throws BadUse if this program does not offer the
   // name.
   void withdraw(const std::string& name) {
     const std::shared_ptr<Offer> o = had(detail::checked(name));
@@ -149,13 +154,13 @@ class Network {
     let_go(*o);
   }
 
-  // A channel by its name, whose home is another program.
+  // A named channel whose home is another program.
   class At {
    public:
-    // Makes an end of its own. Waits until a program offers the name. Throws BadUse if none does
-    // within `patience`, if the home gives no such ends or has another type, refuses, or may not
-    // hold the name, or if the server does not answer; Unreachable if the home does not answer;
-    // PeerDied if it died meanwhile.
+    // Returns a new end of the channel. Waits until a program offers the name. Throws BadUse if
+    // none does within `patience`; if the home gives no such ends, has another type, refuses, or
+    // may not hold the name; or if the server does not answer. Throws Unreachable if the home does
+    // not answer, PeerDied if it died meanwhile.
     template <class T>
     wire::FarReader<T> reader() const {
       const auto link = network_.come(name_, "reader", patience_);
@@ -175,8 +180,8 @@ class Network {
     std::string name_;
     double patience_;
   };
-  // The channel of that name. Throws BadUse if `name` is not a name, or `patience` is not from 0 to
-  // 1e6 s.
+  // Returns the channel of that name. `patience` is in seconds. Throws BadUse if `name` is not a
+  // valid name, or `patience` is not more than 0 and at most 1e6 s.
   At at(const std::string& name,
         std::chrono::duration<double> patience = std::chrono::seconds(10)) {
     if (!(patience.count() > 0 && patience.count() <= 1e6))
@@ -184,7 +189,7 @@ class Network {
     return At(*this, detail::checked(name), patience.count());
   }
 
-  // Leaves the network: lets go of its names, and ends its sessions. A second call does nothing.
+  // Leaves the network: frees its names, and ends its sessions. A second call does nothing.
   void close();
 
  private:
@@ -227,7 +232,8 @@ class Network {
   void answer_rounds() {
     try {
       rounds_.emplace(space_);
-    } catch (const BadUse&) {  // this program answers rounds for another space: none is concluded
+      // this program answers questions for another space, so no deadlock over the network is found
+    } catch (const BadUse&) {
     }
   }
   void listen(const std::string& address);
@@ -246,7 +252,7 @@ class Network {
   std::shared_ptr<Offer> shown(const Any& said);
   std::shared_ptr<Link> come(const std::string& name, const char* side, double patience);
   std::pair<detail::Connection, std::string> way_to(const detail::Entry& entry);
-  // nats.c connects again by itself; only while the server is away is it asked again and again.
+  // nats.c reconnects by itself. The server is asked repeatedly only while it is away.
   bool server_is_there(detail::Clock::time_point until) const {
     while (!names_.connected()) {
       if (detail::Clock::now() > until) return false;
@@ -269,10 +275,11 @@ class Network {
   std::condition_variable news_;
   bool closed_ = false, leaving_ = false;
   std::unordered_map<std::string, std::shared_ptr<Offer>> offers_;
-  std::vector<std::shared_ptr<Offer>> soon_;  // offers whose ticket was taken
+  // offers whose ticket was taken; their entries are to be written soon
+  std::vector<std::shared_ptr<Offer>> soon_;
   std::list<Coming> coming_;
   std::vector<std::shared_ptr<Link>> sessions_;
-  // homes whose address did not answer: until when they are reached by the relay at once
+  // homes whose address did not answer, each with the time until which the relay is used at once
   std::unordered_map<std::string, detail::Clock::time_point> beyond_;
   std::thread accepts_, renews_;
   std::optional<detail::Ways> ways_;
@@ -281,9 +288,9 @@ class Network {
 }  // namespace net
 
 // Makes this program a member of the network whose programs meet at a NATS server. `server` is
-// "nats://HOST:PORT"; if it is empty, the server that `weft net up` has noted beside the keys.
-// Throws BadUse if there are no keys, if `server` is not an address, or if the server does not
-// answer or refuses the keys.
+// "nats://HOST:PORT"; if it is empty, the server is the one that `weft net up` has noted beside the
+// keys. Throws BadUse if there are no keys, if `server` is not an address, or if the server does
+// not answer or refuses the keys.
 inline net::Network join(const std::string& server = "", const NetOptions& o = {}) {
   return net::Network(server, o);
 }

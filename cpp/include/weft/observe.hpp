@@ -1,5 +1,6 @@
-// Observing a program (rule 14): which processes are stuck for ever, which hog a scheduler, and
-// where time is lost in waiting. Observation costs nothing while it is off.
+// Tools that observe a program (rule 14): they find processes that are stuck for ever, processes
+// that hog a scheduler, and channels where time is lost in waiting. Observation costs nothing while
+// it is off.
 //
 //   // from within any process
 //   if (auto stuck = weft::deadlocks()) std::puts(stuck.text().c_str());
@@ -31,17 +32,17 @@ namespace weft::inline WEFT_ABI {
 
 // --- partial deadlock ----------------------------------------------------------------------------
 
-// One process that is stuck: it waits for the processes in `waits_for`, which are all stuck; `open`
+// A process that is stuck. It waits for the processes in `waits_for`, which are all stuck; `open`
 // is empty.
 using Stuck = Waits;
 
 // The result of deadlocks(); converts to false if no process is stuck.
 class PartialDeadlock {
  public:
-  std::vector<Stuck> processes;  // by path; without those that wait for stuck children only
+  std::vector<Stuck> processes;  // sorted by path; without those that wait only for stuck children
 
   explicit operator bool() const noexcept { return !processes.empty(); }
-  // A line for each process; if there are very many, only the first ones.
+  // Returns a line for each process; if there are very many, only the first ones.
   std::string text() const {
     const std::size_t n = processes.size();
     if (n == 0) return "no process is stuck";
@@ -61,7 +62,7 @@ class PartialDeadlock {
 
 namespace detail {
 
-// Looks at the processes on `here`, the executor of the calling process. `ids`, unless it is null,
+// Examines the processes on `here`, the executor of the calling process. `ids`, unless it is null,
 // gets the ids of the processes found.
 inline PartialDeadlock look(runtime::Run& run, runtime::Executor& here,
                             std::set<std::uint32_t>* ids = nullptr) {
@@ -89,9 +90,9 @@ inline PartialDeadlock look_from_thread() {
 
 }  // namespace detail
 
-// The processes that are stuck at this moment, of this run's processes on the calling process's
-// executor. In a thread process the look is taken on the executor where its children run, and the
-// call waits for it. Throws BadUse outside any process.
+// Returns the processes that are stuck at this moment, among this run's processes on the calling
+// process's executor. In a thread process, the executor on which its children run is examined, and
+// the call waits for that. Throws BadUse outside any process.
 [[nodiscard]] inline PartialDeadlock deadlocks() {
   const runtime::Context* const c = runtime::this_context;
   if (!c || !c->running || !c->running->group)
@@ -100,12 +101,12 @@ inline PartialDeadlock look_from_thread() {
   return detail::look_from_thread();
 }
 
-// --- how tools are told --------------------------------------------------------------------------
+// --- how the tools are called --------------------------------------------------------------------
 
 namespace detail {
 
-// A tool that is told of everything that happens, on the thread where it happens, under the lock of
-// the watchers (except for idle()). So it may call the user's code from idle() only.
+// A tool that is called for everything that happens, on the thread where it happens, under the lock
+// of the watchers (except for idle()). So it may call the user's code only from idle().
 class Tool {
  public:
   virtual ~Tool() = default;
@@ -141,7 +142,8 @@ class Watchers final : public runtime::Observer {
     if (idling() != t.get()) left_.wait(g, [&] { return t->busy_ == 0; });
   }
 
-  // The flight recorder (flight.hpp) is told without the lock. Returns false if there is one.
+  // Sets the flight recorder (flight.hpp), which is called without the lock. Returns false if there
+  // is one already.
   bool record(runtime::Observer* recorder) {
     {
       const std::lock_guard g(mutex_);
@@ -200,7 +202,7 @@ class Watchers final : public runtime::Observer {
   std::mutex mutex_;
   std::condition_variable left_;
   std::vector<std::shared_ptr<Tool>> tools_;
-  std::atomic<bool> any_{false};  // is there a tool?
+  std::atomic<bool> any_{false};  // whether there is a tool
   std::atomic<runtime::Observer*> recorder_{nullptr};
 };
 
@@ -226,8 +228,9 @@ class IdleLook final : public Tool {
 
 }  // namespace detail
 
-// While this object lives, it looks whenever a single-core scheduler has nothing to do, and calls
-// the function, on that scheduler's thread, if a process is stuck that was not reported before.
+// While this object lives, it examines the processes whenever a single-core scheduler has nothing
+// to do, and calls the function, on that scheduler's thread, if a process is stuck that was not
+// reported before.
 class watching_deadlocks {
  public:
   explicit watching_deadlocks(std::function<void(const PartialDeadlock&)> tell)
@@ -247,8 +250,9 @@ class watching_deadlocks {
 // A process that keeps other processes from its scheduler.
 struct Hog {
   std::string path;
-  Span seconds;  // how long the step has taken so far, at least
-  // file:line of the last operation at which the process waited; if there was none, of its function
+  Span seconds;  // how long the step has taken so far (a lower bound)
+  // file:line of the last operation at which the process waited; if there was none, of the
+  // process's function
   std::string at;
 };
 
@@ -324,8 +328,8 @@ class Dog final : public Tool {
 }  // namespace detail
 
 // While this object lives, it calls the function, on a thread of its own, for each step of a
-// coroutine process that takes longer than the limit: once for a step, while the step is still
-// running. The constructor throws BadUse if the limit is not positive.
+// coroutine process that takes longer than the limit, once and while the step is still running. The
+// constructor throws BadUse if the limit is not positive.
 class watchdog {
  public:
   watchdog(detail::Lasting limit, std::function<void(const Hog&)> tell) {
@@ -351,10 +355,11 @@ class watchdog {
 struct ChannelCounts {
   std::string name;
   std::uint64_t channels = 0;
-  // numbers of values, as of the last time that a process that had waited there went on
+  // numbers of values, as of the last time that a process which had waited there resumed
   std::uint64_t transfers = 0, dropped = 0;
-  std::uint64_t parked_reads = 0, parked_writes = 0;  // operations that had to wait and went on
-  // the sum over these operations, from when they began to wait until they went on
+  // operations that had to wait and have resumed
+  std::uint64_t parked_reads = 0, parked_writes = 0;
+  // for these operations, the sum of the times from when they began to wait until they resumed
   Span blocked_readers{0}, blocked_writers{0};
 };
 
@@ -412,7 +417,7 @@ class Measure final : public Tool {
     std::int64_t readers = 0, writers = 0;  // in ns
   };
   using Key = std::pair<const void*, std::pair<const char*, std::uint32_t>>;
-  // when a process parked, in ns; under the lock of the watchers
+  // when a process parked, in ns; protected by the lock of the watchers
   std::unordered_map<std::uint32_t, std::int64_t> since_;
   mutable std::mutex mutex_;
   std::map<Key, One> channels_;
@@ -421,7 +426,7 @@ class Measure final : public Tool {
 }  // namespace detail
 
 // While this object lives, or until stop(), it measures how often and how long operations wait, for
-// each channel at which an operation does.
+// each channel at which an operation waits.
 class measuring {
  public:
   measuring() : tool_(std::make_shared<detail::Measure>()) { detail::Watchers::all().add(tool_); }
@@ -432,9 +437,9 @@ class measuring {
   void stop() {
     if (!std::exchange(stopped_, true)) detail::Watchers::all().remove(tool_);
   }
-  // A row for each name of channels; channels at which most time was lost come first.
+  // Returns a row for each name of channels; channels at which most time was lost come first.
   std::vector<ChannelCounts> rows() const { return tool_->rows(); }
-  // The rows as text, for people.
+  // Returns the rows as text for people.
   std::string table() const {
     std::string s =
         "  blocked readers     reads   blocked writers    writes    transfers      dropped  "
@@ -449,7 +454,8 @@ class measuring {
     }
     return s;
   }
-  // The rows for programs: an array of objects with the names of ChannelCounts; times in seconds.
+  // Returns the rows for programs: an array of objects with the names of ChannelCounts; times are
+  // in seconds.
   std::string json() const {
     std::string s = "[";
     for (const ChannelCounts& r : rows()) {

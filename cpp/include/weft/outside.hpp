@@ -1,14 +1,15 @@
 // Tokens for threads that Weft did not start, and for whatever else may wake a run from outside
-// (rule 10.3). They are needed since Weft cannot see who holds the ends of a channel. While one of
-// these tokens lives, no run concludes that it is deadlocked and no virtual clock jumps.
+// (rule 10.3). They are needed because Weft cannot see which thread holds the ends of a channel.
+// While one of these tokens lives, no run concludes that it is deadlocked and no virtual clock
+// jumps.
 //
 //   std::thread t([token = weft::Outside(), w = c.writer()] { w(1); });
 //
-// The token is made before the thread starts, so that no run concludes too early, and stands before
-// the ends, so that it is destroyed after them.
+// The token is made before the thread starts, so that no run concludes too early, and is captured
+// before the ends, so that it is destroyed after them.
 //
-// A standstill that is no deadlock is possible only where there may be a token: so a token brings
-// in the code that looks at standstills, and a program without tokens compiles nothing of it.
+// A standstill that is no deadlock is possible only where there may be a token. So a token brings
+// in the code that reports standstills, and a program without tokens compiles none of it.
 #pragma once
 #include <utility>
 
@@ -19,8 +20,8 @@ namespace weft::inline WEFT_ABI {
 
 class Outside {
  public:
-  // `due`: the token's thread waits for something that may take its time (a socket, a signal, a
-  // person), so no standstill is reported (rule 10.6).
+  // `due` means that the token's thread waits for something that may take its time (a socket, a
+  // signal, a person), so that no standstill is reported (rule 10.6).
   static constexpr bool due = true;
   explicit Outside(bool is_due = false) : due_(is_due) { enter(); }
   // For the token of a link to another program, which may be asked what it waits for (WIRE.md

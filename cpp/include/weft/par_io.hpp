@@ -7,14 +7,14 @@
 //   co_await weft::par_write(writers, values);       // vectors of the same length
 //   co_await weft::par_write_all(writers, value);    // one value to all
 //
-// In a thread they are called: par_read(r1, r2)(). All reads or writes are offered at once, and
-// each communicates once, in the order in which their partners become ready. That is as with `par`,
-// but without making processes.
+// In a thread the result is called: par_read(r1, r2)(). All reads or writes are offered at once,
+// and each is carried out once, in the order in which their partners become ready. This acts like
+// `par`, but makes no processes.
 //
-// When an end has ended, or the process is cancelled, the operations that have not communicated are
-// withdrawn, and the whole operation throws (for the first such end, by position). The exception
-// carries a std::vector<std::optional<T>>: the values read, or the values not written. An extended
-// reader (rule 1.6) holds the whole operation. The ends must live until it is over.
+// When a channel has ended, or the process is cancelled, the operations that have not been carried
+// out are withdrawn, and the whole operation throws (for the first such end, by position). The
+// exception carries a std::vector<std::optional<T>>: the values read, or the values not written. An
+// extended reader (rule 1.6) holds the whole operation. The ends must live until it is over.
 #pragma once
 #include <array>
 #include <span>
@@ -25,8 +25,8 @@
 namespace weft::inline WEFT_ABI {
 namespace detail {
 
-// Called when all operations have their outcomes. Throws how the first channel that has ended did,
-// or Cancelled; `partial` makes the value that the exception carries.
+// Called when all operations have their outcomes. Throws the exception for the first channel that
+// has ended, or Cancelled; `partial` makes the value that the exception carries.
 template <class Engine, core::Side S, std::size_t N, bool Shared, class Partial>
 void finish(const runtime::Together<Engine, S, N, Shared>& all, const char* verb,
             Partial&& partial) {
@@ -156,8 +156,8 @@ struct WritingAll {
   }
 };
 
-// Converts without a cast, so that the compiler warns of a value that does not fit; returns `auto`,
-// so that clang names the line of the program.
+// Converts without a cast, so that the compiler warns about a value that does not fit. The return
+// type is `auto`, so that clang names the line of the program.
 template <class T, class V>
 auto converted(const V& v) {
   T as = v;
@@ -193,8 +193,8 @@ template <class T, class P>
   return par_read(std::span<const Reader<T, P>>(rs));
 }
 
-// Writes to each end its value. Throws as par_read() does; BadUse also if the vectors do not have
-// the same length.
+// Writes a value to each end. Throws as par_read() does, and BadUse if the vectors differ in
+// length.
 template <class T, class P>
 [[nodiscard]] auto par_write(std::span<const Writer<T, P>> ws,
                              std::type_identity_t<std::vector<T>> values) {
@@ -216,7 +216,7 @@ template <class T, class P, class V, class... More>
       Work{{first.first.checked("par_write"), more.first.checked("par_write")...},
            {detail::converted<T>(first.second), detail::converted<T>(more.second)...}}};
 }
-// Writes to two ends, without copying them: x to a, y to b.
+// Writes to two ends without copying them: x to a, y to b.
 template <class T, class P>
 [[nodiscard]] auto par_write(const Writer<T, P>& a, std::type_identity_t<T> x,
                              const Writer<T, P>& b, std::type_identity_t<T> y) {

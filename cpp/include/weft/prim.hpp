@@ -16,11 +16,11 @@
 //   park(word, expected, until)  sleep while word == expected, until steady time `until` in ns
 //                                (forever: never); may wake early
 //   unpark(word)                 wake the thread that parks on word
-//   wakes_from_handlers          may a signal's handler call unpark()?
+//   wakes_from_handlers          whether a signal handler may call unpark()
 //   now()                        steady time in ns
 //   fatal(message)               print and abort
 //   Mutex                        as std::mutex (hosted only)
-//   asymmetric()                 is there a heavy fence?
+//   asymmetric()                 whether there is a heavy fence
 //   light_fence()                orders what this thread does against a heavy fence only; free
 //   light_store(atomic, value)   a relaxed store, then a light fence
 //   light_release(atomic, value) a releasing store, then a light fence
@@ -31,7 +31,7 @@
 //                                no lock
 //   back_off(round)              as pause(), for a lock that is passed back and forth: longer, so
 //                                that its holder can do several operations
-//   bias_allowed()               may a new lock be biased?
+//   bias_allowed()               whether a new lock may be biased
 //   bias_revoked()               called when a bias had to be taken back
 #pragma once
 #include <atomic>
@@ -97,8 +97,8 @@ inline void relax() noexcept {
 #endif
 }
 
-// Waits a little. Never a blind spin: the thread that is waited for may share this CPU (measured:
-// 1.8 µs became 34–50 µs).
+// Waits a little. It is never a blind spin, since the thread that is waited for may share this CPU
+// (measured: 1.8 µs became 34–50 µs).
 [[gnu::noinline]] inline void pause(unsigned round) noexcept {
   if (round < 64)
     relax();
@@ -142,7 +142,8 @@ inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64
     t.tv_nsec = until % 1'000'000'000;
     limit = &t;
   }
-  // The bitset form takes an absolute CLOCK_MONOTONIC time, which is what steady_clock reads here.
+  // The bitset form takes an absolute CLOCK_MONOTONIC time, which is the clock of steady_clock
+  // here.
   syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit, nullptr,
           FUTEX_BITSET_MATCH_ANY);
 }
@@ -173,9 +174,9 @@ inline void heavy_fence() noexcept {
 inline constexpr bool wakes_from_handlers = false;
 inline bool asymmetric() noexcept { return false; }
 inline void heavy_fence() noexcept {}
-// The replacement, made of the standard library only: condition variables, since std::atomic::wait
-// has no time limit. Words share them by their address, so a thread may wake early. The places are
-// never destroyed: threads may park while the program ends.
+// Takes the place of the futex, with the standard library only: it uses condition variables, since
+// std::atomic::wait has no time limit. Words share them by their address, so a thread may wake
+// early. The parking places are never destroyed, since threads may park while the program ends.
 struct ParkingPlace {
   std::mutex mutex;
   std::condition_variable changed;
@@ -210,12 +211,13 @@ inline constexpr std::uint32_t own_fences =
     // (runtime/asymmetric.hpp)
     500;
 
-#if WEFT_FUTEX && !defined(WEFT_NO_BIAS) && !WEFT_TSAN  // which does not know asymmetric fences
+// ThreadSanitizer does not know asymmetric fences
+#if WEFT_FUTEX && !defined(WEFT_NO_BIAS) && !WEFT_TSAN
 #define WEFT_PRIM_BIASED 1
 inline constexpr std::uint32_t no_bias = UINT32_MAX;
 inline constexpr std::uint32_t bias_identities_end = (1u << 28) - 1;
-// How often in a row one thread must use a lock before the lock is biased to it again: so many uses
-// cost as much as taking a bias back.
+// How often in a row one thread must use a lock before the lock is biased to it again: that many
+// uses cost as much as revoking a bias.
 inline constexpr std::uint8_t bias_streak = 240;
 
 namespace detail {
@@ -233,8 +235,8 @@ inline void back_off(unsigned round) noexcept {
 
 [[gnu::always_inline]] inline std::uint32_t bias_self() noexcept { return detail::bias_identity; }
 
-// Allows locks to be biased to the calling thread from now on. For threads that run many processes.
-// Has no effect if the system has no membarrier.
+// Allows locks to be biased to the calling thread from now on. Meant for threads that run many
+// processes. Has no effect if the system has no membarrier.
 inline void bias_to_this_thread() noexcept {
   if (detail::bias_identity != no_bias) return;
   const std::uint32_t id =
@@ -242,8 +244,8 @@ inline void bias_to_this_thread() noexcept {
   if (id != 0 && id < bias_identities_end) detail::bias_identity = id;
 }
 
-// Returns whether one more lock may be biased. A revocation costs a system call. So after the first
-// 64 biases no more are given while more than one in eight is taken back.
+// Returns whether one more lock may be biased. A revocation costs a system call, so after the first
+// 64 biases no more are given while more than one in eight has been revoked.
 inline bool bias_allowed() noexcept {
   const std::uint32_t given = detail::biases_given.fetch_add(1, std::memory_order_relaxed);
   return detail::biases_revoked.load(std::memory_order_relaxed) <= 8 + given / 8;
@@ -256,7 +258,7 @@ inline void bias_to_this_thread() noexcept {}
 #endif
 
 }  // namespace weft::inline WEFT_ABI::prim
-#else  // freestanding: one core and no threads unless the platform supplies WEFT_PRIM_HEADER
+#else  // freestanding: one core, and no threads unless the platform supplies WEFT_PRIM_HEADER
 namespace weft::inline WEFT_ABI::prim {
 template <class T>
 using atomic = std::atomic<T>;

@@ -1,4 +1,4 @@
-// Result<R>: the result of a process, or why it has none (rule 3.5).
+// Result<R> holds the result of a process, or the reason why it has none (rule 3.5).
 //
 //   auto [sum, mean] = weft::run(total(…), average(…));
 //   *sum  // the value; throws NoResult if that process ended without one
@@ -16,7 +16,7 @@
 
 namespace weft::inline WEFT_ABI {
 
-// The result of a process was asked for, but the process ended without one.
+// Thrown when the result of a process is asked for, but the process ended without one.
 class NoResult final : public Error {
  public:
   NoResult(const std::string& what, std::string path, Ending e, std::string at,
@@ -27,16 +27,16 @@ class NoResult final : public Error {
         where(std::move(at)),
         reason(std::move(end)) {}
   const std::string process;  // the process's path (rule 7.8)
-  // retired, poisoned or cancelled; `returned` if it was never run
+  // how it ended: retired, poisoned or cancelled; `returned` if it was never run
   const Ending how;
   const std::string where;          // file:line of the process's last operation
-  const std::exception_ptr reason;  // the exception that left it
+  const std::exception_ptr reason;  // the exception that ended it
 };
 
 namespace detail {
 
-// Why p has no result: made from the exception that leaves p, which is being handled.
-template <class P>  // a template like its callers, so that it is compiled with them alone
+// Makes the reason why p has no result from the exception that leaves p, which is being handled.
+template <class P>  // a template like its callers, so that it is compiled only with them
 std::shared_ptr<const NoResult> why_no_result(const P& p) {
   const std::exception_ptr end = std::current_exception();
   std::string path = runtime::path_of(p), at = runtime::where(p), because;
@@ -64,7 +64,7 @@ class Result {
   bool has_value() const noexcept { return held_.index() == 1; }
   explicit operator bool() const noexcept { return has_value(); }
 
-  // The value. Throws NoResult, which names the process, how it ended and where.
+  // Returns the value. Throws NoResult, which names the process, how it ended and where.
   R& value() & { return checked(), *std::get_if<1>(&held_); }
   const R& value() const& { return checked(), *std::get_if<1>(&held_); }
   R&& value() && { return checked(), std::move(*std::get_if<1>(&held_)); }
@@ -78,7 +78,7 @@ class Result {
     return has_value() ? std::move(*std::get_if<1>(&held_)) : std::move(other);
   }
 
-  // Why there is no value; null if there is one, or if the process was never run.
+  // Says why there is no value; null if there is one, or if the process was never run.
   const NoResult* missing() const noexcept {
     return has_value() ? nullptr : std::get_if<0>(&held_)->get();
   }

@@ -11,9 +11,9 @@ namespace weft::inline WEFT_ABI::detail {
 // Remembers where the next ad hoc select over the same guards by the same process begins, so that
 // it is fair (rule 5.4). There is one table for each thread, and a few with a lock for the
 // processes of multi-core executors, which change threads. A key is looked for in a few
-// neighbouring places. If they are all taken the table doubles; once it has kLargest places the
-// oldest of these entries is given up, and its select then begins anywhere. (An Alternative
-// remembers by itself.)
+// neighbouring places. If they are all taken the table doubles. Once it has kLargest places, the
+// oldest of these entries is discarded, and its select then begins anywhere. (An Alternative
+// remembers its own position.)
 class Rotations {
  public:
   Rotations() = default;
@@ -174,8 +174,9 @@ class SelectingWith {
 
   Engine& engine;
   runtime::TimerNode timer;
-  int chosen = Engine::none;  // none when it is over: the select was withdrawn
-  bool computing = false;     // committed and computed; an extended reader holds the process
+  int chosen = Engine::none;  // none if the operation is over because the select was withdrawn
+  // the guard has committed and computed its value; an extended reader holds the process
+  bool computing = false;
 
  private:
   int arm_if_parked(int k) {
@@ -223,7 +224,7 @@ class Selecting : public SelectingWith<Engine> {
   bool begin() { return decided(this->begin_choice()); }
   [[gnu::always_inline]] bool woken() {
     if (!computing) return decided(this->woken_choice());
-    p->op = nullptr;  // the extended reader's block has ended
+    p->op = nullptr;  // the extended reader's scope has ended
     return true;
   }
 
@@ -261,7 +262,8 @@ class Selecting : public SelectingWith<Engine> {
       if (k != Engine::none) return computed();
     return true;
   }
-  // A computed output makes its value now. Returns false if an extended reader holds the process.
+  // Called for a computed output: makes its value now. Returns false if an extended reader holds
+  // the process.
   bool computed() {
     const auto i = static_cast<std::size_t>(chosen);
     if (!engine.guard(chosen).node.is(core::NodeFlags::compute) || is_end(engine.status()))
@@ -293,7 +295,7 @@ class SelectAwaiter : Selecting<Set, Engine> {
   bool await_ready() {
     if (this->p->cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
       return goes_on(this->p);  // result() throws the cancellation
-    // Before begin(): another thread may wake the process from the first enrolment on.
+    // Set before begin(), since another thread may wake the process from the first enrolment on.
     usual_ = this->p->ops;
     this->p->runs_by(ops);
     struct Restore {

@@ -9,7 +9,7 @@
 //
 //   auto net = pipeline(each(parse), farm(workers(4, OnThreads()), each(work)), each(format));
 //   std::vector<std::string> r = weft::run(apply(net, lines));
-//   weft::par{ source(a), net(a, b), sink(b) }();  // or wired up
+//   weft::par{ source(a), net(a, b), sink(b) }();  // or connected by channels
 //
 // How a worker is started is a parameter: a function that turns a process into something that par
 // takes. Here{} leaves the worker on the scheduler, OnThreads{} gives it a thread, OnExecutor(e)

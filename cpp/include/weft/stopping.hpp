@@ -5,8 +5,8 @@
 //   auto r = co_await weft::timeout(2s, p(…));  // p's result if p ended in time; else nothing
 //   weft::signals stop{SIGINT, SIGTERM};        // co_await weft::select(stop.reader(), work)
 //
-// Invariants of `signals`: a handler only writes to a pipe; a thread of the object reads the pipe
-// and writes to a buffered channel that drops the oldest value, so that neither ever waits. A
+// Invariants of `signals`: the signal handler only writes to a pipe. A thread of the object reads
+// the pipe and writes to a buffered channel that drops the oldest value. So neither ever waits. A
 // signal belongs to one object at a time; afterwards it is handled as before.
 //
 //   claim() ──a signal──► pipe ──pass_on()──► the channel has a reader, or had none yet: written there
@@ -29,12 +29,13 @@ namespace weft::inline WEFT_ABI {
 
 // A time limit on what its process does while the object lives. When the time has come, the
 // operation that waits, or the next one, is withdrawn and throws TimedOut, once. If no operation
-// has met the request when the object is destroyed, the request is taken back. A cancellation from
+// has met the request when the object is destroyed, the request is withdrawn. A cancellation from
 // outside still throws Cancelled. The object belongs to the process that made it, and must be
 // destroyed there.
 class Timeout {
  public:
-  // Makes a limit that expires s from now; s ≤ 0: at the first operation; Span::max(): never.
+  // Makes a limit that expires s from now. If s ≤ 0 it expires at the first operation; if s is
+  // Span::max() it never does.
   explicit Timeout(detail::Lasting s) { limit_.open(process(), from_now(s)); }
   // Makes a limit that expires at this time of the run's clock, in ns of now().
   static Timeout until(std::int64_t at) { return Timeout(at, 0); }
@@ -42,9 +43,9 @@ class Timeout {
   Timeout& operator=(const Timeout&) = delete;
   ~Timeout() = default;
 
-  // Returns whether the limit has expired, and asked the process to end.
+  // Returns whether the limit has expired and has asked the process to end.
   bool expired() const noexcept { return limit_.expired(); }
-  // Moves the limit to s from now. Throws BadUse if it has already thrown.
+  // Moves the limit to s from now. Throws BadUse if the limit has already thrown.
   void reschedule(detail::Lasting s) {
     if (!limit_.move(from_now(s)))
       detail::bad_use("reschedule of a Timeout that has thrown already: make another");
@@ -94,7 +95,7 @@ BasicProcess<InTime<P>> in_time(Lasting s, P p) {
 
 // A process that runs p for at most s. Its result is p's result, or nothing if the time ran out and
 // p was cancelled (if p has no result: true, or false). It throws what p throws. It may be used
-// wherever a process may: awaited, in a par, with run().
+// wherever a process may be used: awaited, in a par, with run().
 template <Startable P>
 BasicProcess<detail::InTime<P>> timeout(detail::Lasting s, P p) {
   return detail::in_time(s, std::move(p)).named("timeout");
@@ -105,33 +106,34 @@ auto timeout(detail::Lasting s, X&& x) {
   return timeout(s, detail::to_process(std::forward<X>(x)));
 }
 
-// Signals as values of a channel. Each is read once, in the order in which they came; the last 16
-// that have not been read are kept, also those that came before the first read. When all reader
-// ends or the object are gone, signals have their previous effect again; with the next reader end
-// they are values again. Signals that the last reader has not read are lost with it.
+// Makes signals values of a channel. Each is read once, in the order in which they came; the last
+// 16 that have not been read are kept, even those that came before the first read. When all reader
+// ends are closed or the object is destroyed, signals have their previous effect again; with the
+// next reader end they become values again. Signals that the last reader has not read are lost with
+// it.
 //
 // While a process waits for a signal, its run is neither deadlocked nor at a standstill (rules
 // 10.3, 10.6). Code that is not a process and waits for a signal needs a weft::Outside, as for
 // everything else that it does.
 class signals {
  public:
-  // Throws std::system_error if the system gives no pipe or thread, and BadUse if another object
-  // has one of the signals, or there is no such signal.
+  // Throws std::system_error if the system cannot provide a pipe or a thread, and BadUse if another
+  // object has one of the signals, or if there is no such signal.
   signals(std::initializer_list<int> which);
   signals(const signals&) = delete;
   signals& operator=(const signals&) = delete;
   ~signals();
 
   // Makes an end, to be given to a process: it reads the signals, by their numbers. Throws BadUse
-  // if all ends had gone, and meanwhile another object took one of the signals.
+  // if all ends had been closed, and another object has taken one of the signals since.
   Reader<int> reader() const;
-  // These read by an end of the object's own, which it has from the first call on.
+  // read() and operator() use an end of the object's own, which is made at the first call.
   auto read() { return own().read(); }        // co_await stop.read()
   int operator()() const { return own()(); }  // in a thread
 
  private:
   static constexpr int kSignals = 65;
-  // For each signal the pipe to which its handler writes, or -1.
+  // For each signal, the pipe to which its handler writes, or -1.
   static std::array<std::atomic<int>, kSignals>& to() noexcept;
   static void handle(int n);
   [[noreturn]] static void not_ours(int n);

@@ -26,7 +26,7 @@ struct Sleep {
     return s->choice.finish_as(core::CANCELLED);
   }
   static void visit(runtime::ProcessBase&, runtime::WaitVisitor&) {}
-  // Says whether the process's time will come, so that it may go on, or never comes.
+  // Says whether the process's time will come, so that it may go on, or will never come.
   static void undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
     auto* s = static_cast<Sleep*>(p.place);
     if (s->choice.word() == core::WAITING)
@@ -54,8 +54,8 @@ struct Sleep {
 
 }  // namespace detail
 
-// The time in ns, on the clock of the run that this process belongs to; outside any run on the
-// steady clock.
+// Returns the time in ns, on the clock of the run to which this process belongs; outside any run,
+// on the steady clock.
 inline std::int64_t now() {
   WEFT_POINT(reads_clock());
   runtime::ProcessBase* p = runtime::this_process();
@@ -101,7 +101,7 @@ struct SleepOp {
     s.finish(self);
   }
 };
-// Sleeps: co_await sleep(1ms) in a coroutine; sleep(1ms)() in a thread. It is never early. Throws
+// Sleeps: co_await sleep(1ms) in a coroutine; sleep(1ms)() in a thread. It never ends early. Throws
 // Cancelled. sleep(Span::max()) ends only by a cancellation (rule 8.5).
 [[nodiscard]] inline SleepOp sleep(detail::Lasting s) { return {runtime::later(now(), s.count())}; }
 [[nodiscard]] inline SleepOp sleep_until(std::int64_t at) noexcept { return {at}; }
@@ -114,9 +114,9 @@ class Timer {
       : period_(period.count()), next_(runtime::later(now(), period.count())) {
     if (period.count() <= 0) detail::bad_use("Timer: the period must be positive");
   }
-  // When the next tick is due, in ns; as a guard: at(timer.next()), then timer.ticked().
+  // Returns when the next tick is due, in ns. As a guard: at(timer.next()), then timer.ticked().
   std::int64_t next() const noexcept { return next_; }
-  // How many periods have passed since the last tick (0: the next tick is not due yet).
+  // Returns how many periods have passed since the last tick (0 if the next tick is not due yet).
   std::uint64_t ticked() {
     const std::int64_t t = now();
     if (t < next_) return 0;
@@ -137,7 +137,8 @@ class Barrier {
  public:
   using Engine = core::BarrierEngine<Shared>;
 
-  // Makes a barrier with so many enrolled parties. Throws BadUse if there cannot be so many.
+  // Makes a barrier with this number of enrolled parties. Throws BadUse if the number is out of
+  // range.
   explicit Barrier(detail::Count parties, detail::Here at = detail::Here::now())
       : core_(new Engine(parties.up_to_32_bits("Barrier: the parties"))) {
     detail::made_at(*core_, at, "a barrier that the standard library made");
@@ -151,7 +152,7 @@ class Barrier {
     return *this;
   }
   ~Barrier() {
-    // While a party waits that had this handle by reference, the storage stays (rule 11.3).
+    // The storage stays while a party waits that had this handle by reference (rule 11.3).
     if (core_->references.down() && !core_->waited()) {
       WEFT_POINT(gone(*core_, 0));
       delete core_;
@@ -163,7 +164,7 @@ class Barrier {
     WEFT_POINT(touches(*core_, runtime::Access::all));
     core_->enrol_party();
   }
-  // Takes one party out. Throws BadUse if nobody is enrolled.
+  // Removes one party. Throws BadUse if no party is enrolled.
   void resign() const {
     WEFT_POINT(touches(*core_, runtime::Access::all));
     if (!core_->resign())
@@ -234,7 +235,7 @@ class Barrier {
     static constexpr runtime::OpKind kind{"sync", &withdraw, &visit, &undecided};
   };
   // Waits until every enrolled party has come: co_await b.sync() in a coroutine; b.sync()() in a
-  // thread. Throws Cancelled, PeerDied (rule 8.7), and BadUse if nobody is enrolled.
+  // thread. Throws Cancelled, PeerDied (rule 8.7), and BadUse if no party is enrolled.
   [[nodiscard]] Sync sync() const noexcept { return {core_}; }
 
  private:

@@ -1,7 +1,7 @@
 // Tokens: a schedule as a short text, which names its deviations from the usual order (rule 17.8).
 // Their form is that of Python's (python/src/weft/_checking/tokens.py):
 //
-//   w1:hop.3@3=locker.1   after step 3 of hop[3] locker[1] goes
+//   w1:hop.3@3=locker.1   after step 3 of hop[3], locker[1] runs
 //   w1:clerk@4=           after step 4 of clerk a time comes
 //   w1:merge@2+1          at step 2 of merge its select takes the second of the ready guards
 //   w1-31.2-40.1          by numbers: at decision 31 the choice 2, at decision 40 the choice 1
@@ -18,10 +18,11 @@ namespace weft::inline WEFT_ABI::detail {
 using checking::Replay;
 
 std::string token_of(const std::vector<Replay::Deviation>& deviations);
-// The deviations that a token names, or their numbers. Throws BadUse if it is no token.
+// Returns the deviations that a token names, or adds their numbers to `numbers`. Throws BadUse if
+// the text is not a token.
 std::vector<Replay::Deviation> deviations_of(const std::string& token,
                                              std::vector<Replay::ByNumber>& numbers);
-// A deviation in words.
+// Returns a deviation in words.
 std::string said(const Replay::Deviation& d);
 
 }  // namespace weft::inline WEFT_ABI::detail

@@ -24,7 +24,7 @@
 
 namespace weft::inline WEFT_ABI {
 
-/// The version of the headers this was compiled with.
+/// The version of the headers that a file was compiled with.
 struct version_t {
   int major;
   int minor;

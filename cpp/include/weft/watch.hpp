@@ -3,15 +3,15 @@
 //   weft::Watch<int> w;
 //   weft::run(w.of(worker(…)), supervisor(w));  // w.of(p): a process that runs p, and tells w
 //   co_await weft::select(w.ended(), in);
-//   w.get();                                    // how it ended, its result, its failure
+//   w.get();                                    // how the process ended, its result, its failure
 //   w.cancel();
 //
 //   new ──of(): started──► runs ──ends──► ended, for good: the latch is set
 //
-// The state is shared by all copies of a Watch; its mutex guards which process runs. A watcher
-// counts as alive as long as another copy exists. Two processes run: the one that w.of() makes, and
-// inside it the one that is watched. cancel() asks the inner one, each time: a process that waits
-// for another passes a request on only once (rule 6.1).
+// The state is shared by all copies of a Watch; its mutex protects the pointers to the process that
+// runs. A watcher counts as alive as long as another copy exists. Two processes run: the one that
+// w.of() makes, and inside it the one that is watched. cancel() asks the inner one, each time: a
+// process that waits for another passes a request on only once (rule 6.1).
 #pragma once
 #include <mutex>
 
@@ -22,7 +22,7 @@
 
 namespace weft::inline WEFT_ABI {
 
-// How a process ended: `result` if it returned (null: it has no result), `error` if it failed.
+// How a process ended: `result` if it returned (null if it has no result), `error` if it failed.
 template <class R>
 struct Ended {
   Ending how;
@@ -32,8 +32,8 @@ struct Ended {
 
 namespace detail {
 
-// Awaits one process: what leaves it is thrown, a quiet end too. While the process runs it can be
-// cancelled through the state.
+// Awaits one process, and throws what leaves it, even if that is a quiet end. While the process
+// runs it can be cancelled through the state.
 template <class P>
 struct Watched : One<P, Alone<P>> {
   WatchState& state;
@@ -53,7 +53,7 @@ template <class P>
 struct Loudly {
   P p;
   WatchState& state;
-  // no aggregate: as Awaited (stopping.hpp)
+  // not an aggregate, for the reason given at Awaited (stopping.hpp)
   Loudly(P&& x, WatchState& s) : p(std::move(x)), state(s) {}
   auto bind(runtime::ProcessBase* me) && { return Watched<P>(std::move(p), me, state); }
 };
@@ -65,14 +65,14 @@ class Watch {
  public:
   Watch() : state_(std::make_shared<detail::WatchState>()) {}
 
-  // A process that runs p, and fails if p does. Reports name p and this line. Called once: throws
-  // BadUse if the Watch was given a process already.
+  // Makes a process that runs p, and fails if p does. Reports name p and this line. May be called
+  // only once: throws BadUse if the Watch was given a process already.
   template <class X>
   Process of(X&& x, const char* file = __builtin_FILE(),
              std::uint32_t line = __builtin_LINE()) const {
     return give(state(), detail::to_process(std::forward<X>(x)), false, file, line);
   }
-  // The same, but as long as another copy of this handle lives, p's failure goes to the watcher
+  // As of(), but as long as another copy of this handle lives, p's failure goes to the watcher
   // only; otherwise the process fails.
   template <class X>
   Process watched(X&& x, const char* file = __builtin_FILE(),
@@ -80,8 +80,8 @@ class Watch {
     return give(state(), detail::to_process(std::forward<X>(x)), true, file, line);
   }
 
-  // A guard that is ready once the process has ended, and from then on; never if the process is not
-  // started. Throws BadUse inside that process itself.
+  // Returns a guard that is ready once the process has ended, and from then on; never if the
+  // process is not started. Throws BadUse inside that process itself.
   EndOf ended() const {
     const std::lock_guard g(state()->mutex);
     for (const runtime::ProcessBase* p = runtime::this_process(); p && state_->process;
@@ -90,7 +90,7 @@ class Watch {
         detail::bad_use("ended() of the process itself: it would wait for ever");
     return EndOf(state_);
   }
-  // How the process ended. Throws BadUse if it has not ended yet.
+  // Returns how the process ended. Throws BadUse if it has not ended yet.
   Ended<R> get() const {
     WEFT_POINT(touches(state()->latch, runtime::Access::look));
     if (!state()->latch.ready())
@@ -101,7 +101,7 @@ class Watch {
     WEFT_POINT(touches(state()->latch, runtime::Access::look));
     return state()->latch.ready();
   }
-  // Asks the process to end (rule 6), also before it has started. May be called from any thread.
+  // Asks the process to end (rule 6), even before it has started. May be called from any thread.
   void cancel() const {
     const std::lock_guard g(state()->mutex);
     if (state_->inside)

@@ -27,8 +27,8 @@ void Reduced::join(int event, int earlier) noexcept {
   for (int i = 0; i < width_; ++i) to[i] = std::max(to[i], from[i]);
 }
 
-// Computes the clock of an event, and finds its races with earlier events. The latest of these come
-// first: what they have seen is no race.
+// Computes the clock of an event, and finds its races with earlier events. Those events are
+// examined from the latest on: an event that an examined one already follows is no race.
 void Reduced::order(const Record& r, int j) {
   const Event& e = r.events[static_cast<std::size_t>(j)];
   for (const int a : r.follows(j)) join(j, a);
@@ -69,7 +69,7 @@ void Reduced::analyse(Run& run) {
     note(run.record, i, j);
     ask_for(run.record, i, j);
   }
-  // A time that was made void might have come before.
+  // A time that was cancelled might have come before.
   for (const int e : run.record.disarming) {
     Node* const x = node_of(e);
     if (x && x->has(kClock) && std::find(x->todo.begin(), x->todo.end(), kClock) == x->todo.end())
@@ -77,8 +77,8 @@ void Reduced::analyse(Run& run) {
   }
 }
 
-// Asks for a run in which `second` comes before `first`. The candidates are the steps after `first`
-// that do not follow it, and `second`: one of them that follows no other candidate is to go where
+// Asks for a run in which `second` comes before `first`. The candidates are `second` and the steps
+// after `first` that do not follow it. A candidate that follows no other candidate is to go where
 // `first` went.
 void Reduced::ask_for(const Record& r, int first, int second) {
   Node* const x = node_of(first);
@@ -101,11 +101,11 @@ void Reduced::ask_for(const Record& r, int first, int second) {
     if (todo(p) || x->asleep(p)) return;
   for (const Uid p : firsts_)
     if (x->has(p)) return x->todo.push_back(p);
-  for (const Uid p : x->options)  // the relation does not tell all, so everybody is to go
+  for (const Uid p : x->options)  // the relation is incomplete here, so every process is to go
     if (!todo(p)) x->todo.push_back(p);
 }
 
-// Notes in which order the two steps came. A step is known as the n-th of its process.
+// Notes in which order the two steps came. A step is identified as the n-th of its process.
 void Reduced::note(const Record& r, int first, int second) {
   const auto id = [&](int event) {
     const Event& e = r.events[static_cast<std::size_t>(event)];

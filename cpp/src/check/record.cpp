@@ -61,7 +61,7 @@ int Record::process(int by, std::string_view name) {
   p.uid = mixed(at(by).uid, at(by).children++);
   p.parent = by;
   p.name = name;
-  p.ready = true;  // it will be, and it is known whom its first step follows
+  p.ready = true;  // it soon will be, and what its first step follows is known
   if (kept) follow(n, current);
   return n;
 }
@@ -106,8 +106,8 @@ int Record::place_by_uid(Uid uid) {
   return n;
 }
 
-// A path as runtime/names.hpp makes it: it has an index only where the parent has several children
-// of the name.
+// Returns a path of the form that runtime/names.hpp uses: it has an index only where the parent has
+// several children of the name.
 std::string Record::path(int n) const {
   const Process& p = at(n);
   if (p.parent == kNone) return p.name;
@@ -117,7 +117,7 @@ std::string Record::path(int n) const {
   if (same > 1) all += "[" + std::to_string(before(n)) + "]";
   return all;
 }
-// How many children of the same name its parent had started before it.
+// Returns how many children of the same name the parent had started before this process.
 int Record::before(int n) const noexcept {
   int before = 0;
   for (int i = 0; i < n; ++i) before += at(i).parent == at(n).parent && at(i).name == at(n).name;
@@ -214,7 +214,7 @@ void Record::woke(int n) {
   if (!kept || current == kNone) return;
   follow(n, current);
   if (p.select) {
-    // Perhaps the end of its last channel woke it: then it has seen its other channels end, too.
+    // Perhaps the end of its last channel woke it; then it has also seen its other channels end.
     if (closes_now()) follow_closers_of(p);
     touch_uid(p.select, Access::all);
     if (p.waiting) {
@@ -252,14 +252,14 @@ void Record::arrives(const void* key, Access how) {
   look_at_selects(n, how);
 }
 
-// What an operation is at this place. If a full buffer drops values, a read and a write do not
-// commute; nor do they if a limit of time may end one of them at any moment.
+// Returns the access that an operation counts as at this place. If a full buffer drops values, a
+// read and a write do not commute; nor do they if a time limit may end one of them at any moment.
 Access Record::at_place(int n, Access how) const noexcept {
   const bool lone = places[static_cast<std::size_t>(n)].loses || (any_time && at(running).limited);
   return lone ? Access::all : how;
 }
 
-// Looks at the selects that wait at the other side, or have waited there: this step may decide
+// Examines the selects that wait on the other side, or have waited there: this step may decide
 // them, or might have decided them.
 void Record::look_at_selects(int place, Access how) {
   for (int side = 0; side < 2; ++side) {
@@ -379,7 +379,7 @@ void Record::arms() {
   touch_uid(kTime, Access::all);
   at(running).timed = true;
 }
-// The time might have come first, and now it never will.
+// The time might have come first, and now it will never come.
 void Record::disarms() {
   if (!kept || !any_time || current == kNone) return;
   touch_uid(kTime, Access::all);

@@ -1,5 +1,5 @@
-// The reduced search, from run to run (reduced.hpp): its nodes, and what is chosen at each.
-// races.cpp has what it learns from a run.
+// The reduced search from run to run (reduced.hpp): its nodes, and what is chosen at each.
+// races.cpp derives the races from a run.
 #include "weft/check/reduced.hpp"
 
 #include <algorithm>
@@ -52,8 +52,8 @@ bool Reduced::related(const Run& run, std::span<const Touch> a,
   return false;
 }
 
-// Notes in its node what the step that is over has touched. False: the step was to be repeated, and
-// has touched something else than before.
+// Notes in its node what the completed step has touched. Returns false if the step was a repetition
+// and has touched something else than before.
 bool Reduced::step_is_over(Run& run) {
   while (nodes_.size() < run.record.events.size()) nodes_.push_back(std::exchange(node_, kNone));
   const int n = nodes_.back();
@@ -136,7 +136,7 @@ unsigned Reduced::take(Run& run, unsigned options, Kind) {
 void Reduced::end(Run& run) {
   if (run.why() == Stopped::different) return;
   if (run.record.current != kNone && !step_is_over(run)) return;
-  // The clocks take a number for each event and process.
+  // The clocks need a number for each pair of an event and a process.
   constexpr std::size_t most = std::size_t{32} << 20;
   run.too_large = run.record.events.size() * static_cast<std::size_t>(run.record.count) > most;
   if (!run.too_large) analyse(run);

@@ -1,4 +1,4 @@
-// One run of a checked program: the questions to its strategy, and the record of events (run.hpp).
+// One run of a checked program: it asks its strategy, and records the events (run.hpp).
 #include "weft/check/run.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ void Run::end() { strategy_->end(*this); }
 void Run::stop(Stopped why) noexcept {
   if (stopped()) return;
   stopped_ = why;
-  record.kept = false;  // what the program does while it is being ended is no part of the schedule
+  record.kept = false;  // what the program does while it is being ended is not part of the schedule
 }
 void Run::differs(std::string how) {
   if (difference.empty()) difference = std::move(how);

@@ -1,4 +1,5 @@
-// The functions of Network, for its own threads and for those that call it. See net.hpp.
+// The member functions of Network (net.hpp): those that its own threads run, and those that its
+// users call.
 #include <weft/net.hpp>
 
 namespace weft::inline WEFT_ABI::net {
@@ -57,8 +58,8 @@ std::shared_ptr<detail::Offer> Network::had(const std::string& name) {
   return o;
 }
 
-// From now on this program hears when a ticket of `o` is taken. A second call does nothing, unless
-// the server has lost the consumer.
+// Listens for the taking of a ticket of `o`. A second call does nothing, unless the server has lost
+// the consumer.
 void Network::hear(Offer& o) noexcept {
   const auto told = [this, &o](const Any& said, std::uint64_t revision) {
     if (said.is_object() && said.value("home", Any()) == home_ && said.contains("ticket") &&
@@ -80,7 +81,7 @@ void Network::hear(Offer& o) noexcept {
   }
 }
 
-// The ticket of `o` was taken: makes renew_all() write a new one.
+// Called when the ticket of `o` was taken: makes renew_all() write a new one.
 void Network::write_soon(const Offer& o) {
   const std::lock_guard g(mutex_);
   const auto at = offers_.find(o.name);
@@ -90,8 +91,7 @@ void Network::write_soon(const Offer& o) {
 }
 
 // Writes the entry, with a new ticket; writes nothing if the name has been withdrawn. Returns false
-// if the entry belongs to another home, or what stood there before is not one of Weft's. Throws
-// Lost.
+// if the entry belongs to another home, or Weft did not write what stood there before. Throws Lost.
 bool Network::write(Offer& o) {
   const std::lock_guard one(o.writing);
   const std::string ticket = detail::random_hex(16);
@@ -125,8 +125,8 @@ bool Network::write(Offer& o) {
       return true;
     }
     const auto there = names_.there(o.name);
-    // The name was taken over, if the entry is another home's. An entry of this home that was
-    // overwritten with rubbish may be written again.
+    // If the entry belongs to another home, that home has taken over the name. But an entry of this
+    // home that was overwritten with rubbish may be written again.
     if (there && there->home != home_ && (!there->home.empty() || o.revision == 0)) return false;
     last = there ? there->revision : 0;
   }
@@ -140,7 +140,7 @@ void Network::let_go(Offer& o) noexcept {
       const auto there = names_.read(o.name);
       if (!there || there->text("home") != home_ || names_.remove(o.name, there->revision)) return;
     }
-  } catch (const std::exception&) {  // the server is away: the entry's time runs out
+  } catch (const std::exception&) {  // the server is away: the entry will expire
   }
 }
 
@@ -177,7 +177,7 @@ void Network::renew_all() {
   }
 }
 
-// --- programs that come --------------------------------------------------------------------------
+// --- programs that connect -----------------------------------------------------------------------
 
 void Network::listen(const std::string& address) {
   std::string why = "nothing is found there";
@@ -217,8 +217,8 @@ void Network::accept_all() {
   }
 }
 
-// Hears a program that comes by this socket, which belongs to the network from now on. Returns
-// false if too many come at once, or this program leaves.
+// Receives the first message of a program that has connected, on this socket, which the network
+// then owns. Returns false if too many connect at once, or this program leaves.
 bool Network::let_in(int socket) {
   static constexpr std::size_t kMostComing = 256;
   const std::lock_guard g(mutex_);
@@ -238,14 +238,14 @@ bool Network::let_in(int socket) {
     one.thread = std::thread([this, &one, socket] {
       try {
         answer(socket);
-      } catch (const std::exception&) {  // it has gone, or lacks a certificate
+      } catch (const std::exception&) {  // the program has gone, or lacks a certificate
       }
       const std::lock_guard mine(mutex_);
-      // otherwise the program would not hear that it was sent away
+      // if the socket stayed open, the program would not learn that it was refused
       ::close(std::exchange(one.socket, -1));
       one.done = true;
     });
-  } catch (const std::system_error&) {  // the system gives no further thread
+  } catch (const std::system_error&) {  // the system cannot start another thread
     ::close(one.socket);
     coming_.pop_back();
     return false;
@@ -253,7 +253,8 @@ bool Network::let_in(int socket) {
   return true;
 }
 
-// The offer for which a program comes. Throws BadUse with the text that the program is told.
+// Finds the offer for which a program has come. Throws BadUse with the text that the program is
+// told.
 std::shared_ptr<detail::Offer> Network::shown(const Any& said) {
   const auto text = [&](const char* key) {
     const auto at = said.find(key);
@@ -290,7 +291,8 @@ void Network::answer(int socket) {
   detail::Connection c = detail::Connection::accepted(keys_, socket);
   const Any said = c.heard();
   Gives gives;
-  std::shared_ptr<Offer> o;  // kept until there is a session: it is outside until then
+  // kept until there is a session, since until then the offer is what counts as outside
+  std::shared_ptr<Offer> o;
   try {
     o = shown(said);
     try {
@@ -313,7 +315,7 @@ void Network::answer(int socket) {
 }
 
 std::shared_ptr<detail::Link> Network::keep(std::shared_ptr<Link> link) {
-  std::vector<std::shared_ptr<Link>> over;  // destroyed without the lock
+  std::vector<std::shared_ptr<Link>> over;  // destroyed after the lock is released
   const std::lock_guard g(mutex_);
   for (auto& each : sessions_)
     if (each->closed()) over.push_back(std::move(each));
@@ -322,7 +324,7 @@ std::shared_ptr<detail::Link> Network::keep(std::shared_ptr<Link> link) {
   return link;
 }
 
-// --- going to other programs ---------------------------------------------------------------------
+// --- connecting to other programs ----------------------------------------------------------------
 
 std::shared_ptr<detail::Link> Network::come(const std::string& name, const char* side,
                                             double patience) {
@@ -392,10 +394,10 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
                                      detail::shown(answer["host"].get<std::string>(), 60)));
 }
 
-// A connection with the home of an entry, and the home's name for messages: at its address, or by
-// the relay if the address does not answer (WIRE.md 17.17). Throws Unreachable, which says where
-// and why, if the home does not answer; BadUse if its certificate is not right, or it refuses this
-// program's.
+// Connects to the home of an entry, and returns the connection and the home's name for messages.
+// Uses the home's address, or the relay if the address does not answer (WIRE.md 17.17). Throws
+// Unreachable, which says where and why, if the home does not answer; BadUse if its certificate is
+// not valid, or it refuses this program's.
 std::pair<detail::Connection, std::string> Network::way_to(const detail::Entry& entry) {
   static constexpr std::chrono::seconds kReach{3}, kBeyond{300};
   const std::string address = entry.text("address"), home = entry.text("home");
@@ -461,7 +463,8 @@ void Network::close() {
     sessions.swap(sessions_);
   }
   for (const auto& link : sessions) link->bye("the other program has left the network");
-  sessions.clear();  // destroys those that have no other owner, once their last messages have gone
+  // destroys the sessions that have no other owner, once their last messages have been sent
+  sessions.clear();
   if (ways_) ways_->end();
 }
 

@@ -8,10 +8,10 @@ namespace weft::inline WEFT_ABI::runtime {
 
 struct GoingOn::Solve {
   GoingOn& facts;
-  Numbers todo;   // able, and not looked at yet: indices of families_
-  Numbers awake;  // for each of these indices: is the process able?
-  Numbers told;   // for each index of waiting_: has a holder been found able?
-  // for each family, by its index in parents_: how many of it are not known to be able
+  Numbers todo;   // processes that are able and not examined yet, as indices of families_
+  Numbers awake;  // for each index of families_: whether the process is able
+  Numbers told;   // for each index of waiting_: whether a holder was found to be able
+  // for each family, by its index in parents_: how many of its processes are not known to be able
   Numbers left;
 
   explicit Solve(GoingOn& g) : facts(g) {
@@ -20,8 +20,8 @@ struct GoingOn::Solve {
     told.resize(g.waiting_.size());
     left.resize(g.parents_.size());
   }
-  // The index in parents_ of a process's family; the end of parents_ if no process waits for the
-  // family.
+  // Returns the index in parents_ of a process's family; size() of parents_ if no process waits for
+  // the family.
   std::uint32_t parent(std::uint32_t i) const {
     return facts.parents_.find(facts.families_[i].value);
   }

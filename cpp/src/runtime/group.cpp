@@ -44,7 +44,7 @@ void Group::finished(std::uint32_t order, std::exception_ptr left, Ending how) n
   if (left && how == Ending::failed)
     fail(order, std::move(left));
   else if (left)
-    end_ = std::move(left);  // before live_ falls to 0, after which end_ is read
+    end_ = std::move(left);  // set before live_ falls to 0, after which end_ is read
   core::Node* w = nullptr;
   Group* successor = nullptr;
   lock_.lock();
@@ -54,8 +54,8 @@ void Group::finished(std::uint32_t order, std::exception_ptr left, Ending how) n
     successor = successor_;
   }
   lock_.unlock();
-  // From here on the group may be gone, if no process waits by the node, unless it was abandoned:
-  // then it belongs to this call.
+  // From here on the group may be gone if no process waits by the node. But an abandoned group
+  // belongs to this call.
   if (successor) {
     hand_over(*successor);
     delete this;
@@ -92,7 +92,7 @@ bool Group::abandon(Group& its) noexcept {
   Group* const successor = &its;
   successor->adopt();
   bool live = false;
-  run.still([&] {  // the owner is about to go; paths leave it out from here on
+  run.still([&] {  // the owner is about to go, so paths leave it out from here on
     const std::lock_guard g(lock_);
     live = live_ > 0;
     if (live) successor_ = successor;
@@ -171,7 +171,7 @@ void Group::pass_on() noexcept {
 }
 
 void Group::open_block() noexcept {
-  const std::lock_guard g(lock_);  // no other thread looks at block_ before there is a failure
+  const std::lock_guard g(lock_);  // no other thread reads block_ before there is a failure
   block_ = Block::open;
 }
 
@@ -200,7 +200,7 @@ void Group::cancel_children() noexcept {
   const std::lock_guard g(lock_);
   cancelled_ = true;
   for (ProcessBase* p = children_; p; p = p->sibling_next)
-    // otherwise the thread that asked before sees to it
+    // if the bit was set already, the thread that set it acts on the request
     if (p->cancel().fetch_or(Identity::Cancel::asked) == 0) ask(*p);
 }
 
@@ -227,7 +227,7 @@ void Group::adopt() noexcept {
 }
 
 std::uint32_t Group::count_name(const char* f) {
-  // Processes started in a row mostly have one name, and it is mostly one and the same text.
+  // Processes that are started in a row usually have one name, and usually from the same pointer.
   if (f != last_name_ || !last_count_) {
     last_name_ = f;
     const std::string_view name = f ? f : "";

@@ -9,12 +9,13 @@ Numbers smallest_knot(const Pairs& to, std::uint32_t n, std::uint32_t counted, s
   constexpr std::uint32_t kNone = ~std::uint32_t{0};
   struct Node {
     std::uint32_t number = kNone, low = 0;
-    std::uint32_t edge = kNone;  // the next edge, in `to`; kNone: the node was not entered yet
-    bool open = false;           // on the stack
-    bool leaves = false;         // an edge leaves its component
+    // the next edge, an index of `to`; kNone: the node was not entered yet
+    std::uint32_t edge = kNone;
+    bool open = false;    // the node is on the stack
+    bool leaves = false;  // an edge leaves the node's component
   };
   std::vector<Node> nodes(n);
-  Numbers stack, path, best, members;  // path: the nodes from the root to the present one
+  Numbers stack, path, best, members;  // path: the nodes from the root to the current one
   std::uint32_t next = 0;
   for (std::uint32_t root = 0; root < counted; ++root) {
     if (nodes[root].number != kNone) continue;

@@ -117,7 +117,7 @@ void Limit::arm(std::int64_t deadline) {
   }
 }
 
-// Returns true if a thread that fires the limit is about to ask.
+// Removes the timer. Returns true if a thread that fires the limit is about to ask.
 bool Limit::disarm() noexcept {
   const bool armed = timer_.at != TimerNode::unset;
   run_->timers_.remove(timer_);
@@ -141,7 +141,7 @@ Limit* Limit::innermost_of(const ProcessBase& p, const Run& r) noexcept {
 
 void Limit::exchange(ProcessBase& p, Run& r, Limit* now) {
   if (now) {
-    r.limits_[&p] = now;  // cannot throw if there was one before
+    r.limits_[&p] = now;  // cannot throw if the process had a limit before
     p.set(core::NodeFlags::limited);
   } else {
     r.limits_.erase(&p);
@@ -157,7 +157,8 @@ void Limit::take_back() noexcept {
   const std::lock_guard g(run_->mutex_);
   if (!asked_.exchange(false, std::memory_order_relaxed)) return;
   for (Limit* l = innermost_of(*process_, *run_); l; l = l->outer_)
-    if (l->asked_.load(std::memory_order_relaxed)) return;  // the request is that limit's as well
+    // the request comes from that limit as well
+    if (l->asked_.load(std::memory_order_relaxed)) return;
   process_->cancel().take_back(Identity::Cancel::limit);
 }
 

@@ -35,7 +35,7 @@ std::string path_of(const ProcessBase& process) {
   return r;
 }
 
-// FILE:LINE, without the folders.
+// Returns FILE:LINE, where FILE has no directories.
 inline std::string at_line(const char* file, std::uint32_t line) {
   const char* const slash = std::strrchr(file, '/');
   return joined({slash ? slash + 1 : file, ":", std::to_string(line)});
@@ -47,7 +47,7 @@ std::string name_of(const core::SyncObject& c) {
 }
 
 std::string where(const ProcessBase& p) {
-  ProcessBase& it = const_cast<ProcessBase&>(p);  // nothing of the process is changed
+  ProcessBase& it = const_cast<ProcessBase&>(p);  // only read here
   const FunctionInfo* const about = it.stands_in();
   return about && about->file ? at_line(about->file, it.stands_on()) : "?";
 }

@@ -30,8 +30,9 @@ prim::atomic<std::int64_t>& patience() noexcept {
 
 std::uint32_t Parking::sleep() noexcept {
   const Attending* const served = attending.load(std::memory_order_acquire);
-  // Under a global lock a thread attends once that lock is given up, in park(), in place of the
-  // yields: otherwise the links' own thread would be rung until then, and wait for the lock.
+  // Under a global lock a thread attends in park(), in place of the yields, once it has released
+  // that lock. If it attended here, the links' own thread would be rung meanwhile, and wait for the
+  // lock.
   if (served ? !around_sleep.begin && served->attend(word_) : give_way()) return take();
   std::uint32_t s = 0;
   if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return take();
@@ -68,7 +69,7 @@ std::uint32_t Parking::sleep() noexcept {
     }
     if (state) around_sleep.end(state);
   }
-  // The time is up: the sleeper is counted active before the word says so, so that the count never
+  // The time is up. The sleeper is counted active before the word says so, so that the count never
   // dips while a thread is awake.
   if (timed && activity) activity->activated();
   const bool by_time = timed && leave_idle();
@@ -96,8 +97,8 @@ void Parking::begin_turn() noexcept {
 }
 
 void Parking::signal(std::uint32_t bit) noexcept {
-  // This object, and `a` with it, may be destroyed as soon as the bit is seen: what is needed after
-  // that is read before, and the sleeper's count is right before.
+  // This object and `a` may be destroyed as soon as the bit is seen. So what is needed after that
+  // is read before, and the sleeper is counted before.
   Activity* const a = activity;
   void (*const ring)(Parking&) noexcept = bell;
   std::uint32_t s = word_.load(std::memory_order_relaxed);
@@ -108,14 +109,15 @@ void Parking::signal(std::uint32_t bit) noexcept {
       if (counted)
         a->activated();
       else
-        a->deactivated();  // the sleeper woke by time or by another signaller, and is counted
+        // the sleeper was woken by time or by another signaller, and is counted already
+        a->deactivated();
     }
     if (s & bit) return;
   } while (!word_.compare_exchange_weak(s, s | bit, std::memory_order_seq_cst));
   if (!sleeps(s)) return;
   if (ring) {
     ring(*this);                 // a host outlives the calls of its bell
-  } else if (serves_ != this) {  // otherwise what this thread has served itself wakes it
+  } else if (serves_ != this) {  // if this thread serves messages for itself, it needs no waking
     prim::unpark(word_);
     woke_another_ = true;
   }
@@ -135,7 +137,7 @@ bool Parking::leave_idle() noexcept {
 }
 
 bool Parking::give_way() noexcept {
-  // the awaited thread would wait for the global lock
+  // the awaited thread would have to wait for the global lock
   if (around_sleep.begin && !around_sleep.step_aside) return false;
   if (!giving_way_.worth_trying()) return false;
   const auto came = [this] { return signalled(); };

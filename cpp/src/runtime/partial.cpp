@@ -11,7 +11,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// The search. Processes are named by their indices in all_, places by their indices in spots_.
+// The search. Processes are identified by their indices in all_, places by their indices in spots_.
 class Partial {
  public:
   Partial(const Executor* here, const OpKind& waits) : here_(here), waits_(waits) {}
@@ -24,7 +24,7 @@ class Partial {
     one.id = x.id;
     one.family = x.group;
     if ((here_ && x.executor() != here_) || x.runs_on.load(std::memory_order_acquire) != 0) {
-      one.process = nullptr;  // the process may end at any moment
+      one.process = nullptr;  // not kept: the process may end at any moment
       one.able = true;
     } else if (!x.op || x.cancel().load(std::memory_order_relaxed) != 0) {
       one.able = true;
@@ -40,7 +40,7 @@ class Partial {
     by_id_.sort();
     for (One& one : all_) {
       if (one.process && Limit::any_armed(*one.process, Limit::run_of(*one.process))) {
-        // the process counts as one with a timer in its select
+        // an armed limit counts like a timer in the process's select
         one.able = true;
         one.children = nullptr;
       }
@@ -55,7 +55,7 @@ class Partial {
       Spot& spot = spots_[spot_of(p)];
       spot.channel = kind(p) != barrier;
       if (kind(p) != end) continue;
-      // a process that waits for an end waits for that process (rule 7.11)
+      // a process that waits for the end of another waits for that process (rule 7.11)
       spot.known = true;
       if (const std::uint32_t i = by_id_.find(place(p).last_writer); i < by_id_.size())
         holders_.add(side(spot_of(p), true), by_id_[i].value);
@@ -135,7 +135,7 @@ class Partial {
     std::uint64_t where = 0;
     for (const One& one : all_) {
       if (one.moved) return {};
-      // a sum, since they come in any order
+      // a sum, because the places come in any order
       for (const Pair& p : of(one)) where += (p.key * 2 + writing(p)) | 1;
     }
     Found r = report(true);
@@ -145,7 +145,7 @@ class Partial {
 
  private:
   using Pair = Pairs::Pair;
-  // A place: its address and what it is: a Kind and the bit `writes`.
+  // What a place is: a Kind, and the bit `writes`. It is kept together with the place's address.
   enum Kind : std::uint8_t { channel = 0, barrier = 1, end = 2, writes = 4 };
   static const core::SyncObject& place(const Pair& p) noexcept {
     return *reinterpret_cast<const core::SyncObject*>(p.key);
@@ -158,25 +158,25 @@ class Partial {
   struct One {
     ProcessBase* process = nullptr;
     const Group* family = nullptr;
-    const Group* children = nullptr;  // the group for which it waits
+    const Group* children = nullptr;  // the group for which the process waits
     std::uint32_t id = 0;
     Some places{};  // a range of places_
     // a range of silent_: channels that have ended, where nobody will come (rule 5.6)
     Some silent{};
     bool able = false;
-    bool moved = false;    // it no longer waits
-    bool nowhere = false;  // it waits for a time that never comes
-    bool timed = false;    // it waits for a time, too
+    bool moved = false;    // the process no longer waits
+    bool nowhere = false;  // the process waits for a time that never comes
+    bool timed = false;    // the process also waits for a time that will come
   };
   struct Spot {
-    // known: an end of it is known, so the counts of its ends are
+    // known: one of its ends is known, and so are the counts of its ends
     bool channel = false, known = false;
     std::uint32_t readers = 0, writers = 0;
   };
   struct Waiting final : WaitVisitor {
     Partial& p;
     One& one;
-    const bool first;  // are the places new, or only counted?
+    const bool first;  // whether the places are new, or only counted
     std::uint32_t n = 0;
     Waiting(Partial& to, One& of, bool new_ones) : p(to), one(of), first(new_ones) {}
     void add(const core::SyncObject& at, unsigned what) {
@@ -222,7 +222,7 @@ class Partial {
   static std::uintptr_t side(std::uintptr_t spot, bool writers) noexcept {
     return spot * 2 + writers;
   }
-  // Returns whether a party that is not known may come there.
+  // Returns whether a party that is not known may come to the place.
   bool open(const Pair& p) const {
     const std::uint32_t spot = spot_of(p);
     const Spot& s = spots_[spot];
@@ -231,7 +231,7 @@ class Partial {
            s.writers > ends_.of(side(spot, true)).size() ||
            holders_.of(side(spot, !writing(p))).empty();
   }
-  // Finds where the process waits at this moment; if nowhere, it is able.
+  // Finds where the process waits at this moment. If it waits nowhere, it is able to go on.
   void ask(One& one, bool first) {
     if (one.able || one.children) return;
     Waiting waiting(*this, one, first);
@@ -247,15 +247,18 @@ class Partial {
     });
   }
 
-  const Executor* const here_;  // null: all executors
+  const Executor* const here_;  // the executor that looks; null: all executors
   const OpKind& waits_;
   std::vector<One> all_;
-  std::vector<std::string> paths_;     // of the reported processes; empty: not asked for yet
-  std::vector<Pair> places_, silent_;  // those of one process after those of another
-  Pairs by_id_;                        // the process of each id
-  Pairs at_;                           // the addresses of the places where a process waits
-  std::vector<Spot> spots_;            // what is known of each place
-  Pairs ends_, holders_;  // for each side of a place: the addresses of the ends; the processes
+  // the paths of the reported processes; empty until they are needed
+  std::vector<std::string> paths_;
+  // the places of all processes; those of one process are adjacent
+  std::vector<Pair> places_, silent_;
+  Pairs by_id_;              // the process of each id
+  Pairs at_;                 // the addresses of the places where a process waits
+  std::vector<Spot> spots_;  // what is known of each place
+  // for each side of a place: the addresses of its ends; the processes that hold them
+  Pairs ends_, holders_;
 };
 
 Found look_for_stuck(Run& run, Executor& here, const OpKind& waits) {

@@ -10,7 +10,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Receives the places at which processes wait, and notes for which processes they wait there.
+// Receives the places at which processes wait, and records for which processes they wait there.
 struct Report::Collect final : WaitVisitor {
   enum How : std::uint8_t { to_read, to_write, to_sync, for_end };
   static constexpr std::uintptr_t kHow = 3;
@@ -19,7 +19,8 @@ struct Report::Collect final : WaitVisitor {
   Report& r;
   const Pairs& all;  // each process by its id
   std::uint32_t self = 0;
-  Pairs waits;  // a place and how a process waits there, as one number; the id of the process
+  // the key is a place and how a process waits there, in one number; the value is the process's id
+  Pairs waits;
 
   Collect(Report& to, const Pairs& processes) : r(to), all(processes) {}
   bool known(std::uintptr_t id) const { return all.find(id) < all.size(); }
@@ -52,8 +53,8 @@ struct Report::Collect final : WaitVisitor {
       channel(place, key, true);
       const std::span<const Pairs::Pair> here = waits.of(key | to_sync);
       Ids others;
-      // Which processes are enrolled is not recorded: any that has not arrived may be the missing
-      // one.
+      // Which processes are enrolled is not recorded. So every process that has not arrived may be
+      // the missing one.
       for (std::uint32_t n = 0, next = 0; n < all.size() && !here.empty(); ++n) {
         if (next < here.size() && here[next].value == all[n].key)
           ++next;
@@ -66,8 +67,8 @@ struct Report::Collect final : WaitVisitor {
       wait(place, waits.of(key | for_end), others);
     }
   }
-  // A process that waits at a channel waits for those that hold its other side: those that were
-  // given or last used an end of it, and those that wait there.
+  // A process that waits at a channel waits for the processes on its other side: those that were
+  // given an end there or used one last, and those that wait there.
   void channel(const core::SyncObject& place, std::uintptr_t key, bool writing) {
     const std::span<const Pairs::Pair> those = waits.of(key | (writing ? to_write : to_read));
     if (those.empty()) return;
@@ -83,7 +84,7 @@ struct Report::Collect final : WaitVisitor {
          : writing                                                  ? " never had a reader end)"
                                                                     : " never had a writer end)");
   }
-  // `never`: why nobody is known to be there; null: the reason is not known either.
+  // `never`: why no process is known to be there; null: that is not known either.
   void wait(const core::SyncObject& place, std::span<const Pairs::Pair> those, const Ids& others,
             const char* never = nullptr) {
     if (those.empty()) return;
@@ -114,7 +115,9 @@ Report::Blocked* Report::find(std::uint32_t id) noexcept {
 Report Report::of(Run& run) {
   Report r;
   if (report_hooks.begin) report_hooks.begin(run);
-  Pairs all;  // nothing can run, so they stay; paths take their groups' locks
+  // collected first: nothing can run, so the processes stay, and finding a path takes a group's
+  // lock
+  Pairs all;
   run.each_process([&](ProcessBase& p) { all.add(p.id, Pairs::number(&p)); });
   all.sort();
   const auto process = [&](std::uint32_t i) -> ProcessBase& {
@@ -193,7 +196,7 @@ std::string Report::text() const {
   return joined({s, ended()});
 }
 
-// The program may have taken the end of one channel for the end of a process: the text says how to
+// The program may have taken the end of one channel for the end of a process. The text says how to
 // make a retirement an outcome.
 std::string Report::ended() const {
   std::string s;

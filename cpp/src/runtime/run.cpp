@@ -80,7 +80,7 @@ bool Run::waits_for_links() noexcept {
 bool Run::condemn(std::string report, std::vector<std::string> knot) {
   const std::lock_guard g(mutex_);
   if (active_.load(std::memory_order_seq_cst) != 0 || deadlocked()) return false;
-  activated();  // so that no other thread concludes meanwhile
+  activated();  // so that no other thread draws a conclusion meanwhile
   report_ = std::move(report);
   knot_ = std::move(knot);
   deadlocked_.store(true, std::memory_order_release);
@@ -118,7 +118,7 @@ bool Run::first_of(std::uint64_t places) {
 }
 
 void Run::arm(TimerNode& t) {
-  if (t.deadline == prim::forever) return;  // such a timer never comes (rule 8.5)
+  if (t.deadline == prim::forever) return;  // a timer with this deadline never fires (rule 8.5)
   const std::lock_guard g(mutex_);
   timers_.add(t);
   set_earliest();
@@ -161,7 +161,7 @@ void Run::dismiss() noexcept {
 void Run::keep(void (*body)(void*), void* of) {
   std::list<std::thread> done;
   {
-    const std::lock_guard g(mutex_);  // thread_done() looks for the thread under it
+    const std::lock_guard g(mutex_);  // thread_done() looks for the thread under the same lock
     threads_.emplace_back(body, of);
     done.swap(threads_done_);
   }
@@ -171,7 +171,7 @@ void Run::keep(void (*body)(void*), void* of) {
 void Run::thread_done() noexcept {
   const std::lock_guard g(mutex_);
   const auto me = std::ranges::find(threads_, std::this_thread::get_id(), &std::thread::get_id);
-  if (me == threads_.end()) return;  // join_threads() joins this thread
+  if (me == threads_.end()) return;  // if the thread is not in the list, join_threads() joins it
   threads_done_.splice(threads_done_.begin(), threads_, me);
 }
 
@@ -192,7 +192,7 @@ void Run::join_threads() noexcept {
   }
 }
 
-// The host language's lock, if this thread does not have it.
+// Takes the host language's lock, if this thread does not have it.
 class Concluding {
  public:
   Concluding() noexcept : state_(around_sleep.conclude ? around_sleep.conclude() : nullptr) {}
@@ -218,7 +218,7 @@ std::uint32_t Run::quiescent() noexcept {
   bool dead = false, again = false;
   {
     std::unique_lock g(mutex_);
-    // the number of the standstill that begins, if one does
+    // the number of the standstill, if one begins
     const std::uint32_t number = ++standstill_ != 0 ? standstill_ : ++standstill_;
     if (active_.load(std::memory_order_seq_cst) != 0) return 0;
     const std::int32_t outside = outside_.load(std::memory_order_seq_cst);
@@ -228,7 +228,8 @@ std::uint32_t Run::quiescent() noexcept {
       g.unlock();
       if (expects()) return 0;
       g.lock();
-      // otherwise another party has come to rest meanwhile, or will: that one concludes
+      // if not, another thread has come to rest meanwhile, or will: that thread draws the
+      // conclusion
       if (standstill_ != number || active_.load(std::memory_order_seq_cst) != 0 ||
           outside_.load(std::memory_order_seq_cst) != outside)
         return 0;
@@ -237,13 +238,13 @@ std::uint32_t Run::quiescent() noexcept {
     if (outside != 0) return told && (timers_.empty() || clock_ != Clock::steady) ? number : 0;
     if (!timers_.empty()) {
       if (clock_ == Clock::steady) return 0;
-      activated();  // held until the processes that woke are counted
+      activated();  // held until the processes that were woken are counted
       virtual_now_.store(timers_.earliest(), std::memory_order_relaxed);
       fire(timers_.earliest(), wakes);
     } else {
       dead = detect_deadlock && !(anything_outside && anything_outside(*this)) && anybody_blocked();
       if (!dead) return told ? number : 0;
-      activated();  // so that no other thread concludes the same
+      activated();  // so that no other thread draws the same conclusion
       again = deadlocked();
       if (!again) describe();
       deadlocked_.store(true, std::memory_order_release);
@@ -252,8 +253,9 @@ std::uint32_t Run::quiescent() noexcept {
   wakes.run();
   if (dead && on_deadlock && !told_.exchange(true)) on_deadlock(report_);
   if (dead) cancel_everybody();
-  // The processes that are left cannot be withdrawn, and nothing lets them go (a writer that is
-  // held, rules 1.6, 6.3): to conclude the same again and again would never end.
+  // The processes that are left cannot be withdrawn, and nothing lets them go on (such as a writer
+  // that an extended read holds, rules 1.6, 6.3). Drawing the same conclusion again would never
+  // end.
   if (std::int32_t ours = 1;
       again && active_.compare_exchange_strong(ours, 0, std::memory_order_seq_cst)) {
     if (!told_.exchange(true)) tell_who_is_held();

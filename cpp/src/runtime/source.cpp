@@ -44,7 +44,7 @@ bool Source::expected_by(Run& run) noexcept {
     void end(const core::SyncObject&) override {}
   } look;
   run.each_process([&](ProcessBase& p) {
-    // places as other threads see them: a source may be about to meet the process
+    // uses the places as other threads see them, because a source may be about to meet the process
     if (p.op && p.op->visit) (p.op->undecided ? p.op->undecided : p.op->visit)(p, look);
   });
   return look.found;

@@ -30,7 +30,8 @@ void Asking::say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool wait
   const std::shared_ptr<Peer> from = g.from.lock();
   for (Peer* p : space_->peers()) {
     if (p == from.get() || !p->session.may_ask()) continue;
-    if (!waits && !g.all) {  // nothing will be concluded
+    // a program that does not wait settles the question: nothing will be concluded
+    if (!waits && !g.all) {
       g.whole = false;
       break;
     }
@@ -55,7 +56,8 @@ void Asking::finish_if_done(std::uint64_t asker, Gathering& g) {
   }
   found(g.round, g.got, g.whole);
 }
-// Sends the body in as many frames as it takes; in the last one `where` is `last`, in the others 1.
+// Sends the body in as many frames as needed. `where` is `last` in the last one, and 1 in the
+// others.
 void Asking::send(Peer& to, Kind k, std::uint64_t asker, std::uint32_t round, Bytes body,
                   std::uint32_t last) {
   const std::size_t most = to.session.largest() - kHeader;
@@ -96,7 +98,8 @@ const char* Asking::heard_ask(Peer& from, const Frame& f) {
 const char* Asking::heard_said(Peer& from, const Frame& f) {
   if (f.where > 2) return "a SAID that says neither that more comes nor that this was all";
   const auto it = gatherings_.find(f.op);
-  if (it == gatherings_.end() || it->second.round != f.txn) return nullptr;  // of an earlier round
+  // the answer belongs to an earlier round
+  if (it == gatherings_.end() || it->second.round != f.txn) return nullptr;
   Gathering& g = it->second;
   const auto at = std::find(g.awaited.begin(), g.awaited.end(), &from);
   if (at == g.awaited.end()) return "a SAID that was not asked for";

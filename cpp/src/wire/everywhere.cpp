@@ -95,8 +95,8 @@ std::optional<Everywhere::Knot> Everywhere::Knot::get(Bytes in) {
 
 bool Everywhere::stands_still() const {
   if (!whole || programs.empty()) return false;
-  // By session, as one side names it: what was queued there less what was taken in at the other
-  // side.
+  // For each session, as one side names it: the frames queued on that side minus the frames
+  // received on the other.
   struct Balance {
     std::uint32_t queued = 0;
     int said = 0;
@@ -161,9 +161,10 @@ std::string Everywhere::text() const {
 
 namespace detail {
 
-// Which process waits for which.
+// Finds which process waits for which.
 struct Waiting {
-  using Key = std::pair<std::uint64_t, std::uint64_t>;  // a channel: its home, and its place there
+  // names a channel: its home, and its place there
+  using Key = std::pair<std::uint64_t, std::uint64_t>;
   using How = InProgram::How;
   struct Row {
     const InProgram* program;
@@ -176,9 +177,10 @@ struct Waiting {
     }
   };
   std::vector<Row> rows;
-  // The edges between rows. The node behind the last row, for all that run, has no process.
+  // The edges between rows. One more node, behind the last row, stands for whatever runs outside
+  // the listed processes.
   runtime::Pairs to;
-  // By the program that has the end, and the end's home and name: the channel of the end.
+  // The channel of each end; the key is the program that has the end, and the end's home and name.
   std::map<std::pair<std::uint64_t, Key>, Key> known;
 
   explicit Waiting(const std::vector<InProgram>& all) {
@@ -222,8 +224,8 @@ struct Waiting {
     for (std::uint32_t m = 0; m < rows.size() && id != 0; ++m)
       if (rows[m].program == &p && rows[m].process->id == id) there.insert(m);
   }
-  // Adds the rows of the processes on one side of channel `key`: its writers if `writers`, else its
-  // readers.
+  // Adds the rows of the processes on one side of channel `key`: its writers if `writers` is set,
+  // else its readers.
   void other_side(const std::vector<InProgram>& all, Key key, bool writers,
                   std::set<std::uint32_t>& there) const {
     for (std::uint32_t m = 0; m < rows.size(); ++m)
@@ -239,7 +241,7 @@ struct Waiting {
       }
     }
   }
-  // The processes of the peer that may have this end.
+  // Adds the processes of the peer that may have this end.
   void holders(const std::vector<InProgram>& all, std::uint64_t home, const InProgram::Lent& l,
                std::set<std::uint32_t>& there) const {
     for (const InProgram& p : all) {
@@ -257,8 +259,8 @@ struct Waiting {
     for (std::uint32_t m = 0; m < rows.size(); ++m)
       if (rows[m].program == &p && !rows[m].process->for_children) there.insert(m);
   }
-  // Which processes are enrolled is not recorded: any that has not arrived may be missing, in all
-  // programs that have the barrier.
+  // Which processes are enrolled is not recorded. So every process that has not arrived, in any
+  // program that has the barrier, may be the one that is missing.
   void at_barrier(const std::vector<InProgram>& all, Key key,
                   std::set<std::uint32_t>& there) const {
     std::set<std::uint64_t> have{key.first};

@@ -55,11 +55,11 @@ bool Far::offer_it(FarOp& o) {
          g.writes && !g.off && !g.later ? g.room->unload(keep_[i], carrier_) : Payload{}, g.holds,
          g.keeps, g.off, g.later && !g.off});
   }
-  std::size_t all = kHeader;  // the bytes of the frame, before any value is copied into it
+  std::size_t all = kHeader;  // the size of the frame in bytes, before any value is copied into it
   for (std::size_t i = 0; i < asked_.size(); ++i)
     all +=
         (i == 0 ? 0 : kMore) + (asked_[i].value.in_body ? padded(asked_[i].value.bytes.size()) : 0);
-  std::vector<Payload> before;  // the values that go before the frame, by guard
+  std::vector<Payload> before;  // for each guard, the value that is sent before the frame
   if (all > session_.largest()) {
     for (Asked& a : asked_) {
       if (a.value.bytes.size() > kMostBytes) o.refused = detail::kTooLong;
@@ -89,7 +89,7 @@ bool Far::offer_it(FarOp& o) {
       ++at.open;
     }
   for (std::size_t i = 0; i < before.size(); ++i)
-    // a value without a keeper stays where it is until the operation is over
+    // a value that no keeper owns stays in place until the operation is over
     send_before(static_cast<std::uint32_t>(i), before[i], *o.guards[i].room, true,
                 std::uint64_t{1} + o.guards[i].end);
   session_.send(f);
@@ -97,7 +97,7 @@ bool Far::offer_it(FarOp& o) {
   return true;
 }
 
-// Sends the VALUEs in front of an OFFER, PUT or MADE (WIRE.md 9.1).
+// Sends the VALUE frames that come before an OFFER, PUT or MADE (WIRE.md 9.1).
 void Far::send_before(std::uint32_t guard, const Payload& p, const Room& room, bool stays,
                       std::uint64_t end) {
   const std::size_t piece = session_.largest() - kHeader;
@@ -114,7 +114,7 @@ Keeper Far::keeper_of(const Payload& p, const Room& room) const {
   return p.lasts && session_.lends(p.bytes.size()) ? room.keeper() : Keeper{};
 }
 
-// `later`: no party waits for the value there.
+// Sends a PUT. `later`: no party waits for the value at the home.
 bool Far::put(FarOp& o, bool later) {
   const FarGuard& g = o.guards[0];
   if (keep_.empty()) keep_.resize(1);
@@ -127,7 +127,8 @@ bool Far::put(FarOp& o, bool later) {
     carrier_.take_back();
     return false;
   }
-  // The write is over at once: without a keeper its value may be destroyed before it was sent.
+  // The write is over at once, so its value may be destroyed before it has been sent, unless a
+  // keeper owns it.
   const Keeper keeper = keeper_of(p, *g.room);
   if (kHeader + padded(rest.size()) > session_.largest()) {
     send_before(0, p, *g.room, false);
@@ -136,7 +137,7 @@ bool Far::put(FarOp& o, bool later) {
   session_.send(Frame{Kind::put, p.flags(), g.end, 0, 0, p.in_body ? rest.size() : p.small, rest,
                       keeper ? &keeper : nullptr},
                 later);
-  carrier_.sent(0);  // the value is the home's now
+  carrier_.sent(0);  // the value belongs to the home now
   o.word_ = Word::over;
   o.outcome = {Status::ok, 0, 0, false, false};
   return true;
@@ -159,7 +160,7 @@ const char* Far::credit(const Frame& f) {
   if (!c.line.empty()) want(f.where, c);
   return nullptr;
 }
-// A credit at a rendezvous: for the place of a reader that waits there.
+// Handles a credit at a rendezvous, which stands for the place of a reader that waits there.
 const char* Far::credit_of_place(const Frame& f) {
   const auto offered = offered_.find(f.where);
   if (f.op >= next_) return "a CREDIT that knows of an OFFER to come";
@@ -169,13 +170,13 @@ const char* Far::credit_of_place(const Frame& f) {
   if (!fresh || f.val != 1) return "a CREDIT at a rendezvous beside another";
   it->second.n = 1;
   it->second.place = true;
-  // writes that wait there are offered to the home as ever
+  // writes that wait at this end are offered to the home as usual
   if (offered->second.open > 0) give_up(f.where);
   return nullptr;
 }
 void Far::want(std::uint32_t end, Credits& c) {
   if (std::exchange(c.wanted, true)) return;
-  // half of the slots come unasked, and mostly before that
+  // half of the slots come without being asked for, usually before this is needed
   session_.send(Frame{Kind::want, 0, end, 0, 0, 0, {}}, true);
 }
 const char* Far::recall(const Frame& f) {
@@ -199,7 +200,7 @@ void Far::give_up(std::uint32_t end) {
 }
 
 void Far::held_end(std::uint64_t number, bool back) {
-  // for an operation that is over this does nothing
+  // does nothing if the operation is over
   session_.send(Frame{Kind::held_end, 0, 0, 0, number, back ? 1u : 0u, {}});
 }
 
@@ -216,7 +217,7 @@ const char* Far::commit(const Frame& f) {
   return nullptr;
 }
 bool Far::made(FarOp& o) {
-  if (o.word_ != Word::making) return true;  // the session has ended meanwhile
+  if (o.word_ != Word::making) return true;  // the session ended meanwhile
   if (keep_.empty()) keep_.resize(1);
   carrier_.begin(0);
   const Payload p = o.guards[o.making_].room->unload(keep_[0], carrier_);
@@ -234,7 +235,7 @@ bool Far::made(FarOp& o) {
     rest = {};
   }
   session_.send(Frame{Kind::made, p.flags(), 0, 0, o.op_, p.in_body ? rest.size() : p.small, rest});
-  carrier_.sent(0);  // the value is the home's, whatever comes
+  carrier_.sent(0);  // the value belongs to the home, whatever follows
   o.word_ = Word::sent;
   return false;
 }
@@ -282,7 +283,7 @@ void Far::withdraw(FarOp& o) {
     return finish(o, {Status::cancelled, 0, 0, false, false});
   }
   if (o.word_ != Word::open) return;
-  // for a part the answer is NOTREADY, and the part is open as before
+  // for a part of a choice the answer is NOTREADY, and the part stays open
   if (!o.rank) o.word_ = Word::asked;
   session_.send(Frame{Kind::withdraw, 0, 0, 0, o.op_, 0, {}});
 }
@@ -306,7 +307,7 @@ const char* Far::done(const Frame& f) {
   if (g.writes) {
     if (f.flags || f.val > std::uint64_t{1} << 31 || (f.val && (o->guards.size() > 1 || o->rank)))
       return "a DONE of a write with a value";
-    if (f.val && !o->last_) {  // the home begins to lend
+    if (f.val && !o->last_) {  // the home begins to lend slots to this end
       const auto [it, fresh] = credits_.try_emplace(g.end);
       if (!fresh) return "a DONE that begins a lending within another";
       it->second.n = f.val - 1;
@@ -325,7 +326,7 @@ const char* Far::value(const Frame& f) {
   if (std::all_of(o->guards.begin(), o->guards.end(), [](const auto& g) { return g.writes; }))
     return "a VALUE of an operation that reads nothing";
   const Bytes piece = f.body.first(static_cast<std::size_t>(f.val));
-  // Only one guard reads, so it is known where the value will lie. The last piece is in the DONE.
+  // Only one guard reads, so the place of the value is known. The last piece comes in the DONE.
   if (o->pieces_.empty() && o->to_come_ == 0 && f.val < f.txn && f.txn <= kMostBytes &&
       o->guards.size() == 1 && !o->guards[0].writes && o->guards[0].room->will_come(f.txn))
     o->to_come_ = f.txn;

@@ -9,14 +9,16 @@ namespace weft::inline WEFT_ABI::wire {
 constexpr core::WakerOps Decided::kOps{&Decided::wake, nullptr, nullptr, 0};
 
 void Decided::wake(core::Waker* w) noexcept {
-  // Once the waker is in the list another thread may answer it and destroy it.
+  // Once the waker is in the list, another thread may answer and destroy it; the space must outlive
+  // that.
   const std::shared_ptr<Space> s = static_cast<Decided*>(w)->space;
   s->decided(w);
 }
 
 Visitor::Visitor(Home& h, std::uint64_t number)
     : Decided(h.space.shared_from_this()), home(&h), op(number) {
-  set(core::NodeFlags::limited);  // its process is in another program, and may have a limit there
+  // the visitor's process is in another program, and may have a limit there
+  set(core::NodeFlags::limited);
 }
 Visitor::Visitor(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part)
     : Decided(std::move(s)), op(0), span(std::move(part)) {
@@ -47,11 +49,12 @@ void Back::end(std::unique_ptr<Visitor> g, bool back) {
   std::unique_ptr<Back> b(new Back(std::move(g)));
   const Status s = port.give_back(visitor, *b);
   if (s == Status::pending)
-    static_cast<void>(b.release());  // told() comes, in a step after this one
+    static_cast<void>(b.release());  // told() will be called, in a later step
   else if (!port.buffered())
     port.end_extended(visitor);
 }
-// A reader has read the value, or none will: the value's writer has been held until now.
+// Called when a reader has read the value, or none ever will: the value's writer, which was held
+// until now, may go on.
 void Back::told() noexcept {
   const std::unique_ptr<Back> me(this);
   visitor_->at[0].port->end_extended(*visitor_);
@@ -62,7 +65,8 @@ bool Visitor::bind() noexcept {
   guards = std::make_unique<core::Guard[]>(at.size());
   for (std::size_t i = 0; i < at.size(); ++i) {
     guards[i].enabled = !at[i].off;
-    // off only in a choice that spans, and this looks for both ends of one channel alone
+    // a guard is off only in a choice that spans; this check is about one channel with both its
+    // ends
     if (at[i].off) continue;
     at[i].port->arm(guards[i]);
     guards[i].node.slot = at[i].room->slot();
@@ -111,7 +115,7 @@ bool Visitor::has_met() noexcept {
 }
 
 void Visitor::look() noexcept {
-  // the block of the extended read that held the visitor is over
+  // called because the block of the extended read that held the visitor is over
   if (stage == Stage::delivering) return;
   if (at.size() == 1) {
     decide(0, status);
@@ -146,7 +150,7 @@ struct Home::Part final : Spanned::Seat {
 
 std::uint32_t Home::give(std::shared_ptr<Port> p, const std::string& type, const std::string& name,
                          std::uint64_t capacity) {
-  // the peer cannot take it, and lost() was called: the end dies as the others did
+  // lost() was called already, so the end dies as the session's other ends did
   if (session_.is_over()) {
     p->close(true);
     return 0;
@@ -197,13 +201,12 @@ const char* Home::adopt(const Frame& f) {
     keys.push_back(detail::get<std::uint64_t>(f.body.data() + names + 8 * i));
   const auto from = space.lent(keys);
   const std::string type(reinterpret_cast<const char*>(f.body.data()) + 8, f.txn);
-  // An end of another type is a dead end for the peer that claims it; no other peer suffers from
-  // that.
+  // An end of another type is a dead end for the peer that claims it. Other peers are not affected.
   add(f.where, detail::get<std::uint64_t>(f.body.data()),
       from.port && from.port->type() == type ? from.port->another() : nullptr);
   if (from.first) from.peer->session.send(Frame{Kind::adopted, 0, 0, 0, 0, f.val, {}});
-  // This home may not know the sender of the end yet, or not any more: the adopter tells the
-  // sender.
+  // This home may not know the sender of the end yet, or not any more. Then the adopter must tell
+  // the sender.
   const bool tell = !from.first;
   session_.send(Frame{Kind::adopted, 0, f.where, 0, 0, tell ? 1u : 0u, {}});
   return nullptr;
@@ -216,8 +219,7 @@ std::size_t Home::untaken() const noexcept {
   for (const auto& [op, part] : parts_) all += part->untaken.bytes();
   return all;
 }
-// Returns null if the peer holds an end to write to. `end` is one more than the end's number, if
-// that is said.
+// Returns null if the peer holds an end to write to. `end` is 0, or one more than the end's number.
 const char* Home::may_send(std::uint64_t end) const noexcept {
   const auto writes = [](const Given& g) { return !g.port || g.port->writes(); };
   if (const auto it = ends_.find(static_cast<std::uint32_t>(end - 1));
@@ -228,7 +230,7 @@ const char* Home::may_send(std::uint64_t end) const noexcept {
   return "a VALUE from a peer that holds no end to write to";
 }
 
-// A piece of a value, in front of its OFFER or PUT (WIRE.md 9.1).
+// Handles a piece of a value that comes before its OFFER or PUT (WIRE.md 9.1).
 const char* Home::value(const Frame& f) {
   if (f.where >= kGuards || (!before_.empty() && f.where < before_.back().guard))
     return "a VALUE of a guard that is not the next";
@@ -238,7 +240,7 @@ const char* Home::value(const Frame& f) {
   if (before_.empty() || before_.back().guard != f.where) {
     if (before_.empty())
       if (const char* wrong = may_send(f.op)) return wrong;
-    // At most one room is made ready: so memory for values that may never come has a bound.
+    // At most one room is prepared, so the memory for values that may never come is bounded.
     auto room = before_.empty() ? room_for(f) : nullptr;
     before_.push_back({f.where, {}, static_cast<std::uint32_t>(f.op - 1), std::move(room)});
     if (before_.back().room)
@@ -263,7 +265,8 @@ const char* Home::value(const Frame& f) {
   b.room->more(piece);
   return nullptr;
 }
-// The room of the value of which this is the first piece; null: it is not known yet.
+// Returns the room for the value of which this is the first piece, or null if the room is not known
+// yet.
 std::unique_ptr<Room> Home::room_for(const Frame& f) {
   if (f.op == 0 || f.op - 1 > ~std::uint32_t{0} || f.txn == 0 || f.txn > kMostBytes) return nullptr;
   const Given* const g = held(static_cast<std::uint32_t>(f.op - 1));
@@ -271,7 +274,7 @@ std::unique_ptr<Room> Home::room_for(const Frame& f) {
   auto room = g->port->room();
   return room->will_come(f.txn) ? std::move(room) : nullptr;
 }
-// Puts the pieces that came before in front of the values of these guards. Returns null, or what is
+// Joins the pieces that came before with the values of these guards. Returns null, or what is
 // wrong.
 const char* Home::complete(std::vector<Before>& before, std::span<Asked> guards, bool offered) {
   for (Before& b : before) {
@@ -295,7 +298,8 @@ const char* Home::asked(const Frame& f) {
   if (open() == kOffers) return "more offers are open than a peer may have";
   std::vector<Visitor::Seat> at;
   bool dead = false;
-  std::size_t bytes = f.body.size();  // held for the OFFER, if that is counted
+  // the bytes that this home holds for the OFFER, if they are counted
+  std::size_t bytes = f.body.size();
   if (counts)
     for (const Before& b : before_) bytes += b.size;
   if (const char* wrong = seats(f, at, dead)) return wrong;
@@ -308,7 +312,8 @@ const char* Home::asked(const Frame& f) {
   if (!spanning || at.size() > 1) {
     g = std::make_unique<Visitor>(*this, f.op);
     g->at = std::move(at);
-    if (!g->bind()) {  // its place may know the two ends by different names: bad use there
+    // both ends belong to one channel, which the choice's place may know by two names: bad use
+    if (!g->bind()) {
       tell_bad_use(f.op, 5);
       return nullptr;
     }
@@ -329,21 +334,21 @@ const char* Home::asked(const Frame& f) {
   Visitor& visitor = *g;
   open_.emplace(f.op, std::move(g));
   if (!visitor.begin()) return nullptr;
-  // A reader that this write has met is in the list already, and is answered before it.
+  // If this write has met a reader, that reader is in the list already, and is answered first.
   if (visitor.chose_a_write()) space.answer_decided();
   answer(visitor);
   return nullptr;
 }
 
-// Fills `at` with the seats for an OFFER's guards. Returns null, or what is wrong. Sets `dead` if an
-// end had died before the peer got it; the OFFER has then been answered.
+// Fills `at` with the seats for an OFFER's guards. Returns null, or what is wrong. Sets `dead` if
+// an end had died before the peer received it; the OFFER has then been answered.
 const char* Home::seats(const Frame& f, std::vector<Visitor::Seat>& at, bool& dead) {
   static constexpr const char* kSides =
       "an OFFER to write at a reader end, or to read at a writer end";
   if (const char* wrong = guards_of(f, asked_)) return wrong;
   Came before(*this);
   if (const char* wrong = complete(before.all, asked_, true)) return wrong;
-  auto come = before.all.begin();  // the values that came before, in the order of the guards
+  auto come = before.all.begin();  // the pieces that came before, in the order of the guards
   at.reserve(asked_.size());
   for (const Asked& a : asked_) {
     Given* const given = held(a.end);
@@ -384,20 +389,21 @@ void Home::answer(Visitor& g) {
   Visitor::Seat& at = g.at[where];
   if (g.outcome != Status::ok) return tell_ended(g.op, where, g.outcome, *at.port);
   const auto lender = may_lend(g);
-  // the peer may write to its memory, and what comes back must be what was written
+  // the value is copied: it may come back and must then be unchanged, but the peer may write to
+  // memory that it shares
   carrier_.by_copy(g.keeps);
   const bool slots = lender && at.port->buffered();
   const bool told = tell_done(g.op, where, at, slots ? 1 + std::uint64_t{lender->lent()} : 0);
   carrier_.by_copy(false);
   if (lender) lender->go_on();
   if (!g.holds) return;
-  if (!g.keeps) at.room = at.port->room();  // the old room's value is the peer's
+  if (!g.keeps) at.room = at.port->room();  // the value in the old room belongs to the peer
   if (told)
     held_.emplace(g.op, std::move(node.mapped()));
   else
     Back::end(std::move(node.mapped()), false);
 }
-// The value that a COMMIT has asked for.
+// Handles the value that a COMMIT has asked for.
 const char* Home::made(const Frame& f) {
   static constexpr const char* kNone =
       "a MADE of an operation that has not committed without its value";
@@ -426,7 +432,7 @@ const char* Home::made(const Frame& f) {
   if (!g.at[static_cast<std::size_t>(g.chosen)].room->load(it.value, carrier_))
     return carrier_.wrong(kOther);
   if (g.made() == Status::pending) return nullptr;
-  space.answer_decided();  // the reader's answer goes first (WIRE.md 4.2)
+  space.answer_decided();  // the reader is answered first (WIRE.md 4.2)
   answer(g);
   return nullptr;
 }
@@ -455,7 +461,8 @@ bool Home::tell_done(std::uint64_t op, std::uint32_t where, Visitor::Seat& at,
     Bytes rest = p.bytes;
     if (p.lasts && !carrier_.copies() && session_.lends(rest.size())) {
       keeper = at.room->keeper();
-      if (!keeper) keeper = std::shared_ptr<Room>(std::move(at.room));  // the value is the peer's
+      // the value belongs to the peer
+      if (!keeper) keeper = std::shared_ptr<Room>(std::move(at.room));
       f.keeper = &keeper;
     }
     const auto all = static_cast<std::uint32_t>(rest.size());
@@ -501,7 +508,7 @@ const char* Home::retire(const Frame& f) {
   return nullptr;
 }
 
-// A message about the parties of a barrier (WIRE.md 4.9).
+// Handles a message about the parties of a barrier (WIRE.md 4.9).
 const char* Home::parties(const Frame& f) {
   Given* const g = held(f.where);
   if (!g || (g->port && !g->port->barrier()))
@@ -546,7 +553,7 @@ void Home::lost() noexcept {
   open_.clear();
   auto held = std::exchange(held_, {});
   for (auto it = held.rbegin(); it != held.rend(); ++it) {
-    // the value that was read first is the first to be read again
+    // the values come back in the order in which they were read
     it->second->home = nullptr;
     const bool back = it->second->keeps;
     Back::end(std::move(it->second), back);
@@ -574,7 +581,8 @@ std::shared_ptr<Lender> Home::may_lend(const Visitor& visitor) {
   return g->lender = std::make_shared<Lender>(*this, session_, visitor.at[0].end, g->port,
                                               static_cast<std::uint32_t>(n));
 }
-// An OFFER at an end with credits: at a rendezvous, since credits of a buffer are given up before.
+// Handles an OFFER at an end with credits. That happens only at a rendezvous, since credits of a
+// buffer are given up before an OFFER.
 void Home::offered(Given& g) {
   if (!g.lender->crossed()) return;
   g.lender = nullptr;
@@ -604,7 +612,7 @@ const char* Home::recalled(const Frame& f) {
   return nullptr;
 }
 
-// --- choices that span (WIRE.md 5) ---------------------------------------------------------------
+// --- choices that span several homes (WIRE.md 5) ----------------------------------------------
 
 const char* Home::spans(const Frame& f, std::vector<Visitor::Seat> at, std::size_t bytes) {
   if (f.txn == 0) return "an OFFER that spans without its place in the order";

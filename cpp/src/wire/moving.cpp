@@ -53,10 +53,10 @@ detail::Leased detail::leased(Bytes, Carrier&) { return {}; }
 
 namespace detail {
 // The layout of an end in a value: home 8, key 8, token 8, number 4, flags 1, length of the name 1,
-// number of earlier keys 1, zero 1; the name, padded; the earlier keys.
+// number of earlier keys 1, zero 1; then the name, padded; then the earlier keys.
 constexpr std::size_t kDescribed = 32;
 constexpr unsigned kWrites = 1, kDead = 2, kBarrier = 4;  // flags
-// bytes of a name that go with an end, at most
+// the most bytes of a name that are sent with an end
 constexpr std::size_t kNameHere = 96;
 }  // namespace detail
 
@@ -194,7 +194,7 @@ void Carrier::dropped(std::uint64_t token) {
   std::erase_if(moving_, [&](const Moving& m) { return m.token == token; });
 }
 void Carrier::lost() {
-  lent_.clear();  // the home's part gives these ends back
+  lent_.clear();  // the session's part as a home gives these ends back
   unsent_ = 0;
   for (const Moving& m : moving_)
     if (m.delivered) m.end->will_have_died();

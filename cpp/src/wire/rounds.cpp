@@ -19,7 +19,7 @@ Rounds::Rounds(std::shared_ptr<Space> space) : Asking(alone(std::move(space), th
   runtime::links_stand.store(&stand);
   try {
     thread_ = std::thread([this] { serve(); });
-  } catch (...) {  // std::system_error: the system gives no further thread
+  } catch (...) {  // std::system_error: the system cannot start another thread
     forget_me();
     close();
     throw;
@@ -36,7 +36,7 @@ Rounds::~Rounds() {
   thread_.join();
 }
 
-// A run waits for links alone. Called from any thread that sleeps.
+// Called when a run waits only for links, by any thread that sleeps.
 void Rounds::stand() noexcept {
   const std::lock_guard g(one_lock_);
   if (!one_) return;
@@ -114,7 +114,8 @@ void Rounds::found(std::uint32_t, Bytes all, bool whole) {
   found_ = Everywhere::get(all, whole);
   news_.notify_all();
 }
-// A deadlock was proven, here or elsewhere; runs that do not wait for links ignore it.
+// Handles the news that a deadlock was proven, here or elsewhere. Runs that do not wait for links
+// ignore it.
 void Rounds::told(Bytes what) {
   const auto k = Everywhere::Knot::get(what);
   if (!k) return;
@@ -133,17 +134,17 @@ void Rounds::told(Bytes what) {
 
 namespace detail {
 
-// The processes of a run, all of which sleep.
+// Lists the processes of a run, all of which wait.
 class WhoWaits final : public runtime::WaitVisitor {
  public:
   using FarPlaces = std::map<const core::SyncObject*, const FarEnd*>;
   WhoWaits(const FarPlaces& far, std::uint32_t run, std::vector<InProgram::Process>& to) noexcept
       : far_(far), run_(run), to_(to) {}
-  // Returns false if the run does not rest, since another thread is at its groups, or if it waits
-  // at a source too, such as `signals`.
+  // Returns false if the run is not idle because another thread works on its groups, or if it also
+  // waits at another source, such as `signals`.
   bool of(runtime::Run& run) {
     return run.try_still([&] {
-      // collected first, since paths take their groups' locks
+      // collected first, because finding a path takes the lock of its group
       std::vector<runtime::ProcessBase*> all;
       run.each_process_still([&](runtime::ProcessBase& p) { all.push_back(&p); });
       for (runtime::ProcessBase* p : all) {
@@ -184,8 +185,8 @@ class WhoWaits final : public runtime::WaitVisitor {
   std::vector<InProgram::Process>& to_;
 };
 
-// Calls f if all runs sleep at one moment, which lasts until f returns. To look at one after
-// another is not enough: runs of one program wake each other, so each might be found at rest though
+// Calls f if all runs are idle at one moment, which lasts until f returns. It is not enough to look
+// at one run after another: runs of one program wake each other, so each might be found idle though
 // never all are.
 template <class F>
 void while_all_sleep(std::span<runtime::Run* const> runs, F&& f) {
@@ -224,7 +225,7 @@ InProgram Rounds::mine() {
       if (!c || p->session.is_over()) return;
       me.lent.push_back({p->session.theirs().incarnation, detail::end_name(key),
                          reinterpret_cast<std::uintptr_t>(c), port.writes(), 0, 0});
-      // a process that runs may be just using the channel
+      // read only if all runs are idle: a process that runs may be using the channel at this moment
       if (me.waits) me.lent.back().last_reader = c->last_reader;
       if (me.waits) me.lent.back().last_writer = c->last_writer;
     });

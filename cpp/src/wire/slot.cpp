@@ -1,5 +1,5 @@
-// The definitions of wire/slot.hpp. Segments are kept for the next value: those made here, and
-// those of other programs that are mapped here already.
+// The definitions of wire/slot.hpp. Segments are kept for the next value: those that this program
+// has made, and those of other programs that it has mapped.
 #include <algorithm>
 #include <deque>
 #include <mutex>
@@ -17,10 +17,10 @@ class Slot::Pool {
   using Pieces = std::deque<std::shared_ptr<Piece>>;
 
   std::mutex lock;
-  Pieces made;   // sorted by use, the last used is last
+  Pieces made;   // sorted by use; the last element was used last
   Pieces known;  // segments of other programs
-  // Segments of other programs that need not be known any more, but of which values may be under
-  // way, by sessions up to `until`.
+  // Segments of other programs that need not be kept, but whose values may still be under way over
+  // sessions up to number `until`.
   struct Leaving {
     std::shared_ptr<Piece> piece;
     std::uint64_t until;
@@ -32,7 +32,7 @@ class Slot::Pool {
   std::atomic<std::size_t> open{0};
   std::atomic<bool> any_leaving{false};
 
-  // Called with the lock held. `gone` is told of each piece that falls out.
+  // Removes the pieces that are too many. Calls `gone` for each. Called with the lock held.
   template <class Gone>
   static void trim(Pieces& all, Gone&& gone) {
     std::size_t bytes = 0;
@@ -43,7 +43,8 @@ class Slot::Pool {
       all.pop_front();
     }
   }
-  // Shares that are left when no such session is open any more belong to killed programs.
+  // Drops segments for which no such session is open any more: shares that are left there belong to
+  // killed programs.
   void prune() {
     const std::uint64_t oldest = Traffic::oldest();
     std::erase_if(leaving, [oldest](const Leaving& l) {
@@ -123,14 +124,15 @@ std::unique_ptr<Slot> Slot::make(std::size_t length) noexcept try {
   const std::size_t wanted = kHead + length;
   const std::lock_guard g(p.lock);
   for (auto it = p.made.rbegin(); it != p.made.rend(); ++it) {
-    // the peer has mapped the segment that was used last, and it is in the caches
+    // the segment that was used last is tried first: the peer has mapped it, and it is in the
+    // caches
     Head& head = (*it)->head();
     const std::size_t size = (*it)->memory.size();
     if (size < wanted || size / 4 > wanted || head.shares.load(std::memory_order_seq_cst) != 0)
       continue;
     if (std::none_of(std::begin(head.mapped_by), std::end(head.mapped_by),
                      [](const auto& by) { return by.load() == 0; }))
-      // some of these spaces may be gone; the others get a descriptor once more
+      // some of these spaces may be gone; the others receive the descriptor once more
       for (auto& by : head.mapped_by) by.store(0);
     head.shares.store(1, std::memory_order_seq_cst);
     std::unique_ptr<Slot> s(new Slot(*it, length));

@@ -5,8 +5,9 @@
 namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
-constexpr std::size_t kLongest = 4096;  // bytes of an end's type and name, in GIVE and PASS
-}
+// the most bytes that an end's type and name may have in GIVE and PASS
+constexpr std::size_t kLongest = 4096;
+}  // namespace detail
 
 void Space::decided(core::Waker* w) noexcept {
   core::Waker* before = fresh_.load(std::memory_order_relaxed);
@@ -55,7 +56,7 @@ void Space::end_step(Space* outer) noexcept {
       if (p->link && (!p->session.output().empty() || p->session.is_over())) p->link->flush();
     }
     stepping = outer;
-    // An orphan may have been the last object to keep the space.
+    // An orphan may have been the last owner of the space.
     const std::shared_ptr<Space> me = weak_from_this().lock();
     const auto buried = std::exchange(buried_, {});
     lock_.unlock();
@@ -137,9 +138,9 @@ std::shared_ptr<FarEnd> Peer::adopt(std::vector<std::uint64_t> keys, std::uint64
   e->before = std::move(keys);
   return e;
 }
-// The home has this space's ADOPT. The end's earlier holder is told by this space as well, before
-// all that this space tells it later: the home's message to it may be overtaken by this space's
-// BYE.
+// Handles the home's answer to this space's ADOPT. This space tells the end's earlier holder as
+// well, before anything that it tells that holder later: the home's own message to the holder may
+// arrive after this space's BYE.
 void Peer::adopted(const Frame& f) {
   const Adopting* const a = adopting(f.where);
   if (!a) return;
@@ -148,8 +149,8 @@ void Peer::adopted(const Frame& f) {
     from->session.send(Frame{Kind::dropped, 0, 0, 0, 0, a->token, {}}, f.val == 0);
   adopting_.erase(adopting_.begin() + (a - adopting_.data()));
 }
-// An end has come from this peer, and was closed again before its home had this space's ADOPT: only
-// the peer's share is left to tell of, and the end did not die.
+// An end that came from this peer may have been closed again before its home had this space's
+// ADOPT. Then only the peer's share must be reported, and the end did not die.
 void Peer::before_bye() noexcept {
   for (const Peer* home : space->peers_)
     for (const Adopting& a : home->adopting_)
@@ -204,7 +205,7 @@ const char* Peer::received(const Frame& f) {
     case Kind::tell:
       if (!session.may_ask()) return "a question from one that answers none";
       if (space->inquirer) return space->inquirer->heard(*this, f);
-      // this program answers no more: nothing is to be concluded
+      // this program answers no more questions, so nothing may be concluded
       if (f.kind == Kind::ask) session.send(Frame{Kind::said, 0, 2, f.txn, f.op, 0, {}});
       return nullptr;
     case Kind::hello:

@@ -5,29 +5,30 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-// The part of a choice at one home: its guards there.
+// The part of a choice at one home: the guards that belong to that home.
 struct Span::Part {
   Part(Span& s, Peer* p) noexcept : span(s), home(p) {}
   virtual ~Part() = default;
   virtual void add(Guard& g) = 0;
-  // Offers the part to its home, which is to try all of it at once, or not. Returns false if that
-  // cannot be; whole_ then says why.
+  // Offers the part to its home. `tries`: the home is to try all its guards at once. Returns false
+  // if that is not possible; whole_ then says why.
   virtual bool offer(bool tries) = 0;
-  virtual bool is_lost() const noexcept = 0;  // is its home known to be lost?
+  // whether the session with its home is known to be lost
+  virtual bool is_lost() const noexcept = 0;
   virtual void attempt(std::uint32_t first, std::uint32_t n) = 0;
-  virtual void stop_trying() = 0;  // not_ready() follows, or it was too late
+  virtual void stop_trying() = 0;  // either not_ready() follows, or the call was too late
   virtual void gone() = 0;
-  virtual bool made() = 0;  // true: it is over at once, and whole_ says why
+  virtual bool made() = 0;  // true: the choice is over at once, and whole_ says why
   virtual void failed() = 0;
 
   Span& span;
   Peer* const home;  // null: this space
   std::uint32_t size = 0;
   bool offered = false;
-  bool ready = false;  // its home has said READY since it was tried last
+  bool ready = false;  // whether its home has said READY since it was last tried
   bool writes = false, some_off = false;
-  // All its guards are disabled: its home is asked whether their channels are open; if the home is
-  // lost they are not.
+  // All its guards are off. Its home is asked whether their channels are open; they are not if the
+  // session with the home is lost.
   bool off = true;
 
   void was_ready() {
@@ -126,7 +127,7 @@ struct Span::Here final : Part, Spanned::Seat {
   void ready() override { was_ready(); }
   void silent(std::uint32_t guard) override { span.part_silent(*this, guard); }
   void not_ready() override { was_not_ready(); }
-  // Takes the rooms back, with the values that came and those that were not sent.
+  // Takes the rooms back, with the values that came and the values that were not sent.
   void take_back(Spanned& from) {
     for (std::uint32_t i = 0; i < size; ++i)
       if (auto& room = from.room(i)) *span.guards_[span.guard_of(*this, i)].room = std::move(room);
@@ -190,8 +191,8 @@ bool Span::begin() {
   const Part* const next = seats_[first_ % seats_.size()].part;
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     Part& p = *parts_[i];
-    // A part is offered when it is asked. Guards that are off are looked at now; a value that
-    // cannot be sent is reported before any home is asked.
+    // Most parts are offered when they are asked. But guards that are off are checked now, and a
+    // value that cannot be sent is reported before any home is asked.
     if (!p.some_off && (!p.writes || &p == next) && !p.is_lost()) continue;
     p.offered = p.offer(false);
     if (p.offered) continue;
@@ -208,7 +209,8 @@ bool Span::begin() {
   silently_ = false;
   return over_;
 }
-// Asks a part, which is trying_. Returns false if that cannot be, and the choice is over.
+// Asks a part, which becomes trying_. Returns false if that is not possible, and the choice is
+// over.
 bool Span::ask(Part& p, std::uint32_t first, std::uint32_t count) {
   if (!std::exchange(p.offered, true)) {
     const bool whole = count == p.size;
@@ -230,7 +232,7 @@ void Span::go_on() {
   if (unwanted_) return end({Status::cancelled, 0, 0, false, false}, nullptr);
   if (all_silent(gone)) return end({Status::retired, gone, 0, false, false}, nullptr);
   const auto attempt = [&](Part& p, std::uint32_t first, std::uint32_t count) {
-    // A READY may have been about guards that are not tried now.
+    // An earlier READY may have been about guards that are not tried now.
     if (count == p.size) p.ready = false;
     trying_ = &p;
     trying_writes_ = fell_silent_ = false;
@@ -238,8 +240,7 @@ void Span::go_on() {
       if (seats_[i].part == &p && seats_[i].at >= first && seats_[i].at < first + count)
         trying_writes_ |= guards_[i].writes && !guards_[i].off;
     if (!late_) return void(ask(p, first, count));
-    // The choice may be over within ask(), and then the process that waits for it has perhaps
-    // destroyed it.
+    // The choice may end within ask(). Then the process that waits for it may have destroyed it.
     bool over = false;
     bool* const outer = std::exchange(over_within_, &over);
     ask(p, first, count);
@@ -250,7 +251,7 @@ void Span::go_on() {
     over_within_ = outer;
     if (trying_ == &p && !making_) p.stop_trying();
   };
-  // Asks in the order of the guards; neighbours of one home are asked at once.
+  // Asks in the order of the guards. Adjacent guards of one home are asked together.
   while (asked_ < n) {
     const Seat& s = seats_[(first_ + asked_) % n];
     std::uint32_t count = 1;
@@ -271,7 +272,7 @@ void Span::go_on() {
     if (p->ready) return attempt(*p, 0, p->size);
 }
 
-// Ends the choice with an outcome of that part; null: of none.
+// Ends the choice with the outcome of that part; if `at` is null, of no part.
 void Span::end(const Outcome& how, Part* at) {
   over_ = true;
   trying_ = nullptr;
@@ -283,15 +284,15 @@ void Span::end(const Outcome& how, Part* at) {
   if (!silently_) whole_.over();
 }
 
-// Returns whether a guard that is off was open when the choice began. A guard for which that is not
+// Returns whether a guard that is off was open when the choice began. A guard whose state is not
 // known yet counts as open.
 bool Span::open_though_off(bool writes) const noexcept {
   for (std::uint32_t i = 0; i < seats_.size(); ++i)
     if (guards_[i].off && guards_[i].writes == writes && !seats_[i].silent) return true;
   return false;
 }
-// Returns whether all guards that keep the choice open have retired (rule 5.6). `guard` becomes the
-// first of those that decide: the outputs, or the inputs if there are no outputs.
+// Returns whether all guards that keep the choice open have retired (rule 5.6). Sets `guard` to the
+// first of the guards that decide: the outputs, or the inputs if there are no outputs.
 bool Span::all_silent(std::uint32_t& guard) const {
   if (kept_.by_inputs_off && open_though_off(false)) return false;
   const bool inputs = kept_.by_inputs || (kept_.by_outputs_off && open_though_off(true));
@@ -313,7 +314,7 @@ void Span::part_silent(Part& p, std::uint32_t at) {
     failure_ = {Status::retired, guard, 0, false, false};
   go_on();
 }
-// An outcome that did not happen waits for the part that is trying.
+// If nothing has happened at this part, its outcome waits for the part that is trying.
 void Span::part_over(Part& p, const Outcome& how) {
   if (over_) return;
   Outcome mine = how;
@@ -324,7 +325,7 @@ void Span::part_over(Part& p, const Outcome& how) {
   failure_ = mine;
   go_on();
 }
-// The owner of the choice makes the value that the home asks for. No other part can commit
+// The owner of the choice makes the value for which the home asks. No other part can commit
 // meanwhile.
 void Span::part_commits(Part& p, std::uint32_t at) {
   making_ = true;
@@ -334,7 +335,7 @@ bool Span::made() {
   if (over_) return true;
   making_ = false;
   silently_ = true;
-  if (trying_->made()) {  // the value could not be sent, and its home knows
+  if (trying_->made()) {  // the value could not be sent, and its home has been told
     Part* const p = trying_;
     end({Status::pending, 0, 0, false, false}, p);
   }
@@ -373,7 +374,7 @@ void Span::withdraw() {
   if (over_ || unwanted_) return;
   unwanted_ = true;
   if (!trying_) return go_on();
-  if (making_) return;  // too late
+  if (making_) return;  // too late: the choice has committed
   trying_->stop_trying();
 }
 

@@ -7,7 +7,7 @@ namespace weft::inline WEFT_ABI::wire {
 struct Spanned::Watch final : Decided {
   Watch(std::shared_ptr<Space> s, std::uint32_t i) noexcept : Decided(std::move(s)), guard(i) {}
   const std::uint32_t guard;
-  std::shared_ptr<Spanned> out;  // set while it is queued, or its wake-up is under way
+  std::shared_ptr<Spanned> out;  // set while the watch is queued, or its wake-up is under way
   void told() noexcept override {
     const auto me = std::move(out);
     me->happened(guard, status);
@@ -22,7 +22,7 @@ Spanned::~Spanned() { std::erase(space_->spans, this); }
 
 void Spanned::begin(bool tries) {
   const auto me = shared_from_this();
-  // Guards that are off are looked at once: was the channel open when the choice began (rule 5.6)?
+  // Guards that are off are checked once: was the channel open when the choice began (rule 5.6)?
   for (std::uint32_t i = 0; i < size() && place_; ++i)
     if (at_[i].off && (!at_[i].port || is_end(at_[i].port->ended()))) happened(i, Status::retired);
   if (tries) return attempt(0, size());
@@ -66,20 +66,20 @@ void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
     attempt_->at.push_back({at_[i].port, std::move(at_[i].room), 0, false, at_[i].later});
   attempt_->bind();
   if (attempt_->begin()) {
-    // a reader that the attempt has met is answered first (WIRE.md 4.2)
+    // if the attempt has met a reader, that reader is answered first (WIRE.md 4.2)
     if (attempt_->chose_a_write()) space_->answer_decided();
     finish();
     return;
   }
   if (has_committed()) return space_->reconsider();
-  // The choices that this attempt has hinted at are told now: one of them may have come to this one
-  // meanwhile.
+  // The choices to which this attempt has announced itself are woken now. One of them may have come
+  // to this one meanwhile.
   if (!must_wait()) leave();
 }
 bool Spanned::must_wait() const {
   for (const Spanned* s : space_->spans) {
     if (s == this || !s->place_ || rank_ >= s->rank_) continue;
-    if (looks_ && s->looks_) continue;  // neither waits, so they do not meet (rule 5.7)
+    if (looks_ && s->looks_) continue;  // neither choice waits, so they do not meet (rule 5.7)
     if (s->has_committed()) continue;
     for (const Visitor::Seat& mine : attempt_->at)
       for (const Visitor::Seat& theirs : s->at_)
@@ -113,10 +113,10 @@ void Spanned::finish() {
   attempt_.reset();
   if (!place_) return;
   if (s == Status::retired) {
-    // for an ordinary choice that may be the end (rule 5.6); here its place decides that, and asks
-    // the other homes
+    // for an ordinary choice this could be the end (rule 5.6); here the choice's place decides
+    // that, and asks the other homes
     happened(guard, s);
-    // the place is told of the guards that have retired
+    // tells the place which guards have retired
     for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);
     if (place_) place_->not_ready();
     return;
@@ -131,9 +131,9 @@ bool Spanned::made(const Payload& value, Carrier& by) {
   return true;
 }
 void Spanned::made() {
-  // an extended reader holds it: decided() follows
+  // an extended reader holds the visitor: decided() will be called
   if (attempt_->made() == Status::pending) return;
-  space_->answer_decided();  // the reader's answer goes first (WIRE.md 4.2)
+  space_->answer_decided();  // the reader is answered first (WIRE.md 4.2)
   taken();
 }
 void Spanned::taken() {
@@ -147,7 +147,7 @@ void Spanned::taken() {
 void Spanned::leave() {
   const auto me = shared_from_this();
   if (attempt_->stage != Visitor::Stage::offered) return;
-  if (!attempt_->withdraw()) return;  // it has its outcome, and is in the space's list
+  if (!attempt_->withdraw()) return;  // the attempt has its outcome, and is in the space's list
   take_back_rooms();
   attempt_.reset();
   for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);

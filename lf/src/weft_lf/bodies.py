@@ -23,8 +23,9 @@ HERE = "#line @HERE@"
 
 
 def code_lines(code: tree.Code) -> list[str]:
-    """The lines of a piece of code, between a `#line` to the program's file and one back. Its first
-    line is moved to its own column, which the compiler's messages name."""
+    """Returns the lines of a piece of code, between a `#line` to the program's file and one back.
+    Its first line is moved to its own column, which the compiler's messages name.
+    """
     file = code.span.file.replace("\\", "\\\\").replace('"', '\\"')
     return [f'#line {code.span.line} "{file}"', " " * (code.span.column - 1) + code.text, HERE]
 
@@ -116,7 +117,7 @@ class Bodies:
         return [*lines, "};"]
 
     def params(self) -> list[tuple[str, tree.Param]]:
-        """The parameters that the class's code mentions; the others are not in the struct."""
+        """Returns the parameters that the class's code mentions; the others are not in the struct."""
         found = [(n, p) for n, p in self.cls.params.items() if self.layout.mentions(self.cls, n)]
         if "bank_index" not in self.cls.params and self.layout.mentions(self.cls, "bank_index"):
             found.append(
@@ -131,8 +132,9 @@ class Bodies:
         return declared(kind, decl.name, self.cls, decl.init)
 
     def refs(self) -> list[str]:
-        """A struct for each contained reactor that a reaction names, with the ports that bodies
-        use."""
+        """Returns a struct for each contained reactor that a reaction names, with the ports that
+        bodies use.
+        """
         lines = []
         for child, ports in self.uses.children.items():
             inside = self.uses.child_class[child]
@@ -264,8 +266,9 @@ class Bodies:
         return lines
 
     def bodyless(self, name: str, decl: tree.Reaction, names: Names, check: str) -> list[str]:
-        """The function of a reaction without a body. It calls the C function of the reaction's
-        name, which the program must provide."""
+        """Returns the function of a reaction without a body. It calls the C function of the
+        reaction's name, which the program must provide.
+        """
         if not decl.name:
             return [f"static void {name}(void *instance) {{ (void)instance; }}"]
         arguments, kinds = ["self"], [f"{self.self_t} *self"]
@@ -397,12 +400,12 @@ class Names:
 
 
 def updates(decl: tree.Reaction) -> bool:
-    """Whether the reaction's body sets its deadline."""
+    """Returns whether the reaction's body sets its deadline."""
     return decl.code is not None and "lf_update_deadline" in decl.code.text
 
 
 def declared(kind: tree.Type | None, name: str, cls: Class, init: tree.Expr | None) -> str:
-    """A C declaration of `name`, such as `int x`, `int x[3]` or `int *x`."""
+    """Returns a C declaration of `name`, such as `int x`, `int x[3]` or `int *x`."""
     if kind is not None and kind.array:
         return f"{base_of(kind, cls)} {name}[{kind.array}]"
     return f"{c_type(kind, cls.types, init)} {name}"

@@ -76,7 +76,8 @@ class Built:
 
 
 def runtime() -> Path:
-    """The folder of weft_mcu: $WEFT_MCU if it is set, else beside this package or in the checkout.
+    """Returns the folder of weft_mcu: $WEFT_MCU if it is set, else beside this package or in the
+    checkout.
 
     Raises:
         LfError: weft_mcu is not there.
@@ -94,7 +95,7 @@ def runtime() -> Path:
 
 
 def project(path: Path) -> tuple[Path, Path]:
-    """The root of the project, and the file's folder within its sources."""
+    """Returns the root of the project, and the file's folder within its sources."""
     for folder in path.parents:
         if folder.name == "src":
             return folder.parent, path.parent.relative_to(folder)
@@ -102,8 +103,10 @@ def project(path: Path) -> tuple[Path, Path]:
 
 
 def find(name: str, span: Span, root: Path) -> Path:
-    """The path of a file that the target block names. The name is relative to the `.lf` file that
-    contains it, or else to the project. A utility that comes with upstream's runtime is ours."""
+    """Returns the path of a file that the target block names. The name is relative to the `.lf`
+    file that contains it, or else to the project. A utility that comes with upstream's runtime is
+    ours.
+    """
     if name.startswith(UTILITIES) and "/" not in name[len(UTILITIES) :]:
         own = Path(__file__).with_name("util")
         if (own / name[len(UTILITIES) :]).is_file():
@@ -121,7 +124,7 @@ def find(name: str, span: Span, root: Path) -> Path:
 
 
 def target_of(model: Model, wanted: str) -> str:
-    """The target to build for: `wanted`, else the program's platform, else `host`."""
+    """Returns the target to build for: `wanted`, else the program's platform, else `host`."""
     return wanted or model.program.config.platform or "host"
 
 
@@ -157,9 +160,9 @@ def build(model: Model, wanted: Wanted) -> Built:
     header = f"include/{program.name}/{program.name}.h"
     sdk = target == "rp2040" and uses_sdk(model)
     options = Options(target != "host", wanted.trace, tick, wanted.table, sdk)
-    told = len(program.warnings)
+    warned = len(program.warnings)
     text, shared = emit(model, options, header)
-    warnings += program.warnings[told:]
+    warnings += program.warnings[warned:]
     source = place / f"{program.name}.c"
     _write(source, text)
     if shared:
@@ -170,16 +173,16 @@ def build(model: Model, wanted: Wanted) -> Built:
         return Built(source, None, warnings)
     bin_folder = out / "bin"
     bin_folder.mkdir(parents=True, exist_ok=True)
-    said: list[str] = []
+    messages: list[str] = []
 
     def run(command: list[str], cwd: Path) -> None:
-        said.append(run_tool(command, cwd))
+        messages.append(run_tool(command, cwd))
 
     try:
         made = _compiled(model, source, bin_folder, wanted, target, sdk, run)
     except Refused as error:
         raise _told(model, error) from None
-    return Built(source, made, [*warnings, *diagnostics.problems(model, "\n".join(said))])
+    return Built(source, made, [*warnings, *diagnostics.problems(model, "\n".join(messages))])
 
 
 def _write_headers(model: Model, header: Path, places: list[Path]) -> None:
@@ -196,7 +199,7 @@ def _write_headers(model: Model, header: Path, places: list[Path]) -> None:
 
 
 def _told(model: Model, error: Refused) -> LfError:
-    """The error with the compiler's problems at their places, if they are in bodies."""
+    """Returns the error with the compiler's problems at their places, if they are in bodies."""
     brackets = unmatched(model)
     placed = diagnostics.problems(model, error.output)
     if not any(p.severity == "error" for p in placed):
@@ -227,8 +230,9 @@ def _compiled(
 
 
 def _beginning(problem: Problem) -> Problem:
-    """The problem with only the first lines of its message: once a compiler has missed a bracket,
-    its later errors mean nothing."""
+    """Returns the problem with only the first lines of its message: once a compiler has missed a
+    bracket, its later errors mean nothing.
+    """
     lines = problem.message.split("\n")
     rest = [f"… and {len(lines) - 8} lines more"] if len(lines) > 9 else lines[8:]
     return replace(problem, message="\n".join([*lines[:8], *rest]))
@@ -240,7 +244,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def flags(model: Model) -> list[str]:
-    """The compiler options that the program asks for."""
+    """Returns the compiler options that the program asks for."""
     config = model.program.config
     found = list(BUILD_TYPES[config.build_type or "relwithdebinfo"])
     found += [
@@ -286,8 +290,9 @@ def _cc(model: Model) -> list[str]:
 
 
 def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
-    """The problems that the C compiler finds in the program's bodies, without building anything;
-    None if only CMake knows how they are compiled. What was found is kept in the user's cache.
+    """Returns the problems that the C compiler finds in the program's bodies, without building
+    anything; None if only CMake knows how they are compiled. What was found is kept in the user's
+    cache.
 
     Raises:
         LfError: a file that the target block names is missing.
@@ -323,7 +328,7 @@ def check_bodies(model: Model, wanted: str) -> list[Problem] | None:
 
 
 def _only_read(command: list[str], text: str, shared: str) -> str:
-    """What the compiler says about a program that it only reads."""
+    """Returns what the compiler says about a program that it only reads."""
     with tempfile.TemporaryDirectory(prefix="weft-lf-") as folder:
         place = Path(folder)
         _write(place / "program.c", text)
@@ -335,7 +340,9 @@ def _only_read(command: list[str], text: str, shared: str) -> str:
 
 
 def cache(kind: str, key: str) -> Path | None:
-    """A file of the user's cache; None if there can be none. Of a kind, the FILES newest stay."""
+    """Returns a file of the user's cache; None if there can be none. Of a kind, the FILES newest
+    stay.
+    """
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft" / kind
     try:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -373,7 +380,7 @@ def _by_cc(model: Model, source: Path, bin_folder: Path, wanted: Wanted, run: Ru
 
 
 def _cmake(model: Model, root: Path, place: Path) -> CMake:
-    """The program's own CMake code. Its files are copied to `place`."""
+    """Returns the program's own CMake code. Its files are copied to `place`."""
     config = model.program.config
 
     def included(files: list[tuple[str, Span]]) -> list[str]:

@@ -37,7 +37,9 @@ RESERVED = {
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """A hint for an unknown `word`: the known word most like it, or else the words there are."""
+    """Returns a hint for an unknown `word`: the known word most like it, or else the words there
+    are.
+    """
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     if near:
         return f"did you mean '{near[0]}'?"
@@ -63,9 +65,9 @@ class Classes:
     ) -> Class:
         if arguments and not decl.type_params:
             text = f"'{decl.name}' has no type parameters; what stands in <…> is ignored"
-            told = Problem(span, text, "leave <…> away", severity="warning")
-            if told not in self.program.warnings:
-                self.program.warnings.append(told)
+            warning = Problem(span, text, "leave <…> away", severity="warning")
+            if warning not in self.program.warnings:
+                self.program.warnings.append(warning)
             arguments = []
         if len(arguments) != len(decl.type_params):
             wants = len(decl.type_params)

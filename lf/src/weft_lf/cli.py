@@ -25,8 +25,9 @@ from weft_lf.model import Model
 
 
 def model_of(path: Path, given: argparse.Namespace | None = None) -> Model:
-    """The model of a program. Options of the command line stand for properties of its target
-    block."""
+    """Returns the model of a program. Options of the command line stand for properties of its
+    target block.
+    """
     from weft_lf.elaborate import elaborate
     from weft_lf.load import load
 

@@ -91,7 +91,7 @@ def tests_in(folder: Path, words: Sequence[str], names: Path | None) -> list[Pat
 
 
 def is_program(path: Path) -> bool:
-    """Whether the file has a main reactor and the target C, or no target at all."""
+    """Returns whether the file has a main reactor and the target C, or no target at all."""
     text = path.read_text(errors="replace")
     target = re.search(r"^\s*target\s+(\w+)", text, re.M)
     if target is not None and target[1] != "C":
@@ -100,7 +100,7 @@ def is_program(path: Path) -> bool:
 
 
 def by_reactor(trace: Sequence[str]) -> dict[str, list[str]]:
-    """The trace's lines by reactor. Only the order within a reactor is guaranteed."""
+    """Returns the trace's lines by reactor. Only the order within a reactor is guaranteed."""
     found: dict[str, list[str]] = {}
     for line in trace:
         reactor = line.split()[-1].rpartition(".")[0]
@@ -126,8 +126,8 @@ def run_one(path: Path, project: Path, place: Path, way: Way) -> Result:
     try:
         built = build(elaborate(load(here)), Wanted(target, trace=bool(expected)))
     except LfError as error:
-        told = "\n".join(rendered(p) for p in error.problems)
-        return Result(path, tier, False, told[-3000:], built=False)
+        errors = "\n".join(rendered(p) for p in error.problems)
+        return Result(path, tier, False, errors[-3000:], built=False)
     if way.build or built.program is None:  # None: the program asks for no compilation
         return Result(path, tier, True)
     traced = place / "trace"
@@ -168,7 +168,7 @@ def difference(expected: Sequence[str], got: Sequence[str]) -> str:
 
 
 def project_of(path: Path, folder: Path) -> Path:
-    """The folder that a test needs: the one above the nearest `src`, else `folder`."""
+    """Returns the folder that a test needs: the one above the nearest `src`, else `folder`."""
     for above in path.parents:
         if above.name == "src":
             return above.parent
@@ -182,7 +182,7 @@ def results(
     way: Way | None = None,
     ended: Callable[[Result], None] = lambda _: None,
 ) -> list[Result]:
-    """The results of the tests of `folder`; `ended` gets each as the test ends."""
+    """Returns the results of the tests of `folder`; `ended` gets each as the test ends."""
     root = folder.resolve()
     how = way or Way()
 
@@ -208,8 +208,9 @@ def told(result: Result) -> None:
 
 
 def table(found: Sequence[Result], of: Callable[[Result], str], head: str) -> list[str]:
-    """A line for each group of results that `of` makes: how many were built, ended well or were
-    stopped, and how many there are."""
+    """Returns a line for each group of results that `of` makes: how many were built, ended well or
+    were stopped, and how many there are.
+    """
     lines = [f"{head:52} built passed stopped    of"]
     for name in sorted({of(r) for r in found}):
         own = [r for r in found if of(r) == name]

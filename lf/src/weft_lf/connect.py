@@ -53,8 +53,9 @@ NUMBERS = {
 
 
 def _may_be_one(left: str, right: str) -> bool:
-    """Whether a value of the one type may be read as the other: two pointers, two numbers of one
-    kind and size, or types of which nothing is known here."""
+    """Returns whether a value of the one type may be read as the other: two pointers, two numbers
+    of one kind and size, or types of which nothing is known here.
+    """
     sides = [" ".join(t.replace("const ", "").split()) for t in (left, right)]
     if any(s.endswith("]") for s in sides):
         return False
@@ -212,7 +213,9 @@ class Wiring:
         made: Instance,
         mode: ModeOf | None,
     ) -> bool:
-        """Whether a reactor repeats a connection that it inherits: then it is one connection."""
+        """Returns whether a reactor repeats a connection that it inherits: then it is one
+        connection.
+        """
         first = sink.via
         inherited = first is not None and all(m is not first for m in made.cls.decl.members)
         if not inherited or sink.linked_in != (mode.decl.name if mode else ""):

@@ -65,14 +65,15 @@ def _codes(model: Model) -> Iterator[str]:
 
 
 def sdk_libraries(model: Model) -> list[str]:
-    """The SDK's libraries for the headers that preambles include: hardware_gpio for
-    hardware/gpio.h."""
+    """Returns the SDK's libraries for the headers that preambles include: hardware_gpio for
+    hardware/gpio.h.
+    """
     found = (f"{a}_{b}" for code in _codes(model) for a, b in SDK_HEADER.findall(code))
     return list(dict.fromkeys(found))
 
 
 def why_sdk(model: Model) -> str:
-    """What the program needs the pico-sdk for; empty if it does without."""
+    """Returns what the program needs the pico-sdk for; empty if it does without."""
     config = model.program.config
     if libraries := sdk_libraries(model):
         return f"it includes headers of {libraries[0]}"
@@ -92,7 +93,7 @@ def uses_sdk(model: Model) -> bool:
 
 
 def sdk_folder(why: str) -> Path:
-    """The folder of the pico-sdk: $PICO_SDK_PATH, or where `./run setup mcu` puts it.
+    """Returns the folder of the pico-sdk: $PICO_SDK_PATH, or where `./run setup mcu` puts it.
 
     Raises:
         LfError: the SDK is not there.
@@ -218,12 +219,12 @@ class Image:
 
 
 def _items(texts: list[str]) -> str:
-    """A list of CMake, as one quoted argument."""
+    """Returns a list of CMake, as one quoted argument."""
     return quoted(";".join(t.replace(";", "\\;") for t in texts))
 
 
 def quoted(text: str) -> str:
-    """The text as a quoted argument of CMake."""
+    """Returns the text as a quoted argument of CMake."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

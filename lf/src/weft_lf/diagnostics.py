@@ -61,7 +61,7 @@ def _records(output: str) -> list[_Record]:
 
 
 def problems(model: Model, output: str) -> list[Problem]:
-    """The problems of bodies that the compiler's `output` tells."""
+    """Returns the problems of bodies that the compiler's `output` tells."""
     records = [r for r in _records(output) if r.placed]
     unknown = {(r.span.file, r.span.line) for r in records if UNKNOWN.search(r.text)}
     found = [
@@ -73,7 +73,7 @@ def problems(model: Model, output: str) -> list[Problem]:
 
 
 def _hint(model: Model, span: Span, text: str) -> str:
-    """What to do about a name that the compiler does not know, but the reactor does."""
+    """Returns what to do about a name that the compiler does not know, but the reactor does."""
     found = UNKNOWN.search(text)
     if found is None:
         return ""

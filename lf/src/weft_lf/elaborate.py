@@ -122,8 +122,9 @@ class _Elaborator:
                 raise fail(span, text, f"at most {LIMIT}; lists of parameters that are lists grow")
 
     def items(self, value: Value) -> int:
-        """The number of single values in `value`, which may be a list of lists and of parameters
-        that are lists."""
+        """Returns the number of single values in `value`, which may be a list of lists and of
+        parameters that are lists.
+        """
         expr = value.expr
         if isinstance(expr, tree.Name) and value.scope is not None:
             return self.sizes.get((value.scope, expr.name), 1)
@@ -254,8 +255,9 @@ class _Elaborator:
         return sum(len(m.ports[ref.variable].channels) for m in members)
 
     def time(self, expr: tree.Expr | None, scope: Instance, what: str) -> int | None:
-        """The value of `expr` in nanoseconds, or None without an `expr`; `what` names the time in
-        an error."""
+        """Returns the value of `expr` in nanoseconds, or None without an `expr`; `what` names the
+        time in an error.
+        """
         if expr is None:
             return None
         self.names_in(expr, scope)
@@ -471,7 +473,9 @@ def _key(name: str, mode: ModeOf | None) -> str:
 
 
 def _substituted(kind: tree.Type, types: dict[str, tree.Type]) -> tree.Type:
-    """The type argument `kind` with the enclosing reactor's type parameters replaced by `types`."""
+    """Returns the type argument `kind` with the enclosing reactor's type parameters replaced by
+    `types`.
+    """
     if kind.is_code or kind.name not in types:
         return kind
     given = types[kind.name]

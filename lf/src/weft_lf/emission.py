@@ -53,8 +53,9 @@ class Emission:
     # --- triggers ---------------------------------------------------------------------------------
 
     def trigger(self, key: object) -> tuple[str, tuple[int, ...]]:
-        """A WEFT_RX_TRIG(at, mask) with the reactions that `key` triggers: a template and the
-        numbers that fill it."""
+        """Returns a WEFT_RX_TRIG(at, mask) with the reactions that `key` triggers: a template and
+        the numbers that fill it.
+        """
         return self.trigger_of(tuple(self.layout.readers.get(key, ())))
 
     def trigger_of(self, numbers: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
@@ -128,7 +129,7 @@ class Emission:
             self.fills.put(array, slot, f".{name}", _braced(text), cast=c_type(kind, cls.types))
 
     def constant(self, base: str, text: str, count: int) -> str:
-        """The name of a C array with the contents `text`; equal contents share one array."""
+        """Returns the name of a C array with the contents `text`; equal contents share one array."""
         line = f"{base} @[{max(count, 1)}] = {text};"
         for at, helper in enumerate(self.helpers):
             if (

@@ -463,7 +463,9 @@ class Emitter(Emission):
 
 
 def _numbered(lines: list[str], name: str) -> str:
-    """The lines as one text, with each mark `HERE` replaced by a `#line` for the line after it."""
+    """Returns the lines as one text, with each mark `HERE` replaced by a `#line` for the line after
+    it.
+    """
     text = "\n".join(lines) + "\n"
     out = []
     for number, line in enumerate(text.split("\n"), 1):

@@ -80,8 +80,9 @@ class _Groups:
 
 
 def asked(made: Instance) -> Instance | str | None:
-    """The enclave that `@enclave` asks for around an instance: the instance that has the attribute,
-    the path of the bank that has it, or None if nothing around `made` has it."""
+    """Returns the enclave that `@enclave` asks for around an instance: the instance that has the
+    attribute, the path of the bank that has it, or None if nothing around `made` has it.
+    """
     at: Instance | None = made
     while at is not None:
         for one in at.decl.attributes if at.decl else []:
@@ -126,8 +127,9 @@ def shared(model: Model) -> str:
 
 
 def has_objects(text: str) -> bool:
-    """Whether C text at file level may define objects: whether it has more than types, macros,
-    known headers, and functions without static objects."""
+    """Returns whether C text at file level may define objects: whether it has more than types,
+    macros, known headers, and functions without static objects.
+    """
     text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
     for line in re.findall(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", text, re.M):
         if not re.fullmatch(KNOWN_HEADERS, line.strip()):

@@ -75,8 +75,9 @@ def _lines(file: str) -> list[str]:
 
 
 def rendered(problem: Problem) -> str:
-    """The problem as compilers show one: its place and message, the line of the program with a
-    caret under the text in question, and the hint."""
+    """Returns the problem as compilers show one: its place and message, the line of the program
+    with a caret under the text in question, and the hint.
+    """
     span = problem.span
     if not span.line:
         head = f"{span.file}: " if span.file else ""

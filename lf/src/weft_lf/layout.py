@@ -210,8 +210,9 @@ class Layout:
                         kind.pool += 1
 
     def address(self, channel: Channel) -> tuple[str, tuple[int, ...]]:
-        """The C address of a channel's port: a template, and the numbers that fill its {}. It is of
-        the channel's own type, which a connection may change."""
+        """Returns the C address of a channel's port: a template, and the numbers that fill its {}.
+        It is of the channel's own type, which a connection may change.
+        """
         at = driver(channel)
         kind, wanted = self.port_type(at), self.port_type(channel)
         if at in self.delayed:
@@ -273,8 +274,9 @@ class Layout:
             self.read(source)
 
     def holder(self, channel: Channel) -> Channel | Delay:
-        """What holds the value that `channel` shows: the channel that reactions write, or a delay,
-        which may have several sinks."""
+        """Returns what holds the value that `channel` shows: the channel that reactions write, or a
+        delay, which may have several sinks.
+        """
         at = driver(channel)
         return self.delayed[at][0] if at in self.delayed else at
 
@@ -282,7 +284,9 @@ class Layout:
         self.reads_of[holder] = self.reads_of.get(holder, 0) + 1
 
     def read_once(self, channel: Channel) -> bool:
-        """Whether nobody but one reaction reads the value that `channel` shows, by one port."""
+        """Returns whether nobody but one reaction reads the value that `channel` shows, by one
+        port.
+        """
         return self.reads_of.get(self.holder(channel), 0) <= 1
 
     def enclave(self, made: Instance) -> int:

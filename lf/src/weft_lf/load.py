@@ -147,8 +147,9 @@ class _Loader:
 
 
 def _in_package(path: Path, wanted: tree.Import) -> Path:
-    """The file that `<package/File.lf>` means: it is under `build/lfc_include/package/` or
-    `target/lfc_include/package/` in a folder above `path`, in `src/lib` or `src`."""
+    """Returns the file that `<package/File.lf>` means: it is under `build/lfc_include/package/` or
+    `target/lfc_include/package/` in a folder above `path`, in `src/lib` or `src`.
+    """
     package, _, file = wanted.uri.partition("/")
     for folder in path.parents:
         for build in ("build", "target"):

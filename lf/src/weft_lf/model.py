@@ -194,8 +194,9 @@ class Instance:
         return f"{self.parent.path}.{self.local_name}" if self.parent else self.local_name
 
     def within(self) -> ModeOf | None:
-        """The innermost mode that contains this instance or an ancestor of it; None if there is
-        none."""
+        """Returns the innermost mode that contains this instance or an ancestor of it; None if
+        there is none.
+        """
         at: Instance | None = self
         while at is not None:
             if at.mode is not None:
@@ -218,7 +219,9 @@ class Model:
 
 
 def driver(channel: Channel) -> Channel:
-    """The channel whose value `channel` shows: the start of its chain of undelayed connections."""
+    """Returns the channel whose value `channel` shows: the start of its chain of undelayed
+    connections.
+    """
     while channel.source is not None:
         channel = channel.source
     return channel

@@ -65,8 +65,9 @@ class Frozen:
 
 
 def name_of(one: ReactionOf) -> str:
-    """The name of a reaction in traces: the path of its reactor, then its name. A reaction without
-    a name has its number, counted from 1."""
+    """Returns the name of a reaction in traces: the path of its reactor, then its name. A reaction
+    without a name has its number, counted from 1.
+    """
     return f"{one.instance.path}.{one.decl.name or one.number + 1}"
 
 
@@ -123,8 +124,9 @@ class Oracle:
             self.delayed.setdefault(driver(delay.source), []).append(delay)
 
     def first_state(self, made: Instance, only: set[str] | None) -> dict[str, Any]:
-        """The parameters and the initial values of the state variables; with `only`, the initial
-        values of these state variables alone."""
+        """Returns the parameters and the initial values of the state variables; with `only`, the
+        initial values of these state variables alone.
+        """
         state: dict[str, Any] = {}
         if only is None:
             for name, value in made.values.items():
@@ -162,8 +164,9 @@ class Oracle:
     # --- modes ------------------------------------------------------------------------------------
 
     def is_active(self, mode: ModeOf | None) -> bool:
-        """Whether a mode is active (R16): its reactor is in it, and the mode around the reactor is
-        active."""
+        """Returns whether a mode is active (R16): its reactor is in it, and the mode around the
+        reactor is active.
+        """
         while mode is not None:
             if self.active[mode.instance] is not mode:
                 return False
@@ -174,7 +177,9 @@ class Oracle:
         return what.mode if what.mode is not None else what.instance.within()
 
     def inside(self, what: Any, mode: ModeOf) -> bool:
-        """Whether the reaction, timer, action or delay `what` is inside the mode, at any depth."""
+        """Returns whether the reaction, timer, action or delay `what` is inside the mode, at any
+        depth.
+        """
         at = self.mode_around(what)
         while at is not None:
             if at is mode:
@@ -273,7 +278,7 @@ class Oracle:
                 self.states[made].update(self.first_state(made, names))
 
     def first_time(self) -> list[ReactionOf]:
-        """The startup reactions of modes that are active for the first time (R18)."""
+        """Returns the startup reactions of modes that are active for the first time (R18)."""
         triggered = []
         fresh = [m for m in self.active.values() if self.is_active(m) and m not in self.entered]
         for mode in fresh:

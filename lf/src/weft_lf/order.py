@@ -97,7 +97,7 @@ def _in_order_of_declaration(
 
 
 def _modes(one: ReactionOf) -> dict[Instance, ModeOf]:
-    """The modes that must be active for the reaction to run, by their reactors."""
+    """Returns the modes that must be active for the reaction to run, by their reactors."""
     found = {} if one.mode is None else {one.mode.instance: one.mode}
     at: Instance | None = one.instance
     while at is not None:
@@ -108,7 +108,7 @@ def _modes(one: ReactionOf) -> dict[Instance, ModeOf]:
 
 
 def _exclusive(first: ReactionOf, second: ReactionOf) -> bool:
-    """Whether the two can never run in one tag: a mode changes between tags."""
+    """Returns whether the two can never run in one tag: a mode changes between tags."""
     if first.mode is None and first.instance.within() is None:
         return False
     others = _modes(second)
@@ -118,8 +118,9 @@ def _exclusive(first: ReactionOf, second: ReactionOf) -> bool:
 def _by_deadline(
     ordered: list[ReactionOf], after: dict[ReactionOf, dict[ReactionOf, Channel | None]]
 ) -> list[ReactionOf]:
-    """A topological order in which tighter deadlines come first. A writer inherits the deadlines of
-    its readers."""
+    """Returns a topological order in which tighter deadlines come first. A writer inherits the
+    deadlines of its readers.
+    """
     urgent: dict[ReactionOf, int] = {}
     for one in reversed(ordered):
         own = FOREVER if one.deadline is None else one.deadline
@@ -145,8 +146,9 @@ def _by_deadline(
 def _find_loop(
     left: list[ReactionOf], after: dict[ReactionOf, dict[ReactionOf, Channel | None]]
 ) -> Problem:
-    """The error for reactions that could not be ordered. It shows the shortest loop that a search
-    from the first 200 of them finds."""
+    """Returns the error for reactions that could not be ordered. It shows the shortest loop that a
+    search from the first 200 of them finds.
+    """
     remaining = set(left)
     best: list[ReactionOf] = []
     for start in left[:200]:

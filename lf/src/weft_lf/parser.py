@@ -101,7 +101,7 @@ def _tokens(children: list[Any], *kinds: str) -> list[Token]:
 
 
 def _token(children: list[Any], *kinds: str) -> str:
-    """The text of the first token of these kinds; empty if there is none."""
+    """Returns the text of the first token of these kinds; empty if there is none."""
     found = _tokens(children, *kinds)
     return str(found[0]) if found else ""
 
@@ -157,7 +157,7 @@ class _Builder(Transformer):  # type: ignore[type-arg]
         return tree.Code(str(token)[2:-2], Span(at.file, at.line, at.column + 2, 1))
 
     def named(self, children: list[Any], span: Span) -> Span:
-        """The place of the first name among the children, or else `span`."""
+        """Returns the place of the first name among the children, or else `span`."""
         names = _tokens(children, "ID")
         return self.at(names[0]) if names else span
 
@@ -493,7 +493,7 @@ def _short(text: str) -> str:
 
 
 def _whole(text: str, span: Span) -> int:
-    """The value of a number that fits into 64 bits; a larger one raises an LfError."""
+    """Returns the value of a number that fits into 64 bits; a larger one raises an LfError."""
     if len(text) <= DIGITS and NEVER <= int(text) <= 2 * FOREVER + 1:
         return int(text)
     raise fail(span, f"{_short(text)} has more than 64 bits", "give a smaller number")
@@ -567,8 +567,9 @@ ODD_TIME = re.compile(
 
 
 def _odd_time(error: UnexpectedInput, text: str, file: str) -> Any:
-    """The problem if the error comes from a time that is negative or has a fraction, else None. The
-    parser reads such a time as a number and a name."""
+    """Returns the problem if the error comes from a time that is negative or has a fraction, else
+    None. The parser reads such a time as a number and a name.
+    """
     from weft_lf.errors import Problem
 
     at = getattr(error, "pos_in_stream", None)

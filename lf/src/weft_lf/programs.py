@@ -9,7 +9,7 @@ from weft_lf.emission import Emission
 
 
 def _enclave(e: Emission, number: int, ranges: Mapping[int, int]) -> list[str]:
-    """The initialisers of an enclave's weft_rx_program."""
+    """Returns the initialisers of an enclave's weft_rx_program."""
     counts = e.layout.counts
     parts = [f'.name = "{e.model.program.name}"', f".count = {counts[number]}"]
     if number:
@@ -30,7 +30,7 @@ def _enclave(e: Emission, number: int, ranges: Mapping[int, int]) -> list[str]:
 
 
 def program(e: Emission, ranges: Mapping[int, int]) -> list[str]:
-    """The lines of the end of the C file. `ranges` has the place of each enclave's timers."""
+    """Returns the lines of the end of the C file. `ranges` has the place of each enclave's timers."""
     config, layout = e.model.program.config, e.layout
     e.starts[0] = [*e.start, *e.starts[0]]
     lines, programs = [], []

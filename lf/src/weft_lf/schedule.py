@@ -50,7 +50,7 @@ class Schedule:
 
 
 def known(model: Model, layout: Layout) -> bool:
-    """Whether the program's timing is known at compile time."""
+    """Returns whether the program's timing is known at compile time."""
     if layout.enclaves.count > 1 or layout.modes or model.program.config.threads > 1:
         return False
     if any(made.actions for made in model.instances):
@@ -130,8 +130,9 @@ class _Play:
             self.at.setdefault(due, set()).add(self.layout.arrival[delay])
 
     def pending(self, now: int) -> frozenset[tuple[int, Delay]]:
-        """The values that may be in a ring just before `now`: (ticks until it is due, its delay)
-        for each value."""
+        """Returns the values that may be in a ring just before `now`: (ticks until it is due, its
+        delay) for each value.
+        """
         return frozenset(
             (time + interval - now, delay)
             for delay, interval in self.interval.items()

@@ -61,8 +61,9 @@ def in_ticks(ns: int, tick: Tick) -> int:
 
 
 def period_of(ns: int, tick: Tick) -> tuple[int, int]:
-    """A period of `ns` as the fraction (ticks, per) in lowest terms. `per` is 1 if the period is a
-    whole number of ticks. A period below one tick becomes (1, 1)."""
+    """Returns a period of `ns` as the fraction (ticks, per) in lowest terms. `per` is 1 if the
+    period is a whole number of ticks. A period below one tick becomes (1, 1).
+    """
     if ns <= tick.ns or ns % tick.ns == 0:
         return in_ticks(ns, tick), 1
     common = gcd(ns, tick.ns)
@@ -70,7 +71,7 @@ def period_of(ns: int, tick: Tick) -> tuple[int, int]:
 
 
 def shown(ns: int) -> str:
-    """A time in ns as a person would write it: 1500000 gives 1.5 ms."""
+    """Returns a time in ns as a person would write it: 1500000 gives 1.5 ms."""
     for size, name in UNITS:
         if ns >= size:
             whole, rest = divmod(ns, size)

@@ -41,7 +41,9 @@ LIMIT = 2**63
 
 
 def resolved(expr: tree.Expr, scope: Instance | None, index: int | None = None) -> Value:
-    """The value of `expr` in `scope`: if `expr` is the name of a parameter, the parameter's value."""
+    """Returns the value of `expr` in `scope`: if `expr` is the name of a parameter, the parameter's
+    value.
+    """
     while isinstance(expr, tree.Name) and scope is not None and expr.name in scope.values:
         value = scope.values[expr.name]
         expr, scope, index = value.expr, value.scope, value.index
@@ -49,8 +51,9 @@ def resolved(expr: tree.Expr, scope: Instance | None, index: int | None = None) 
 
 
 def number(value: Value) -> int | None:
-    """The value as a whole number, for a time in nanoseconds; None if the number is not known at
-    compile time."""
+    """Returns the value as a whole number, for a time in nanoseconds; None if the number is not
+    known at compile time.
+    """
     value = resolved(value.expr, value.scope, value.index)
     expr = value.expr
     if isinstance(expr, tree.Time):
@@ -124,8 +127,9 @@ def c_time(ns: int) -> str:
 def c_type(
     kind: tree.Type | None, types: dict[str, tree.Type], expr: tree.Expr | None = None
 ) -> str:
-    """A type in C, such as `int`, `double*`, `interval_t` or `int[3]`; `int[]` gives `int*`. If
-    `kind` is None the result is the type of `expr`, or `int`."""
+    """Returns a type in C, such as `int`, `double*`, `interval_t` or `int[3]`; `int[]` gives
+    `int*`. If `kind` is None the result is the type of `expr`, or `int`.
+    """
     if kind is None:
         if isinstance(expr, tree.Time):
             return "interval_t"
@@ -136,7 +140,7 @@ def c_type(
 
 
 def c_base(kind: tree.Type, types: dict[str, tree.Type]) -> str:
-    """A type in C without its array part."""
+    """Returns a type in C without its array part."""
     if kind.name in types and not kind.is_code:
         given = types[kind.name]
         return c_type(given, {}) + "*" * kind.stars
@@ -151,7 +155,9 @@ def c_base(kind: tree.Type, types: dict[str, tree.Type]) -> str:
 
 
 def c_expr(value: Value) -> str:
-    """The C text of a value. Parameters are replaced by their values; code stays as it was written."""
+    """Returns the C text of a value. Parameters are replaced by their values; code stays as it was
+    written.
+    """
     value = resolved(value.expr, value.scope, value.index)
     expr = value.expr
     if isinstance(expr, tree.Time):

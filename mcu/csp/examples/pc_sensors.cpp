@@ -1,6 +1,7 @@
 // pc_sensors: processes on a board use channels of a Python program on a PC. A sampler measures
-// every millisecond while it is asked to. A filter takes the mean of as many samples as the PC has
-// asked for. An uplink writes the mean to the PC; while the PC does not read, all of them wait.
+// every millisecond while the PC wants samples. A filter takes the mean of as many samples as the
+// PC has asked for. An uplink writes the mean to the PC; while the PC does not read, all of these
+// processes wait.
 //
 //   PC: rates ──► control ──rate──► sampler ──samples──► filter ──means──► uplink ──► PC: means
 #include "weft_mcu/csp.hpp"
@@ -22,13 +23,13 @@ constinit std::uint8_t room[256] = {};
 constinit weft_link session = make_link(ends, room, "sensors");
 constinit Pc pc{scheduler, session};
 
-// The reading of a sensor; here a ramp.
+// Returns the reading of a sensor; here it is a ramp.
 std::int32_t measure() {
   static std::int32_t n;
   return n++;
 }
 
-// Serves one session after the other. The PC sends how many samples make a mean.
+// Serves one session after the other. The PC sends the number of samples per mean.
 Process control(Scheduler&, FarReader<std::uint32_t> from_pc, Writer<std::uint32_t> out) {
   std::uint32_t n;
   for (;;) {

@@ -33,7 +33,7 @@ void go(Process p) {
 // --- deadlines -----------------------------------------------------------------------------------
 
 namespace timeout {
-  // No process writes: the event ends the read in its microsecond. Pin 2 shows the cycle.
+  // No process writes, so the event ends the read in its microsecond. Pin 2 shows the cycle.
 constinit Channel<Int> c;
 volatile Int due;
 Process reader(Scheduler&, Reader<Int> in) {
@@ -55,7 +55,8 @@ void run() {
 }
 }  // namespace timeout
 
-namespace in_time {  // a value before the deadline: the event is gone, and ends nothing later
+// a value comes before the deadline: the event is cancelled, and ends nothing later
+namespace in_time {
 constinit Channel<Int> c;
 Process reader(Scheduler&, Reader<Int> in) {
   Int x = 0;
@@ -87,7 +88,7 @@ void run() {
 }
 }  // namespace in_time
 
-namespace write_deadline {  // an output that is ended has delivered nothing
+namespace write_deadline {  // a write that its deadline ends has delivered nothing
 constinit Channel<Int> c;
 Process writer(Scheduler&, Writer<Int> out) {
   const Int t = weft_now32();
@@ -205,13 +206,13 @@ Process chooser(Scheduler&, Reader<Int> first, Reader<Int> second, Writer<Int> t
   alt.input(1, second, x);
   alt.output(2, third, &y);
   alt.enable(2, false);
-  co_await sleep_until(weft_now32() + 50);  // both writers wait
+  co_await sleep_until(weft_now32() + 50);  // after this both writers wait
   for (unsigned i = 0; i < 8; ++i) {
     const int g = co_await alt.select();
     order = order * 2 + static_cast<Int>(g);
     sum += x;
   }
-  show("fair", {order, sum});  // in turn: 01010101
+  show("fair", {order, sum});  // the writers take turns: 01010101
   int g = co_await alt.select();  // both writers have ended by now, so the select is over
   show("over", {code(alt.status())});
   alt.enable(2, true);
@@ -258,7 +259,7 @@ Process reader(Scheduler&, Reader<Int> in) {
     sum += x;
   }
   show("interrupt_values", {n, sum, wrong, pin.dropped()});
-  // No process reads for a while: the ring holds four values; the rest is dropped and counted.
+  // No process reads for a while: the ring holds four values; the others are dropped and counted.
   co_await sleep_until(weft_now32() + 2000);
   const Int lost = pin.dropped();
   n = 0;
@@ -305,12 +306,12 @@ void run() {
     show("no_room_code",
          {static_cast<Int>(-scheduler.start(static_cast<Process &&>(p))), scheduler.processes()});
   }
-  { Process dropped = nothing(scheduler); }  // made and never started
+  { Process dropped = nothing(scheduler); }  // this process is made and never started
   show("never_started", {scheduler.arena_used() - used, scheduler.processes()});
 }
 }  // namespace arena
 
-// --- beside other actors -------------------------------------------------------------------------
+// --- together with other actors -----------------------------------------------------------------
 
 namespace beside {
   // A ring of two processes that never rest, and an actor of the same queue with a period of 500
@@ -350,7 +351,7 @@ void run() {
 }
 }  // namespace beside
 
-namespace never_waits {  // a process that never suspends still lets others and events run
+namespace never_waits {  // a process that never suspends still lets other processes and events run
 constinit Channel<Int, 2> newest{Overflow::drop_newest};
 constinit Channel<Int> gone;
 Int done, others, events_after;

@@ -19,7 +19,7 @@ constinit Arena<1024> frames{};
 #endif
 constinit Scheduler scheduler{&events, frames};
 constinit Channel<std::uint32_t> a, b;
-#if KIND == 1  // a process's frame finds no room
+#if KIND == 1  // there is no room for a process's frame
 Process nothing(Scheduler&) { co_return; }
 #elif KIND == 2  // two processes wait for each other
 Process left(Scheduler&, Reader<std::uint32_t> in, Writer<std::uint32_t> out) {

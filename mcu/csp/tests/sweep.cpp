@@ -1,15 +1,15 @@
 // sweep: a short program of timed reads, a port and plain communications. The emulator interrupts
 // it before every instruction. The interrupt handler (line 5, pended by the test) posts a value
 // into a port. Every value must arrive exactly once, and every read must end by a value or by its
-// deadline. The program ends with bkpt 0 if all is well, else with the number of the failure.
+// deadline. The program ends with bkpt 0 if all is well, otherwise with the number of the failure.
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 
 using namespace weft;
 using namespace weft::mcu;
 
-// The test reads these variables: between the begin and the end of the stretch, each interrupt must
-// be answered by exactly one value.
+// The test reads these variables: between the beginning and the end of the stretch, each interrupt
+// must be answered by exactly one value.
 extern "C" volatile std::uint32_t sweep_stretch, sweep_interrupts;
 volatile std::uint32_t sweep_stretch, sweep_interrupts;
 
@@ -39,7 +39,7 @@ Process reader(Scheduler&, Reader<std::uint32_t> in, Writer<std::uint32_t> out) 
     }
     wrong += (co_await out.write(i)) != Status::ok;
   }
-  // A value that came after the last deadline is still there.
+  // A value that came after the last deadline is still available.
   std::uint32_t x = 0;
   sweep_stretch = 2;
   if (co_await in.read_until(x, weft_now32() + 20) == Status::ok) ++values;

@@ -1,5 +1,5 @@
-/* weft_mcu/actors.h: what is built on the event queues: stopping a queue, delays and 64-bit times,
- * periodic events, message rings, deadlines.
+/* weft_mcu/actors.h: structures and calls built on the event queues: stopping a queue, delays and
+ * 64-bit times, periodic events, message rings, deadlines.
  *
  * Each larger structure contains an ordinary event. The event's action is a function of the
  * runtime, which then calls the user's action. So a program that uses none of the structures pays
@@ -17,8 +17,8 @@ WEFT_INLINE int weft_any_post(weft_any q, weft_event *e, uint32_t release) {
                 : weft_list_post(q.queue, e, release);
 }
 
-/* Post `e` to be released `delay` us from now. Returns WEFT_E_HORIZON if `delay` is WEFT_HORIZON or
- * more, else what weft_post returns. */
+/* Post `e` to be released `delay` us from now. Returns WEFT_E_HORIZON if `delay` is WEFT_HORIZON
+ * or more, otherwise what weft_post returns. */
 #define weft_post_in(q, e, delay)                                                      \
   ((uint32_t)(delay) >= WEFT_HORIZON                                                   \
        ? WEFT_MISTAKE(WEFT_E_HORIZON, "a delay beyond the horizon; use weft_far_post") \
@@ -62,38 +62,39 @@ WEFT_INLINE uint32_t weft_next(weft_rate *r) {
   return whole + more;
 }
 
-/* A periodic event: as an action that returns its period, but releases that are already past are
- * skipped and counted, and the event can be stopped from anywhere. It is released at first, first +
- * period, first + 2 period, … without drift. 40 bytes. */
+/* A periodic event. It acts like an action that returns its period, but releases that are
+ * already past are skipped and counted, and the event can be stopped from anywhere. It is
+ * released at first, first + period, first + 2 period, … without drift. 40 bytes. */
 typedef struct weft_periodic {
   weft_event event;
   weft_action action; /* called with &event; its return value is ignored */
-  weft_rate rate;     /* rate.whole is 0 when stopped */
+  weft_rate rate;     /* rate.whole is 0 while the event is stopped */
   uint32_t skipped;   /* releases skipped since the start */
 #if WEFT_DEBUG
-  uint32_t runs; /* its action is running */
+  uint32_t runs; /* 1 while its action runs, otherwise 0 */
 #endif
 } weft_periodic;
 /* Start a periodic event that is stopped or new (all zero). A running one may be started anew by
  * its own action, for the same actor. If it is started there for another actor, a debug build
  * panics; in a release build the new start takes effect, and the rest of the action may overlap
- * with the next. `period` is 1 … 2^30 us. Returns WEFT_E_HORIZON for another period, WEFT_E_QUEUED
- * if the event is queued already. */
+ * with the next. `period` is 1 … 2^30 us. Returns WEFT_E_HORIZON for another period,
+ * WEFT_E_QUEUED and WEFT_E_QUEUED if the event is queued already. */
 #define weft_periodic_start(q, p, actor, action, first, period)  \
   weft_periodic_start_rate((q), (p), (actor), (action), (first), \
                            ((weft_rate)WEFT_RATE((period), 1)))
-/* The same with a rate instead of a period: weft_periodic_start_rate(q, p, actor, action, first,
- * (weft_rate)WEFT_RATE(125, 2)). */
+/* As weft_periodic_start, with a rate instead of a period: weft_periodic_start_rate(q, p, actor,
+ * action, first, (weft_rate)WEFT_RATE(125, 2)). */
 #define weft_periodic_start_rate(q, p, actor, action, first, rate)     \
   (weft_periodic_init((p), (actor), (action), (rate)) ? WEFT_E_HORIZON \
                                                       : weft_post((q), &(p)->event, (first)))
 int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, weft_rate rate);
-/* Stop a periodic event. After the return no action of it starts, except one that a core has
- * already committed to (WEFT_LATE). */
+/* Stop a periodic event. After the return no action of it starts, except one to which a core has
+ * already committed (WEFT_LATE). */
 #define weft_periodic_stop(q, p) (WEFT_POKE((p)->rate.whole, 0u), weft_cancel((q), &(p)->event))
 
-/* A message ring for an actor: any sender copies messages in, the actor's action copies them out in
- * order. A message that finds the ring full is counted and dropped; no sender waits. A static ring:
+/* A message ring for an actor: any sender copies messages in, the actor's action copies them out
+ * in order. A message that finds the ring full is counted and dropped; no sender waits. A static
+ * ring:
  *
  *   static sample slots[16];
  *
@@ -104,7 +105,7 @@ int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, weft
  *   weft_ring_put(&queue, &samples, &s);
  *   while (weft_ring_get(&queue, &samples, &s)) …  // in `consume`
  *
- * `queue` is the receiver's queue. Its lock guards the ring, so interrupts are off while a
+ * `queue` is the receiver's queue. Its lock protects the ring, so interrupts are off while a
  * message is copied: for at most 76 cycles for 4 bytes, and 8 more for each further byte. One
  * run of the action may take many messages, or find none if the previous run took them all. An
  * action that leaves messages in the ring posts its event again: weft_post_as(q, e, release,
@@ -112,7 +113,8 @@ int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, weft
 typedef struct weft_ring {
   weft_event event;
   uint8_t *slots;
-  uint16_t bytes, capacity; /* bytes of one message; messages in the ring */
+  uint16_t bytes, capacity; /* bytes of one message; the number of messages for which the ring
+                             * has room */
   uint16_t first, count;
   uint32_t overflows; /* messages dropped since the start; wraps */
 } weft_ring;
@@ -136,8 +138,8 @@ bool weft_ring_get_(weft_queue *q, weft_ring *r, void *message);
 #define weft_ring_get(q, r, message) \
   (WEFT_RING_FITS((r), (message)), weft_ring_get_(weft_base(q), (r), (message)))
 
-/* Deadline: if the action cannot start by release + within, `missed` is called instead, for the
- * same actor and by the same rules. 28 bytes. */
+/* A deadline: if the action cannot start by release + within, `missed` is called instead, for
+ * the same actor and by the same rules. 28 bytes. */
 typedef struct weft_deadline {
   weft_event event;
   weft_action action, missed;
@@ -146,9 +148,10 @@ typedef struct weft_deadline {
 void weft_deadline_init(weft_deadline *d, weft_actor *a, weft_action action, weft_action missed,
                         uint32_t within);
 
-/* Far: an event with a 64-bit release time, at any distance. While the time is beyond the horizon,
- * the event waits in the queue for a nearer time and moves on by itself, which wakes the queue
- * about once in 17 minutes. A time long past is released at once. 40 bytes. */
+/* An event with a 64-bit release time, at any distance. While the time is beyond the horizon,
+ * the event waits in the queue for a nearer time and is posted anew by itself, which wakes the
+ * queue about once in 17 minutes. If the time is long past the event is released at once. 40
+ * bytes. */
 typedef struct weft_far {
   weft_event event;
   weft_action action;

@@ -1,5 +1,5 @@
-/* weft_mcu/cbor.h: writes values as CBOR (RFC 8949) into the user's bytes and reads them back, as
- * far as a link carries them (WIRE.md 12.8).
+/* weft_mcu/cbor.h: writes values as CBOR (RFC 8949) into the user's bytes and reads them back,
+ * within the subset that a link carries (WIRE.md 12.8).
  *
  *   uint8_t room[32];
  *   weft_cbor w = weft_cbor_writer(room, sizeof room);
@@ -7,8 +7,8 @@
  *   if (!w.bad) … w.at - room bytes
  *
  * Invariant: nothing is read or written beyond `end`. A value for which there is no room, or an
- * item that is not of the requested kind, sets `bad`; every later call then does nothing. So it
- * is enough to check `bad` once, at the end.
+ * item that is not of the requested kind, sets `bad`; every later call then does nothing. So it is
+ * enough to check `bad` once, at the end.
  */
 #ifndef WEFT_MCU_CBOR_H
 #define WEFT_MCU_CBOR_H
@@ -40,7 +40,8 @@ void weft_cbor_float(weft_cbor *w, float v);
 void weft_cbor_text(weft_cbor *w, const char *text, size_t length);
 void weft_cbor_bytes(weft_cbor *w, const void *bytes, size_t length);
 void weft_cbor_array(weft_cbor *w, size_t count); /* followed by `count` values */
-void weft_cbor_map(weft_cbor *w, size_t count);   /* followed by `count` times a key and a value */
+void weft_cbor_map(weft_cbor *w, size_t count);   /* followed by `count` pairs of a key and a
+                                                   * value */
 
 typedef enum weft_cbor_kind {
   WEFT_CBOR_UINT,
@@ -57,19 +58,19 @@ typedef enum weft_cbor_kind {
 } weft_cbor_kind;
 typedef struct weft_cbor_item {
   weft_cbor_kind kind;
-  uint64_t n; /* UINT: the value; NEGATIVE: -1 less the value; ARRAY, MAP: how many; TEXT, BYTES:
-                 how long; BOOL: 0 or 1 */
-  const uint8_t *bytes; /* TEXT, BYTES */
-  float f;              /* FLOAT; a double becomes the nearest float towards zero */
+  uint64_t n; /* UINT: the value; NEGATIVE: -1 less the value; ARRAY, MAP: the number of items;
+                 TEXT, BYTES: the length; BOOL: 0 or 1 */
+  const uint8_t *bytes; /* the text (TEXT) or the bytes (BYTES) */
+  float f;              /* the value (FLOAT); a double becomes the nearest float towards zero */
 } weft_cbor_item;
-/* The next item. Of an array or a map only the head is read. */
+/* Return the next item. Of an array or a map only the head is read. */
 weft_cbor_item weft_cbor_next(weft_cbor *r);
-/* The next item as this type. `bad` is set if the item is of another kind or a number that does not
- * fit. */
+/* Return the next item as this type. `bad` is set if the item is of another kind or is a number
+ * that does not fit. */
 int64_t weft_cbor_read_int(weft_cbor *r);
 bool weft_cbor_read_bool(weft_cbor *r);
 float weft_cbor_read_float(weft_cbor *r); /* accepts integers too */
-/* Are the bytes exactly one value of a kind that a link carries? */
+/* Return whether the bytes are exactly one value of a kind that a link carries. */
 bool weft_cbor_is_whole(const uint8_t *from, size_t length);
 
 #ifdef __cplusplus

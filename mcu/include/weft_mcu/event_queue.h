@@ -8,8 +8,8 @@
  *     may then be posted again).
  *  3. The contents of a queue and the marks of its actors change only under the queue's lock. An
  *     actor belongs to one queue.
- *  4. news.of[core] becomes non-zero whenever a waiting core should look again; it may be read
- *     without the lock.
+ *  4. news.of[core] becomes non-zero whenever a waiting core should examine the queue again; it may
+ *     be read without the lock.
  *
  *            weft_post                 take (worker)              commit (worker, <= 1 us before release)
  *   IDLE ------------------> QUEUED ------------------> CLAIMED ------------------> IDLE (action runs)
@@ -29,17 +29,17 @@
 extern "C" {
 #endif
 
-/* An actor is one byte: whether a core holds it, and its priority. A zero-initialised actor is free
- * and has the lowest priority. */
+/* An actor is one byte, which says whether a core holds the actor, and what its priority is. A
+ * zero-initialised actor is free and has the lowest priority. */
 typedef struct weft_actor {
   uint8_t mark; /* bit 0: busy; bits 1-7: priority */
 #if WEFT_DEBUG
-  const void *queue; /* the queue to which it belongs; 0: not known yet */
+  const void *queue; /* the queue to which the actor belongs; 0 if not known yet */
 #endif
 } weft_actor;
 enum { WEFT_BUSY = 1, WEFT_PRIORITY_SHIFT = 1, WEFT_PRIORITY_MAX = 127 };
-/* An actor of a priority from 0 to WEFT_PRIORITY_MAX. A constant that is not in that range does not
- * compile: the array below would have a negative size. */
+/* Makes an actor of a priority from 0 to WEFT_PRIORITY_MAX. A constant outside that range does
+ * not compile: the array below would have a negative size. */
 #if WEFT_DEBUG
 #define WEFT_ACTOR(priority) {WEFT_PRIORITY_MARK(priority), 0}
 #else
@@ -52,10 +52,10 @@ enum { WEFT_BUSY = 1, WEFT_PRIORITY_SHIFT = 1, WEFT_PRIORITY_MAX = 127 };
 
 typedef struct weft_node {
   union {
-    struct weft_node *next; /* the list: the following node; 0 in either queue: idle */
+    struct weft_node *next; /* in the list: the following node; 0 in either kind of queue: idle */
     struct {
       uint16_t place, number_low;
-    }; /* the heap: where its entry is, and half of the post's number */
+    }; /* in the heap: the place of its entry, and half of the post's number */
   };
   uint32_t time; /* release time, us */
 } weft_node;
@@ -64,11 +64,11 @@ typedef struct weft_event weft_event;
 /* An action is called with the event and the release time for which the event was posted (the
  * event may already have been posted again). It runs outside any lock with interrupts on, and
  * one at a time per actor. It must not block. The event is idle while its action runs. The
- * action returns 0 (WEFT_DONE), or after how many us, counted from `release`, the same event is
- * to be released again: 1 … 2^31-1. More than that, such as (uint32_t)-1, is WEFT_DONE (a debug
- * build panics). That is how a periodic actor is written: it does not drift,
- * and costs half of a weft_post. If the action has already posted the event, that post counts (a
- * debug build panics). */
+ * action returns 0 (WEFT_DONE), or a delay: the same event is then released again that many us
+ * (1 … 2^31-1) after `release`. A greater value, such as (uint32_t)-1, is WEFT_DONE (a debug
+ * build panics). This is how a periodic actor is written: it does not drift, and costs half of a
+ * weft_post. If the action has already posted the event, that post counts (a debug build
+ * panics). */
 typedef uint32_t (*weft_action)(weft_event *event, uint32_t release);
 enum { WEFT_DONE = 0 };
 
@@ -90,45 +90,47 @@ typedef struct weft_queue {
     weft_node head; /* the list is a ring through this node, whose time is not used */
     struct {
       weft_node *first, *near;
-    }; /* near: an event in the list at which the next insertion may begin; or the head */
+    }; /* near: the event in the list at which the next insertion may begin, or the head */
   };
-  union { uint32_t all; uint16_t of[2]; } news; /* not 0: core i shall look again */
+  union { uint32_t all; uint16_t of[2]; } news; /* of[i] is not 0 if core i must look again */
   weft_lock_t *lock;
   weft_event *claimed[WEFT_CORES]; /* the event that each core holds while it waits */
   uint32_t stop;
 #if WEFT_DEBUG
-  int32_t owner; /* the only core that may use a WEFT_LOCAL queue; -1: not known yet */
+  int32_t owner; /* the only core that may use a WEFT_LOCAL queue; -1 if not known yet */
 #endif
 #if WEFT_STATS
   weft_stats stats;
 #endif
 } weft_queue;
 
-/* The index heap, for many timers. Its events must lie in the 256 KB above `base`. For each event
- * the heap keeps a word: the event's offset and half of the post's number. */
+/* The index heap, for many timers. Its events must lie in the 256 KB above `base`. For each
+ * event the heap keeps a word with the event's offset and half of the post's number. */
 typedef uint32_t weft_heap_entry;
 typedef struct weft_heap {
   weft_queue queue;
   uint8_t *base;
   weft_heap_entry *
-      index; /* index[0 … count-1]: a binary heap ordered by (time, priority, number of the post) */
+      index; /* index[0 … count-1] is a binary heap ordered by (time, priority, number of the
+              * post) */
   uint32_t count, capacity;
   uint32_t posts;
 } weft_heap;
 
-/* What a post does when the event is in the queue already. */
+/* What a post does if the event is in the queue already. */
 typedef enum {
-  WEFT_STRICT, /* a mistake: WEFT_E_QUEUED, a panic in a debug build; the event stays as it was */
+  WEFT_STRICT, /* it is a mistake: WEFT_E_QUEUED, and a panic in a debug build; the event stays
+                * as it was */
   WEFT_MOVE,   /* the event is moved to the new release time */
   WEFT_KEEP,   /* the event stays at its old release time: WEFT_IGNORED */
 } weft_policy;
 
 /* Make `q` an empty queue. `lock` is a lock of its own, or WEFT_LOCAL for a queue that only one
- * core and its interrupts use (a debug build panics if another core posts to it). Not while the
- * queue is in use. */
+ * core and its interrupts use (a debug build panics if another core posts to it). Must not be
+ * called while the queue is in use. */
 void weft_list_init(weft_queue *q, weft_lock_t *lock);
-/* The same for a heap of at most `capacity` events (16,383 at most). The events must lie in the
- * 65,536 words above `base`; `index` is an array of `capacity` entries. */
+/* As weft_list_init, for a heap of at most `capacity` events (16,383 at most). The events must
+ * lie in the 65,536 words above `base`; `index` is an array of `capacity` entries. */
 void weft_heap_init(weft_heap *q, weft_lock_t *lock, void *base, weft_heap_entry *index,
                     uint32_t capacity);
 
@@ -165,21 +167,22 @@ static inline weft_queue *weft_base(weft_heap *q) { return &q->queue; }
 #define WEFT_EITHER(q, verb) \
   _Generic((q), weft_heap * : weft_heap_##verb, weft_queue * : weft_list_##verb)
 
-/* weft_post(q, e, release): queue `e` for the microsecond `release`; if that is past, the event is
- * released at once. Returns WEFT_OK or WEFT_E_QUEUED; a heap may also return WEFT_E_ARENA. All
- * release times in a queue must lie within 2^31 us of each other, so post less than WEFT_HORIZON
- * (35.5 minutes) ahead. Because times have 32 bits, a time beyond the horizon looks like a past
- * one: a debug build panics if it is more than 2^28 us (4.5 minutes) past. weft_post_in and weft_post_at always
- * check and return WEFT_E_HORIZON; weft_far_post takes any time. Cost in a list: 44 cycles before
- * all other events, 66 behind the event posted last, or, from the head, 11 more for each entry
- * passed; in a heap: see RESULTS.md. */
+/* weft_post(q, e, release): queue `e` for the microsecond `release`; if that is past, the event
+ * is released at once. Returns WEFT_OK or WEFT_E_QUEUED; a heap may also return WEFT_E_ARENA.
+ * All release times in a queue must lie within 2^31 us of each other, so post less than
+ * WEFT_HORIZON (35.5 minutes) ahead. Because times have 32 bits, a time beyond the horizon looks
+ * like a past one: a debug build panics if it is more than 2^28 us (4.5 minutes) past.
+ * weft_post_in and weft_post_at always check and return WEFT_E_HORIZON; weft_far_post takes any
+ * time. Cost in a list: 44 cycles before all other events, 66 behind the event posted last;
+ * otherwise 11 more for each entry passed from the head. Cost in a heap: see RESULTS.md. */
 #define weft_post(q, e, release) WEFT_EITHER(q, post)((q), (e), (release))
-/* weft_post_as(q, e, release, policy): the same for an event that may be in the queue already. */
+/* weft_post_as(q, e, release, policy): as weft_post, for an event that may be in the queue
+ * already. */
 #define weft_post_as(q, e, release, policy) WEFT_EITHER(q, post_as)((q), (e), (release), (policy))
-/* weft_cancel(q, e): take `e` out. WEFT_OK: its action will not run. WEFT_LATE: `e` was not in the
- * queue, because it was idle or a core has committed to its action (up to WEFT_EARLY_US + 1 before
- * the release). `e` must not be in another queue. The cost is linear in a list and logarithmic in a
- * heap; the same is true of a move. */
+/* weft_cancel(q, e): take `e` out. WEFT_OK: its action will not run. WEFT_LATE: `e` was not in
+ * the queue, because it was idle or because a core has committed to its action (up to
+ * WEFT_EARLY_US + 1 before the release). `e` must not be in another queue. The cost is linear in
+ * a list and logarithmic in a heap; the same is true of a move. */
 #define weft_cancel(q, e) WEFT_EITHER(q, cancel)((q), (e))
 /* weft_work(q): serve the queue on this core until weft_stop(q). Call it from the core's main
  * program with interrupts on, at most once per core at a time; both cores may serve the same queue

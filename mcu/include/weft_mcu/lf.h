@@ -119,13 +119,14 @@ static inline tag_t lf_delay_tag(tag_t tag, interval_t interval) {
 
 static inline tag_t lf_tag_max(tag_t a, tag_t b) { return lf_tag_compare(a, b) > 0 ? a : b; }
 static inline tag_t lf_tag_min(tag_t a, tag_t b) { return lf_tag_compare(a, b) < 0 ? a : b; }
-/* The last tag before `tag`; NEVER_TAG and FOREVER_TAG stay. */
+/* The last tag before `tag`; NEVER_TAG and FOREVER_TAG are returned unchanged. */
 static inline tag_t lf_tag_latest_earlier(tag_t tag) {
   if (tag.time == NEVER || !lf_tag_compare(tag, FOREVER_TAG)) return tag;
   if (tag.microstep) return (tag_t){tag.time, tag.microstep - 1};
   return (tag_t){tag.time - 1, FOREVER_MICROSTEP};
 }
-/* The last tag before `tag` delayed by `interval`; without a delay (interval < 0) the tag itself. */
+/* The last tag before `tag` delayed by `interval`; without a delay (interval < 0), the tag
+ * itself. */
 static inline tag_t lf_delay_strict(tag_t tag, interval_t interval) {
   if (tag.time == NEVER || interval < 0) return tag;
   tag_t later = lf_delay_tag(tag, interval);
@@ -143,14 +144,15 @@ static inline tag_t lf_delay_strict(tag_t tag, interval_t interval) {
 #define ATTRIBUTE_FORMAT_PRINTF(f, s) __attribute__((format(printf, f, s)))
 #if WEFT_LF_STDIO
 #include <stdarg.h>
-/* Write a time with its units, or with commas, into a buffer of LF_TIME_BUFFER_LENGTH; returns the
- * number of characters. */
+/* Write a time with its units, or with commas, into a buffer of LF_TIME_BUFFER_LENGTH. Return
+ * the number of characters. */
 size_t lf_readable_time(char *buffer, instant_t time);
 size_t lf_comma_separated_time(char *buffer, instant_t time);
-/* The time of a number and a unit, as the options of a program have them; -1: not a number, -2: not
- * a unit. */
+/* Compute the time of a number and a unit, as a program's options give them. Returns -1 if
+ * `number` is not a number, -2 if `unit` is not a unit. */
 int lf_time_parse(const char *number, const char *unit, interval_t *result);
-/* `function` gets the messages up to `level` in place of the standard output; 0: nobody does. */
+/* Give the messages up to `level` to `function` instead of the standard output; 0 restores the
+ * standard output. */
 typedef void(print_message_function_t)(const char *format, va_list arguments);
 void lf_register_print_function(print_message_function_t *function, int level);
 void lf_vprint(const char *format, va_list list);
@@ -171,7 +173,7 @@ WEFT_NORETURN void lf_print_error_and_exit(const char *format, ...)
 #define lf_print_error_system_failure(format, ...) lf_print_error_and_exit(format, ##__VA_ARGS__)
 #define LF_PRINT_LOG(...) lf_print_log(__VA_ARGS__)
 #define LF_PRINT_DEBUG(...) lf_print_debug(__VA_ARGS__)
-#else /* a device without a C library: what is printed is lost, an error stops */
+#else /* on a device without a C library, messages are lost and an error stops the program */
 #define lf_print(...) ((void)0)
 #define lf_print_info(...) ((void)0)
 #define lf_print_log(...) ((void)0)
@@ -198,8 +200,8 @@ typedef struct { pthread_cond_t cond; lf_mutex_t *mutex; } lf_cond_t;
 #define lf_thread_create(thread, fn, arg) pthread_create((thread), 0, (fn), (arg))
 #define lf_thread_join(thread, result) pthread_join((thread), (result))
 #define lf_thread_self() pthread_self()
-int lf_thread_id(void); /* from 0, in the order in which threads ask for theirs */
-static inline int lf_mutex_init(lf_mutex_t *m) { /* may be locked again by its owner, as upstream */
+int lf_thread_id(void); /* numbers count from 0, in the order in which threads ask for theirs */
+static inline int lf_mutex_init(lf_mutex_t *m) { /* its owner may lock it again, as upstream */
   pthread_mutexattr_t kind;
   pthread_mutexattr_init(&kind);
   pthread_mutexattr_settype(&kind, 1 /* PTHREAD_MUTEX_RECURSIVE, whose name needs _GNU_SOURCE */);
@@ -232,7 +234,7 @@ void lf_critical_section_exit_(void);
 #define lf_critical_section_exit(...) lf_critical_section_exit_()
 #define LF_CRITICAL_SECTION_ENTER(...) lf_critical_section_enter_()
 #define LF_CRITICAL_SECTION_EXIT(...) lf_critical_section_exit_()
-/* Events of the user's own in a trace: there is no trace of them, as upstream without tracing. */
+/* Events of the user's own in a trace. There is no trace of them, as upstream without tracing. */
 #define register_user_trace_event(self, text) ((void)(self), (void)(text), 0)
 #define tracepoint_user_event(self, text) ((void)(self), (void)(text))
 #define tracepoint_user_value(self, text, value) ((void)(self), (void)(text), (void)(value))
@@ -248,7 +250,7 @@ typedef weft_rx_token_port lf_port_base_t;
 #define lf_set_destructor(port, fn) ((void)((port)->destructor = (void (*)(void *))(fn)))
 #define lf_set_copy_constructor(port, fn) \
   ((void)((port)->copy_constructor = (void *(*)(void *))(fn)))
-/* An action may arrive as a `void *`, which is how threads get theirs. Its first member is the
+/* An action may be given as a `void *`, which is how threads get theirs. Its first member is the
  * weft_rx_action. */
 #define WEFT_LF_ACTION(a) ((weft_rx_action *)(void *)(a))
 #define lf_schedule(a, extra) \
@@ -265,8 +267,8 @@ typedef weft_rx_token_port lf_port_base_t;
   weft_rx_token_for((port_or_action), (value), (size_t)(n))
 #define lf_writable_copy(port) weft_rx_writable(port)
 #define lf_set_mode(mode) weft_rx_change_mode((mode), _lf_##mode##_change_type)
-/* Where the deadline of the reaction is, if its body sets it: in its reactor, or only in the body if
- * it was declared without one. */
+/* Where the reaction's deadline is stored if its body sets it: in its reactor, or only in the
+ * body if it was declared without one. */
 static int64_t *const weft_rx_deadline_here __attribute__((unused)) = 0;
 #define lf_update_deadline(self, limit) \
   ((void)(self), (void)(weft_rx_deadline_here ? *weft_rx_deadline_here = (limit) : 0))
@@ -278,11 +280,11 @@ static int64_t *const weft_rx_deadline_here __attribute__((unused)) = 0;
                 (invoke))
 #define lf_reactor_name(self) ((self)->_lf_name)
 #define lf_reactor_full_name(self) ((self)->_lf_full_name)
-/* Schedule an action with an int as its value. Whatever arithmetic type of up to 8 bytes the action
- * has, it gets the int's low bytes, as upstream's copy does. */
+/* Schedule an action with an int as its value. An action of any arithmetic type of up to 8 bytes
+ * gets the int's low bytes, as upstream's copy does. */
 int weft_rx_schedule_int(weft_rx_action *a, int64_t extra, int value);
 
-/* Iterates over the present channels of the multiport `p`, whose width is p_width. */
+/* Iterates over the present channels of the multiport `p`, which has p_width channels. */
 typedef struct lf_multiport_iterator_t {
   weft_rx_port **channels;
   int width, at;
@@ -298,7 +300,7 @@ static inline lf_multiport_iterator_t lf_multiport_iterator_at(void *channels, i
 }
 #define lf_multiport_iterator(port) lf_multiport_iterator_at((void *)(port), port##_width)
 #endif
-/* For other files: `action` is the address of the action's struct, which a reaction has handed
+/* For other files. `action` is the address of the action's struct, which a reaction has handed
  * out. */
 int lf_schedule_action(void *action, interval_t extra);
 #endif

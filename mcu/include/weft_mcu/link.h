@@ -13,11 +13,11 @@
  *
  * Invariants
  *  1 An operation is in `ops` from weft_link_offer until its `over` is called, which happens once;
- *  until then its storage and values must stay as they are.
+ *    until then its storage and values must stay as they are.
  *  2 `out` is a ring: first the bytes of the `kept` packets, which are not acknowledged yet, then
- *  the bytes that are in no packet yet.
+ *    the bytes that are in no packet yet.
  *  3 A packet is taken whole or not at all, and only if it is the next in order; bytes that form no
- *  packet are skipped.
+ *    packet are skipped.
  */
 #ifndef WEFT_MCU_LINK_H
 #define WEFT_MCU_LINK_H
@@ -29,7 +29,7 @@ extern "C" {
 #endif
 
 enum { WEFT_LINK_MOST = 192, WEFT_LINK_HEAD = 16, WEFT_LINK_WINDOW = 4, WEFT_LINK_GUARDS = 8 };
-/* The most bytes that weft_link_output returns: one packet in COBS. */
+/* The largest number of bytes that weft_link_output returns: one packet in COBS. */
 enum { WEFT_LINK_PACKET = WEFT_LINK_HEAD + WEFT_LINK_MOST + 2 };
 
 typedef enum weft_link_status {
@@ -37,12 +37,12 @@ typedef enum weft_link_status {
   WEFT_LINK_OK,
   WEFT_LINK_RETIRED,
   WEFT_LINK_POISONED,
-  WEFT_LINK_DIED,      /* the session is over; in_doubt: the value may have been taken */
-  WEFT_LINK_WITHDRAWN, /* by weft_link_withdraw; nothing was transferred */
-  WEFT_LINK_TOO_LONG,  /* the value that was read has no room, and is lost; or the one to write is
-                          too long for a frame */
-  WEFT_LINK_BAD_USE,   /* the end is closed, or of the other side; no guards, or too many; both ends
-                          of one channel in a choice */
+  WEFT_LINK_DIED,      /* the session is over; if `in_doubt`, the value may have been taken */
+  WEFT_LINK_WITHDRAWN, /* withdrawn by weft_link_withdraw; nothing was transferred */
+  WEFT_LINK_TOO_LONG,  /* the value that was read did not fit into `room` and is lost; or the
+                          value to write is too long for a frame */
+  WEFT_LINK_BAD_USE,   /* the end is closed, or of the other side; there are no guards, or too
+                          many; or both ends of one channel are in a choice */
 } weft_link_status;
 
 /* An end that the PC hands out under `name`. The user sets only `name`, `writes` and `dropped`. */
@@ -51,9 +51,9 @@ typedef struct weft_link_end {
   bool writes;
   uint8_t state;    /* 0: not handed out yet, 1: ours, 2: given up, 3: given up before it was
                        handed out */
-  uint8_t how;      /* how its channel has ended: 0 not, 1 retired, 2 poisoned, 3 died */
-  uint8_t strength; /* of the poison */
-  uint8_t owes;     /* what is to be sent: POISON, RETIRE, or one behind the other */
+  uint8_t how;      /* how its channel has ended: 0 it has not, 1 retired, 2 poisoned, 3 died */
+  uint8_t strength; /* the strength of the poison */
+  uint8_t owes;     /* what must be sent for this end: POISON, RETIRE, or one after the other */
   bool dropped;     /* no longer used: each new session gives it up at once */
   uint32_t number;
 } weft_link_end;
@@ -62,28 +62,28 @@ typedef struct weft_link_end {
 #define WEFT_LINK_WRITER(its_name) \
   { its_name, true, 0, 0, 0, 0, false, 0 }
 
-/* What an operation offers: to read from a reader, or to write `value`, one CBOR value, to a writer
- * (weft_mcu/cbor.h). */
+/* What an operation offers: to read from a reader end, or to write `value`, one CBOR value, to a
+ * writer end (weft_mcu/cbor.h). */
 typedef struct weft_link_guard {
   weft_link_end *end;
   const uint8_t *value;
   uint16_t length;
 } weft_link_guard;
 
-/* One operation: one guard, or a choice of several. The user sets the members down to `over`; the
- * others are the link's. */
+/* One operation: one guard, or a choice of several. The user sets the members down to `over`;
+ * the others belong to the link. */
 typedef struct weft_link_op {
   const weft_link_guard *guards;
   uint8_t count;
-  uint8_t *into; /* where a value that is read goes; it has `room` bytes */
+  uint8_t *into; /* where the value that is read is stored; it has `room` bytes */
   uint16_t room;
-  /* Called in the context of the link's calls when the operation is over; it may offer anew. 0: no
-   * call. */
+  /* Called in the context of the link's calls when the operation is over; it may offer the
+   * operation anew. If it is 0 nothing is called. */
   void (*over)(struct weft_link_op *op);
-  uint8_t status; /* weft_link_status, once it is over */
+  uint8_t status; /* a weft_link_status, set when the operation is over */
   uint8_t won;    /* the guard that was chosen, or whose channel has ended */
   bool in_doubt;
-  uint16_t length; /* of the value that was read */
+  uint16_t length; /* the length of the value that was read */
   bool sent, leaving, asked;
   uint8_t silent; /* bits of guards that were left out because their channels have retired */
   uint32_t number, whole;
@@ -94,14 +94,15 @@ typedef struct weft_link {
   /* set by the user before weft_link_begin */
   weft_link_end *ends;
   uint8_t count;
-  uint8_t *out; /* what goes to the PC waits here: at least 64 bytes more than the longest value,
-                   better twice that */
+  uint8_t *out; /* the buffer for bytes to the PC: at least 64 bytes longer than the longest
+                   value, better twice that */
   uint16_t out_room;
-  const char *name;      /* of this board, for people; at most 60 bytes; 0: "board" */
-  uint32_t lease, again; /* ms; 0 and 0: 3000 and 200. No lease: WEFT_LINK_NO_LEASE */
+  const char *name;      /* the board's name, for people; at most 60 bytes; 0: "board" */
+  uint32_t lease, again; /* in ms; 0 and 0: 3000 and 200. WEFT_LINK_NO_LEASE: no lease */
   void (*news)(
-      struct weft_link *link); /* an end was handed out, or the session is over; may be 0 */
-  const char *why;             /* why the session is over; 0 while it is not */
+      struct weft_link *link); /* called when an end was handed out or the session is over; may
+                                * be 0 */
+  const char *why;             /* why the session is over; 0 if it is not */
 
   /* set by the link */
   uint32_t mine, theirs, random, lease_, again_;
@@ -118,42 +119,44 @@ typedef struct weft_link {
   uint8_t stage, shift, kind, flags; /* of the frame that is being received */
   uint64_t field[5];
   uint32_t body;
-  uint8_t text[96]; /* of its body, if the body is not a value */
+  uint8_t text[96]; /* the frame's body, if that is not a value */
   weft_link_op *ops, *sink;
 } weft_link;
 enum { WEFT_LINK_NO_LEASE = 0xffffffff };
 
-/* Begins a session. An earlier session must be over (its operations have ended). `token` and
+/* Begins a session. An earlier session must be over, with all its operations. `token` and
  * `random` are two random words, new for each start. */
 void weft_link_begin(weft_link *link, uint32_t token, uint32_t random, uint32_t now_ms);
 /* Takes the `n` bytes that have come over the serial line. */
 void weft_link_input(weft_link *link, const uint8_t *bytes, size_t n, uint32_t now_ms);
-/* Writes to `to` the bytes that are to be sent now, at most WEFT_LINK_PACKET, and returns their
- * number; 0: nothing more to send. */
+/* Writes the bytes that are to be sent now to `to`, at most WEFT_LINK_PACKET, and returns their
+ * number; 0 if there is nothing more to send. */
 size_t weft_link_output(weft_link *link, uint8_t *to, uint32_t now_ms);
-/* In how many ms weft_link_output has something to do if no bytes come and no call is made;
- * 0xffffffff: never. */
+/* Returns in how many ms weft_link_output has something to do if no bytes come and no call is
+ * made; 0xffffffff means never. */
 uint32_t weft_link_due(const weft_link *link, uint32_t now_ms);
 
-/* Begins an operation. True: the operation is under way (also if it was offered before and is not
- * over), and `over` will be called. False: it is over already, op->status says how, and `over` is
- * not called. An operation at an end that the PC has not handed out yet waits for the end; one that
- * is offered while the session is over waits for the next session. */
+/* Begins an operation. Returns true if the operation is under way (also if it was offered before
+ * and is not over); `over` will then be called. Returns false if the operation is over already:
+ * then op->status says how, and `over` is not called. An operation at an end that the PC has not
+ * handed out yet waits for the end; one that is offered while the session is over waits for the
+ * next session. */
 bool weft_link_offer(weft_link *link, weft_link_op *op);
-/* Asks to withdraw an operation. It is not over before the PC answers, and may still succeed
- * (WIRE.md 4.3). */
+/* Asks the PC to withdraw an operation. The operation is not over before the PC answers, and may
+ * still succeed (WIRE.md 4.3). */
 void weft_link_withdraw(weft_link *link, weft_link_op *op);
-/* Gives an end up, after everything that was written before. The channel retires if this was the
- * last end of its side. An end that the PC has not handed out yet is given back when it comes. This
- * holds for the current session: the next session has the end again, unless it is `dropped`. */
+/* Gives up an end, after everything that was written before. The channel retires if this was the
+ * last end of its side. An end that the PC has not handed out yet is given back when it comes.
+ * This applies to the current session: the next session has the end again, unless it is
+ * `dropped`. */
 void weft_link_retire(weft_link *link, weft_link_end *end);
-/* Poisons the end's channel with a strength of 1 to 255; if the end has not been handed out yet, as
- * soon as it is. */
+/* Poisons the end's channel with a strength of 1 to 255. If the end has not been handed out yet,
+ * the channel is poisoned as soon as it is. */
 void weft_link_poison(weft_link *link, weft_link_end *end, uint8_t strength);
 /* Ends the session in good order and tells the PC `why`. Keep serving the serial line until
- * weft_link_settled. */
+ * weft_link_settled returns true. */
 void weft_link_close(weft_link *link, const char *why);
-/* Has the PC acknowledged all that was sent, or is there no PC that could? */
+/* Returns whether the PC has acknowledged all that was sent, or there is no PC that could. */
 bool weft_link_settled(const weft_link *link);
 
 #ifdef __cplusplus

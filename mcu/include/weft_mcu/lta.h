@@ -13,8 +13,8 @@
  *  - event_t is there, and so are the headers that LTA's header includes: stdlib.h, and with the
  *    pico-sdk pico/sync.h and pico/stdlib.h. An event_queue_t has other members than LTA's.
  *  - schedule_event may be called from both cores and from interrupts; work may run on both cores.
- *  - An event with a release time beyond 2^31 us waits aside and comes back by itself; one with a
- *    past release time is invoked at once.
+ *  - An event whose release time is more than 2^31 us ahead is posted for a nearer time first, and
+ *    then posted again; one with a past release time is invoked at once.
  *  - Events with the same release time are invoked in the order in which they were scheduled.
  *  - Mistakes that LTA does not check are checked: for an actor that does not exist or a full
  *    queue, schedule_event returns 1 (a debug build panics with the reason).
@@ -27,7 +27,8 @@
 #include <stdlib.h>
 #endif
 #if defined(WEFT_PICO_SDK) && \
-    __has_include("pico/stdlib.h") /* the target weft_mcu is for other start-up code too */
+    __has_include("pico/stdlib.h") /* start-up code of other targets includes the headers of the
+                                    * target weft_mcu */
 #include "pico/stdlib.h"
 #include "pico/sync.h"
 #endif
@@ -40,7 +41,7 @@ extern "C" {
  * when it was scheduled. */
 typedef void (*action)(uint64_t release_time_us, size_t actor_id, void *arg);
 
-/* An event as LTA describes it, for programs that use the type's name: no call takes an event_t. */
+/* An event as LTA describes it, for programs that use the type's name. No call takes an event_t. */
 typedef struct event {
   uint64_t time; /* release time, us since boot */
   size_t actor_id;
@@ -50,7 +51,7 @@ typedef struct event {
 
 typedef struct event_queue {
   weft_queue queue;
-  struct event_queue *next; /* the next queue that is initialised */
+  struct event_queue *next; /* the next queue in the list of initialised queues */
   struct lta_event *unused;
   weft_actor *actors;
   size_t num_actors;
@@ -61,14 +62,14 @@ typedef struct event_queue {
  * does not count) of actors 0 … num_actors-1. Returns 0, or 1 if there is no memory or there are
  * more than WEFT_LTA_QUEUES queues. Not concurrently with itself or event_queue_deinit. */
 int event_queue_init(event_queue_t *queue, size_t max_size, size_t num_actors);
-/* Let work() return on every core, after the action that is running, and give the memory back. Call
- * this only when no core is in work() any more or will schedule again. */
+/* Make work() return on every core, after the action that is running, and give the memory back.
+ * Call this only when no core is in work() any more or will schedule again. */
 void event_queue_deinit(event_queue_t *queue);
-/* Wait for events and invoke them until event_queue_deinit. Once per core. */
+/* Wait for events and invoke them until event_queue_deinit. Call it once per core. */
 void work(event_queue_t *queue);
-/* Invoke fn(release_time_us, actor_id, arg) at release_time_us, or as soon after it as the actor is
- * free. Returns 0, or 1 if the queue is full or the actor does not exist. Any core, any interrupt.
- * About 150 cycles. */
+/* Invoke fn(release_time_us, actor_id, arg) at release_time_us, or as soon after it as the actor
+ * is free. Returns 0, or 1 if the queue is full or the actor does not exist. May be called on
+ * any core and in any interrupt. About 150 cycles. */
 int schedule_event(event_queue_t *queue, uint64_t release_time_us, size_t actor_id, action fn,
                    void *arg);
 

@@ -1,11 +1,11 @@
-/* weft_mcu/platform.h: what the runtime asks of a machine.
+/* weft_mcu/platform.h: what the runtime requires of a machine.
  *
- * A port is one folder with a `weft_port.h` (found through the include path) that defines
+ * A port is one directory with a `weft_port.h` (found through the include path) that defines
  * everything below as inline functions, and the few lines of start-up code that the machine needs.
  * `ports/template` compiles, and its comments say what to fill in; README.md has the page "Writing
  * a port". Times are in microseconds.
  *
- *   weft_lock_t          what two cores exclude each other with: a spin lock, a word, a mutex
+ *   weft_lock_t          a lock between two cores: a spin lock, a word, a mutex
  *   weft_irq_t           what weft_lock() returns: the interrupt state to restore
  *   WEFT_CORES           how many cores may serve a queue: 1 or 2
  *   WEFT_EARLY_US        how long before a release time a sleeping core is woken; it polls the rest
@@ -17,7 +17,7 @@
  *   uint64_t weft_now64(void)       the clock; it never goes back. Any context, any core.
  *   unsigned weft_core(void)        the number of this core: 0 … WEFT_CORES - 1
  *   void weft_wait_init(void)       once per core, before its first weft_wait
- *   void weft_arm(uint32_t t)       weft_wait of this core shall return at t at the latest. A later
+ *   void weft_arm(uint32_t t)       make weft_wait of this core return at t at the latest. A later
  *                                   call replaces an earlier one, whose alarm may still fire until
  *                                   then: see "Writing a port". If t is now or past, nothing is
  *                                   promised: the caller looks at the clock after arming.
@@ -42,8 +42,8 @@
  *                                   enclaves or workers start core 1 on it
  *   void weft_panic(text)           does not return: debug builds report a mistake here (over UART
  *                                   on a board, to stderr on a host)
- *   int weft_stack_ok(void)         debug builds: is the guard word at the end of this core's stack
- *                                   untouched?
+ *   int weft_stack_ok(void)         debug builds: whether the guard word at the end of this core's
+ *                                   stack is intact
  */
 #ifndef WEFT_MCU_PLATFORM_H
 #define WEFT_MCU_PLATFORM_H
@@ -51,23 +51,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Return codes: 0 is success. In a debug build (-DWEFT_DEBUG=1) the mistakes marked * panic
+/* Return codes; 0 is success. In a debug build (-DWEFT_DEBUG=1) the mistakes marked * panic
  * instead. */
 enum {
   WEFT_OK = 0,
-  WEFT_LATE = 1, /* cancel, re-post: the event's action has been committed to or was never posted;
-                    nothing was withdrawn */
+  WEFT_LATE = 1, /* cancel, re-post: a core has committed to the event's action, or the event was
+                    never posted; nothing was withdrawn */
   WEFT_IGNORED = 2,    /* WEFT_KEEP: the event was queued already and stays as it was */
   WEFT_FULL = 3,       /* weft_ring_put: no room; the message is counted and dropped */
   WEFT_E_QUEUED = -1,  /* * the event is in the queue already */
   WEFT_E_HORIZON = -2, /* * the release time is WEFT_HORIZON us or more from now */
-  WEFT_E_ARENA = -3, /* * an event outside the memory that its heap can number, or more events than
-                        the heap has room for */
-  WEFT_E_CORE = -4,  /* * a queue made for one core used by another; a core started twice */
+  WEFT_E_ARENA = -3, /* * the event lies outside the memory that its heap can number, or the heap
+                        has no room for more events */
+  WEFT_E_CORE = -4,  /* * a core uses another core's queue, or a core is started twice */
 };
 
-/* How far ahead an event can be posted: the 2^31 us that 32-bit times can be compared over, less 17
- * s for events that are late. */
+/* How far ahead an event can be posted: the 2^31 us over which 32-bit times can be compared,
+ * less 17 s for events that are late. */
 #define WEFT_HORIZON ((1u << 31) - (1u << 24))
 
 #ifdef __cplusplus
@@ -80,8 +80,8 @@ extern "C" {
 #error "weft_mcu needs GCC or clang"
 #endif
 WEFT_NORETURN void weft_panic(const char *what);
-/* Compile-time mutants of the two-core protocol and of arming. Tests build each mutant and must see
- * it fail. 0 in every product. */
+/* Compile-time mutants of the two-core protocol and of arming. Tests build each mutant and must
+ * see it fail. The value is 0 in every product. */
 #ifndef WEFT_MUTANT
 #define WEFT_MUTANT 0
 #endif
@@ -93,19 +93,19 @@ WEFT_NORETURN void weft_panic(const char *what);
 }
 #endif
 
-/* A 32-bit word whose low and high halves are both non-zero, cheap to compute where the lock has
- * just been used. */
+/* A 32-bit word whose low and high halves are both non-zero. It is cheap to compute where the
+ * lock has just been used. */
 #ifndef WEFT_NEWS
 #define WEFT_NEWS(lock) ((uint32_t)0x00010001)
 #endif
-/* A mistake of the caller: a panic in a debug build, a return code otherwise. */
+/* Reports a mistake of the caller: a panic in a debug build, a return code otherwise. */
 #if WEFT_DEBUG
 #define WEFT_MISTAKE(code, text) (weft_panic("weft: " text), (code))
 #else
 #define WEFT_MISTAKE(code, text) (code)
 #endif
 
-/* A word that is read without its lock (as a hint that is confirmed under the lock). */
+/* Reads a word without its lock, as a hint that is confirmed under the lock. */
 #define WEFT_PEEK(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define WEFT_POKE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
 

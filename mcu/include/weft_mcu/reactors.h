@@ -14,7 +14,7 @@
  *     times. No event in the queue is at or before the current tag. Events for the next microstep
  *     are in the list `soon`, not in the queue.
  *  4. Only an enclave's own core touches the enclave, except for `inbox` and the fields that belong
- *     to it, which are under the inbox lock.
+ *     to it, which the inbox lock protects.
  */
 #ifndef WEFT_MCU_REACTORS_H
 #define WEFT_MCU_REACTORS_H

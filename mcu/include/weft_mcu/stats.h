@@ -13,12 +13,14 @@
 enum { WEFT_LATENESS_BUCKETS = 16 };
 
 typedef struct weft_stats {
-  uint32_t lateness[WEFT_LATENESS_BUCKETS]; /* actions started 0, 1, 2-3, 4-7, … us after their
-                                               release; the last takes the rest */
-  uint32_t lateness_max;                    /* us */
-  uint32_t actions[WEFT_CORES];             /* actions run by each core */
+  uint32_t lateness[WEFT_LATENESS_BUCKETS]; /* the number of actions started 0, 1, 2-3, 4-7, … us
+                                               after their release; the last bucket counts all
+                                               later ones */
+  uint32_t lateness_max;                    /* in us */
+  uint32_t actions[WEFT_CORES];             /* the number of actions that each core has run */
   uint32_t busy_us[WEFT_CORES];             /* time each core spent in actions, us (wraps) */
   uint32_t since; /* when counting began, us: load = busy_us / (now - since) */
-  uint32_t depth, depth_max;                /* events queued or claimed: now, and at most */
+  uint32_t depth, depth_max;                /* the number of events queued or claimed: now, and
+                                             * the highest so far */
 } weft_stats;
 #endif

@@ -1,5 +1,5 @@
-/* port.c: start-up of both cores, the upper half of the clock, semihosting. Both cores start at the
- * same reset entry, which picks a stack by the core's number. */
+/* port.c: start-up of both cores, the upper half of the clock, semihosting. Both cores start at
+ * the same reset entry, which picks a stack by the core's number. */
 #include "weft_mcu/platform.h"
 
 weft_lock_t an521_locks[WEFT_SPINLOCKS + 1];
@@ -33,7 +33,7 @@ __attribute__((weak)) void weft_panic(const char *what) {
   an521_exit(77);
 }
 int weft_start_core(void (*fn)(void), void *stack, size_t bytes) {
-  (void)stack, (void)bytes; /* the linker script has the stack */
+  (void)stack, (void)bytes; /* the linker script provides the stack */
   if (core1_program) return WEFT_MISTAKE(WEFT_E_CORE, "core 1 is already running");
   core1_program = fn;
   __asm volatile("dsb");

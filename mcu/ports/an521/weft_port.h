@@ -38,8 +38,8 @@ WEFT_INLINE uint64_t weft_now64(void) { return an521_now64(); }
 WEFT_INLINE unsigned weft_core(void) { return WEFT_REG(CPU_ID); }
 WEFT_INLINE void weft_wait_init(void) { WEFT_REG(SCR) = 16; /* SEVONPEND */ }
 WEFT_INLINE void weft_wake(void) { __asm volatile("dsb\n\tsev" ::: "memory"); }
-/* The timer stands still from the first write to the last, so no old alarm fires in between.
- * Interrupts are off: an interrupt between reading the clock and starting the timer would delay the
+/* The timer stops from the first write to the last, so no old alarm fires in between. Interrupts
+ * are off, since an interrupt between reading the clock and starting the timer would delay the
  * alarm by its duration. */
 WEFT_INLINE void an521_start_timer(unsigned core) {
   uint32_t irq;
@@ -83,7 +83,7 @@ WEFT_INLINE void weft_unlock(weft_lock_t *l, weft_irq_t irq) {
 WEFT_INLINE void weft_lock_thread(weft_lock_t *l) { (void)weft_lock(l); }
 WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) { weft_unlock(l, 0); }
 int weft_start_core(void (*fn)(void), void *stack, size_t bytes);
-#define WEFT_STACK1 ((void *)0) /* the linker script has it */
+#define WEFT_STACK1 ((void *)0) /* the linker script provides it */
 #define WEFT_STACK1_BYTES 0u
 WEFT_INLINE int weft_stack_ok(void) { return 1; }
 void an521_puts(const char *text); /* semihosting */

@@ -1,5 +1,5 @@
 /* memory.c: the four functions that the compiler may call in a program without a C library. They
- * are linked only if it does. */
+ * are linked only if it calls them. */
 #include <stddef.h>
 #include <stdint.h>
 void *memset(void *to, int value, size_t n);

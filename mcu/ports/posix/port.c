@@ -16,7 +16,7 @@ static struct { bool event, armed, waiting; uint32_t alarm; } cores[2];
 static bool virtual_time, core1_exists;
 static unsigned alive = 1;
 static uint64_t virtual_now, epoch;
-static int64_t since_1970; /* ns of the monotonic clock's zero */
+static int64_t since_1970; /* the time in ns at which the monotonic clock was 0 */
 static pthread_t core1;
 
 static int64_t read_ns(clockid_t clock) {
@@ -66,14 +66,15 @@ void weft_posix_wake(void) {
   pthread_cond_broadcast(&changed);
   pthread_mutex_unlock(&mutex);
 }
-/* The time until this core's alarm in us; UINT32_MAX: there is no alarm. 0 if the alarm's time has
- * passed. */
+/* Return the time until this core's alarm in us: UINT32_MAX if there is no alarm, 0 if the
+ * alarm's time has passed. */
 static uint32_t until(unsigned core) {
   if (!cores[core].armed) return UINT32_MAX;
   int32_t distance = (int32_t)(cores[core].alarm - (uint32_t)now_locked());
   return distance > 0 ? (uint32_t)distance : 0;
 }
-/* Virtual time: if all running cores wait and none has been woken, go on to the first alarm. */
+/* In virtual time: if all running cores wait and none has been woken, advance to the first
+ * alarm. */
 static void go_on(void) {
   unsigned waiting = 0;
   uint32_t nearest = UINT32_MAX;

@@ -1,5 +1,5 @@
 /* The port for a host with threads: for trying programs out, and for tests under the sanitizers.
- * Time is real, or virtual: then it goes on only when every core waits (weft_posix_virtual).
+ * Time is real or virtual; virtual time advances only when every core waits (weft_posix_virtual).
  *
  * A core is a thread: the main program is core 0, weft_start_core makes core 1. There are no
  * interrupts. Any other thread may post to a queue that has a lock (virtual time does not wait for
@@ -21,8 +21,8 @@ extern weft_lock_t weft_posix_locks[WEFT_SPINLOCKS + 1];
 #define WEFT_LOCAL (&weft_posix_locks[WEFT_SPINLOCKS])
 
 uint64_t weft_posix_now(void);
-/* The clock in ns since 1970, read once and counted on by the monotonic clock; with virtual time it
- * is weft_now64() * 1000. */
+/* The clock in ns since 1970, read once and continued by the monotonic clock; with virtual time
+ * it is weft_now64() * 1000. */
 int64_t weft_posix_now_ns(void);
 unsigned weft_posix_core(void);
 void weft_posix_arm(uint32_t t);
@@ -30,8 +30,8 @@ void weft_posix_wait(void);
 void weft_posix_wake(void);
 /* Use virtual time, beginning at `start` us. Call this before anything else. */
 void weft_posix_virtual(uint64_t start);
-/* Block the main program until core 1's function has returned. With virtual time the main program
- * counts as waiting meanwhile. */
+/* Block the main program until core 1's function has returned. With virtual time the main
+ * program counts as waiting meanwhile. */
 void weft_posix_join(void);
 
 WEFT_INLINE uint64_t weft_now64(void) { return weft_posix_now(); }

@@ -18,7 +18,7 @@ void uart_put(char c) {
 void uart_puts(const char *text) {
   while (*text) uart_put(*text++);
 }
-/* Division by subtraction: no divider, no libgcc, ten digits at most. */
+/* Divides by subtraction, so that no divider and no libgcc is needed; ten digits at most. */
 void uart_put_u32(uint32_t value) {
   static const uint32_t tens[] = {1000000000, 100000000, 10000000, 1000000, 100000,
                                   10000,      1000,      100,      10,      1};

@@ -1,4 +1,4 @@
-/* board.h: pins and the UART, for firmware without an SDK. Not needed by the runtime. */
+/* board.h: pins and the UART, for firmware without an SDK. The runtime does not need it. */
 #ifndef WEFT_RP2040_BOARD_H
 #define WEFT_RP2040_BOARD_H
 #include "weft_mcu/platform.h"
@@ -18,10 +18,11 @@ WEFT_INLINE void pin_high(unsigned pin) { WEFT_REG(SIO_GPIO_OUT_SET) = 1u << pin
 WEFT_INLINE void pin_low(unsigned pin) { WEFT_REG(SIO_GPIO_OUT_CLR) = 1u << pin; }
 WEFT_INLINE void pin_toggle(unsigned pin) { WEFT_REG(SIO_GPIO_OUT_XOR) = 1u << pin; }
 WEFT_INLINE bool pin_read(unsigned pin) { return WEFT_REG(SIO_GPIO_IN) >> pin & 1; }
-/* Let both edges of a pin raise IO_IRQ_BANK0 on core 0 (weft_isr_io_bank0). */
+/* Make both edges of a pin raise IO_IRQ_BANK0 on core 0 (weft_isr_io_bank0). */
 WEFT_INLINE void pin_irq_both_edges(unsigned pin) {
   WEFT_REG(IO_BANK0_INTR0 + 4 * (pin / 8)) = 12u
-                                             << 4 * (pin % 8); /* what came before does not count */
+                                             /* clears the edges that came before */
+                                             << 4 * (pin % 8);
   WEFT_REG_SET(IO_BANK0_PROC0_INTE0 + 4 * (pin / 8)) = 12u << 4 * (pin % 8);
   WEFT_REG(PPB_NVIC_ISER) = 1u << 13;
 }

@@ -1,10 +1,10 @@
-/* link_uart.c: the functions of link_uart.h. The sender is polled: its FIFO holds 32 characters,
- * which take 2.7 ms, and is looked at each ms. */
+/* link_uart.c: the functions of link_uart.h. Sending uses polling: the FIFO holds 32 characters,
+ * which take 2.7 ms, and is checked every ms. */
 #include "link_uart.h"
 
 enum { UART0_IRQ = 20, RECEIVE = 1 << 4, TIMEOUT = 1 << 6, EMPTY = 1 << 4, FULL = 1 << 5 };
 enum { ROSC_RANDOMBIT = 0x4006001c, FAR = 60000 };
-static weft_link_uart *the_line; /* UART 0 is one */
+static weft_link_uart *the_line; /* there is only one UART 0 */
 
 static uint32_t random_word(void) {
   uint32_t n = weft_now32() * 2654435761u;

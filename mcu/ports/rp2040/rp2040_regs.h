@@ -1,4 +1,5 @@
-/* rp2040_regs.h: the registers the port and the examples use, named as in the RP2040 datasheet. */
+/* rp2040_regs.h: the registers that the port and the examples use, named as in the RP2040
+ * datasheet. */
 #ifndef WEFT_RP2040_REGS_H
 #define WEFT_RP2040_REGS_H
 #include <stdint.h>

@@ -15,7 +15,8 @@ enum {
   SET = 0x2000,
   CLR = 0x3000,
   UNTIL = 0x1000
-}; /* aliases of a register; UNTIL in the place of one that is not used: wait for these bits */
+}; /* aliases of a register; UNTIL, in place of an alias that is not used, means: wait for these
+    * bits */
 enum {
   IO_BANK0 = 1u << 5,
   PADS_BANK0 = 1u << 8,
@@ -30,8 +31,8 @@ enum {
         (uint16_t)((uint32_t)(value) >> 16)                      \
   }
 static const struct { uint16_t place, low, high; } steps[] = {
-  /* Core 1 may still run an earlier program after a soft reset: force the core off, then on again
-   * into its boot code. */
+  /* Core 1 may still run an earlier program after a soft reset, so it is forced off, then on
+   * again into its boot code. */
   STEP(PSM_FRCE_OFF + SET, CORE1),
   STEP(PSM_FRCE_OFF + UNTIL, CORE1),
   STEP(PSM_FRCE_OFF + CLR, CORE1),
@@ -40,7 +41,7 @@ static const struct { uint16_t place, low, high; } steps[] = {
   STEP(XOSC_CTRL, 0xaa0),   /* 1-15 MHz */
   STEP(XOSC_CTRL + SET, 0xfabu << 12), /* on; its start-up time is 4 ms out of reset */
   STEP(XOSC_STATUS + UNTIL, 1u << 31),
-  /* clk_sys must not run from the PLL while the PLL is set up; after a soft reset it may. */
+  /* clk_sys must not run from the PLL while the PLL is set up, and after a soft reset it may. */
   STEP(CLK_SYS_CTRL + CLR, 1),
   STEP(CLK_SYS_SELECTED + UNTIL, 1),
   STEP(CLK_REF_CTRL, 2),    /* the crystal */

@@ -27,7 +27,8 @@
 #define WEFT_EARLY_US 1
 #endif
 #ifdef WEFT_PICO_SDK
-#define WEFT_HOT __attribute__((section(".time_critical.weft_hot"))) /* the SDK copies it to SRAM */
+/* the SDK copies this section to SRAM */
+#define WEFT_HOT __attribute__((section(".time_critical.weft_hot")))
 #define WEFT_HOT_PART(name) __attribute__((section(".time_critical.weft_hot." #name)))
 #else
 #define WEFT_HOT __attribute__((section(".weft_hot")))
@@ -100,8 +101,8 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
   __asm volatile("cpsie i" ::: "memory");
 }
 
-/* The search of the sorted list (src/list_queue.c) from `at` on: 11 cycles for each entry passed;
- * GCC's code would take 14. next->time is at offset 4. */
+/* The search of the sorted list (src/list_queue.c) from `at` on takes 11 cycles for each entry
+ * passed; GCC's code would take 14. next->time is at offset 4. */
 #define WEFT_SEARCH_RING(head, time, at, next, end)                         \
   do {                                                                      \
     uint32_t weft_distance;                                                 \
@@ -117,8 +118,8 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
   } while (0)
 
 /* The loops of the heap (heap_queue.c), in assembly for the same reason: they need all low
- * registers, and must not move any of them to and fro. Not used without optimisation, because then
- * one low register is the frame pointer. */
+ * registers, and must not move values between registers. Not used without optimisation, because
+ * then one low register is the frame pointer. */
 #ifdef __OPTIMIZE__
 #define WEFT_HEAP_SINK(one, times, hole, end, tie)                                                 \
   do {                                                                                             \

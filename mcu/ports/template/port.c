@@ -4,6 +4,6 @@
 weft_lock_t template_locks[WEFT_SPINLOCKS + 1];
 volatile uint64_t template_clock;
 __attribute__((weak)) void weft_panic(const char *what) {
-  (void)what; /* write it where somebody will read it */
+  (void)what; /* write it where a person will read it */
   for (;;) {}
 }

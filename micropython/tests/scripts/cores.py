@@ -28,7 +28,7 @@ MARK = [None] * 4  # made beforehand: core 1 can store into it, but not append
 
 
 def hows(results):
-    """The results; for a process without a result, how it ended (7.1)."""
+    """Returns the results; for a process without a result, how it ended (7.1)."""
     if isinstance(results, NoResult):
         return "<%s>" % results.how
     return [hows(x) for x in results] if isinstance(results, list) else results

@@ -87,7 +87,7 @@ async def goes_on_after_it():
 @process
 async def cancelled_again_after_it():
     me = current_process()
-    said = []
+    messages = []
 
     @process
     async def again():
@@ -100,12 +100,12 @@ async def cancelled_again_after_it():
             try:
                 await sleep(5)
             except Cancelled:
-                said.append("limit")
+                messages.append("limit")
                 try:
                     await sleep(5)
                 except Cancelled:
-                    said.append("outside")
-    return said
+                    messages.append("outside")
+    return messages
 
 
 @process

@@ -78,7 +78,7 @@ def tried(what, n, *ps):
     print("the lock is free:", not _machine.lock.locked())
 
 
-def said():
+def print_reports():
     @process
     def all_of_it(r):
         return r.read()
@@ -90,16 +90,16 @@ def said():
 c, d = Channel("c"), Channel("d")
 ends = c.reader(), c.writer(), d.reader(), d.writer(), told.writer()
 tried("who leads", 1, reads("one", +c, -told), sleeps(1000, -told))
-said()
+print_reports()
 tried("the run waits", 1, reads("two", +c, -told), sleeps(1000, -told), writes(-told, "three ends"))
-said()
+print_reports()
 threads._here = Lands()
 tried("a read", 0, takes(+d), takes(+c))
-said()
+print_reports()
 print(run(takes(+c), writes(-c, 5))[0], run(takes(+d), writes(-d, 6))[0])
 try:
     run(writes(-Channel("nobody"), 7), takes(+Channel("nothing")))
 except threads.Deadlock as e:
     print(sorted(e.knot)[:1])
 tried("one goes on", 2, reads_all_the_same(+c, -told), writes(-told, "five ends"))
-said()
+print_reports()

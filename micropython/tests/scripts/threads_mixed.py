@@ -32,11 +32,11 @@ def group_of_both(ch):
 
 def told(what, f):
     try:
-        said = f()
+        message = f()
     except c.BadUse as e:
-        said = str(e).split(": one run is of threads or of coroutines, ")
-        said = said[0] if len(said) == 2 and "Ring (weft.isr)" in said[1] else e
-    print(what, "-", said)
+        message = str(e).split(": one run is of threads or of coroutines, ")
+        message = message[0] if len(message) == 2 and "Ring (weft.isr)" in message[1] else e
+    print(what, "-", message)
 
 
 def refused():

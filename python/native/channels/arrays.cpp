@@ -1,5 +1,5 @@
-// `process * n` and `channel * n`: weft/_backends/arrays.py makes the objects, and learns here what
-// they are made of.
+// `process * n` and `channel * n`. weft/_backends/arrays.py makes the objects; this file gives it
+// what it needs from the original.
 #include "channels/arrays.hpp"
 
 #include "declare.hpp"
@@ -40,7 +40,8 @@ PyObject* process_times(PyObject* a, PyObject* b) {
         p->base.function ? p->base.function : "?", n);
   PyObject* r =
       PyObject_CallFunction(make_clones, "OOOn", o, p->outcome ? p->outcome : Py_None, p->body, n);
-  if (r && n == 0) p->given_up = 1;  // the caller asked for none, so this process is never started
+  // the caller asked for no process, so this one is never started
+  if (r && n == 0) p->given_up = 1;
   return r;
 }
 

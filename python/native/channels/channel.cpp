@@ -42,7 +42,7 @@ EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o)
 
 // --- Channel -------------------------------------------------------------------------------------
 
-// Notes the caller's place, `file:line`: it names a channel that was given no name (rule 1.7).
+// Records the caller's place, `file:line`, which names a channel that was given no name (rule 1.7).
 int birthplace(ChannelObject* c) {
   const std::uint32_t number = site_here();
   if (number == 0) {
@@ -153,13 +153,13 @@ PyObject* channel_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
 
 int channel_traverse(PyObject* o, visitproc visit, void* arg) {
   if (is_native(channel(o)))
-    return 0;  // cells refer to no object; and a thread without the GIL may be in the buffer
+    return 0;  // cells refer to no object, and a thread without the GIL may be using the buffer
   if (core::Ring<Value>* r = channel(o)->core.ring)
     for (std::uint32_t i = 0; i < r->size; ++i) Py_VISIT(r->data[(r->head + i) % r->capacity].o);
   return 0;
 }
-// CPython clears a channel that nobody reaches. No operation waits on such a channel: an operation
-// that waits refers to its end, and the end to the channel.
+// Called by CPython for a channel that nothing refers to. No operation waits on such a channel: an
+// operation that waits refers to its end, and the end to the channel.
 int channel_clear(PyObject* o) {
   if (core::Ring<Value>* r = channel(o)->core.ring)
     while (r->size > 0) {
@@ -183,8 +183,8 @@ void channel_dealloc(PyObject* o) {
   release(c);
 }
 
-// Takes over one count of the core. The function is inline because making an end must take few
-// instructions.
+// Makes an end, which takes ownership of one count of the core. The function is inline because
+// making an end must take few instructions.
 [[gnu::always_inline]] inline PyObject* end_at(std::uint32_t site, PyTypeObject* type,
                                                ChannelObject* c) noexcept {
   auto* e = allocate<EndObject>(type, every_end_is_known || c->traced);
@@ -267,13 +267,14 @@ PyObject* channel_stats(PyObject* o, PyObject*) {
   long r = 0, w = 0;
   unsigned long long transfers = 0, dropped = 0;
   unsigned long buffered = 0;
-  // A lender waits for nothing (core/lending.hpp). A watch of a choice over several homes does
-  // wait.
+  // A lender does not count, since it waits for nothing (core/lending.hpp). A watch of a choice
+  // over several homes does wait.
   const auto waits = [](core::Link* l) {
     const auto* const n = static_cast<core::Node*>(l);
     return !n->is(core::NodeFlags::watch) || n->index == 0;
   };
-  c.with_lock([&](core::Queue& rq, core::Queue& wq) {  // components meet here without the GIL
+  // the lock is needed because components meet here without the GIL
+  c.with_lock([&](core::Queue& rq, core::Queue& wq) {
     for (core::Link* l = rq.front(); l; l = l->next) r += waits(l);
     for (core::Link* l = wq.front(); l; l = l->next) w += waits(l);
     transfers = c.transfers();
@@ -352,10 +353,10 @@ void end_dealloc(PyObject* o) {
   untrack(e);
   if (e->received) forget_received(e);
 #ifdef Py_GIL_DISABLED
-  // A count that several threads change is not known at any one moment.
+  // In a free-threaded build other threads may change the count, so it says nothing.
   constexpr bool only_one = false;
 #else
-  // Nobody else refers to the channel, so there is nobody to tell.
+  // If nothing else refers to the channel, there is no party to be told.
   const bool only_one = Py_REFCNT(e->channel) == 1;
 #endif
   if (e->state == EndState::open && !only_one)
@@ -556,7 +557,7 @@ void Transit::commit() noexcept {
   Py_CLEAR(original);
 }
 void Transit::abandon(PyObject* sent) noexcept {
-  const Owned end(unsent(sent));  // an end goes to another OS process in packed form
+  const Owned end(unsent(sent));  // an end that goes to another OS process is sent in packed form
   if (original && end) close_end(end_of(end.get()), EndState::retired);
   Py_CLEAR(original);
 }

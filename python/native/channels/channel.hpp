@@ -1,5 +1,5 @@
-// The objects that Python sees as a channel and as its ends. marks.hpp has the marks of a channel,
-// ends.hpp has what is done with ends.
+// The objects that Python code sees as a channel and as its ends. marks.hpp has the marks of a
+// channel, ends.hpp the functions for ends.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -10,14 +10,14 @@
 namespace weft::py {
 
 struct ChannelObject {
-  // str: the name, or the file in which the channel was made; the core's name points into it
+  // a str: the name, or the file in which the channel was made; the core's name points into it
   PyObject_HEAD PyObject* name;
-  // The generation of the OS process that made the channel (rule 11.2, fork), with marks
-  // (marks.hpp).
+  // The generation of the OS process that made the channel, which changes with each fork (rule
+  // 11.2), and marks (marks.hpp).
   std::uint32_t generation;
   std::uint8_t immunity;
-  bool traced;                    // the garbage collector tracks it (leaf.hpp)
-  std::uint8_t readers_returned;  // see stopped_early.cpp
+  bool traced;                    // whether the garbage collector tracks it (leaf.hpp)
+  std::uint8_t readers_returned;  // used by stopped_early.cpp
   Engine core;
 };
 
@@ -25,10 +25,10 @@ enum class EndState : std::uint8_t { open, retired, let_go, sent, died };
 
 struct EndObject {
   PyObject_HEAD ChannelObject* channel;
-  std::uint32_t holders;  // the processes that were given this end and have not finished (rule 2.3)
+  std::uint32_t holders;  // how many processes were given this end and have not finished (rule 2.3)
   EndState state : 4;
   bool traced : 1;          // set if its channel is traced, or all are (leaf.hpp)
-  bool received : 1;        // a process that has not ended received it as a value (held.cpp)
+  bool received : 1;        // set if a process that has not ended received it as a value (held.cpp)
   std::uint32_t site : 24;  // where the end was made (sites.hpp)
 };
 static_assert(sizeof(EndObject) == sizeof(PyObject) + 16);

@@ -67,7 +67,7 @@ void extended_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 PyObject* extended_await(PyObject* o) {
-  ext(o)->entered = true;  // the error below says it, so no warning follows
+  ext(o)->entered = true;  // the error below says so, and no warning must follow
   return bad_use("an extended read is a block: write `async with reader.extended() as value:`");
 }
 PyObject* extended_aenter(PyObject* o, PyObject*) {
@@ -76,7 +76,7 @@ PyObject* extended_aenter(PyObject* o, PyObject*) {
     return bad_use("async with over an extended read is for coroutine processes: use with");
   return new_operation(OpType_::extended, o);
 }
-// Tells from the arguments of __exit__ whether an exception left the block.
+// Returns whether an exception left the block, from the arguments of __exit__.
 bool failed(PyObject* args) noexcept {
   return PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None;
 }

@@ -6,16 +6,16 @@
 //                                                             │        process or returned
 //                                                             └──collected──► retired, as any (rule 2.2)
 //
-// Only reads of a channel that carries ends look at what they take: each read asks the channel once
+// Only reads of a channel that carries ends examine their values: each read checks the channel once
 // it has its value (taken_from).
 //
 // Invariants
 //  1 An end has a receipt if and only if `received` is set; a process is in `first` if and only if
 //    `receives` is set, which it is from the first receipt on.
-//  2 A receipt refers to its end and its process, and keeps neither: whichever of the two goes
-//    first removes the receipt.
-//  3 This file knows nothing of an end inside another object: such an end goes when that object
-//    goes.
+//  2 A receipt refers to its end and its process, and keeps neither alive: the one that is
+//    destroyed first removes the receipt.
+//  3 This file knows nothing of an end inside another object: such an end is released when that
+//    object is.
 #include "channels/held.hpp"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ void drop(EndObject* e) noexcept {
   receipts.erase(at);
 }
 
-// Tells whether the process that received the end still has it alone.
+// Returns whether only the process that received the end still has it.
 bool is_held(const EndObject* e) noexcept {
   return e->state == EndState::open && e->holders == 0 && of_this_fork(e->channel);
 }
@@ -108,7 +108,7 @@ static void note_received(PyObject* value) noexcept {
 }
 
 PyObject* received(const ChannelObject* c, PyObject* value) {
-  if (!(value = unpack(c, value)))  // also the value of a channel that is just being wired
+  if (!(value = unpack(c, value)))  // needed also if the channel is being wired at this moment
     only_failed(const_cast<ChannelObject*>(c), "read", "rebuilt here");
   if (value) note_received(value);
   return value;

@@ -3,16 +3,16 @@
 //   read_many:  a read ──► its value, then what is in the buffer, without waiting: gather()
 //   write_many: values into the buffer, without waiting: pass_on() ──► a write of the next, if there are more ──► pass_on() …
 //
-// One operation in a block is a read or a write as any other (operation.cpp): it waits, is
-// cancelled, meets the channel's end, lets others run. The rest is moved in one loop under the GIL,
-// at moments when no party waits: ChannelEngine::pass().
+// One operation in a block is an ordinary read or write (operation.cpp): it waits, is cancelled,
+// meets the channel's end, lets others run. The rest is moved in one loop under the GIL, at moments
+// when no party waits: ChannelEngine::pass().
 //
 // Invariants
-//  1 Observers see operations, so while somebody observes, each value is an operation of its own.
-//    The same holds at a rendezvous, and at channels to other OS processes.
+//  1 Observers see operations, so while there is an observer, each value is an operation of its
+//    own. The same holds at a rendezvous, and at channels to other OS processes.
 //  2 Every value taken from the buffer is in the list that is returned. So the list is made before
-//    the read begins, and gets room for a value before the value is taken. If a value cannot
-//    be converted to Python's, the exception is raised and the list is lost.
+//    the read begins, and gets room for a value before the value is taken. If a value cannot be
+//    converted to a Python object, the exception is raised and the list is lost.
 #include <algorithm>
 
 #include "channels/ends.hpp"
@@ -40,7 +40,8 @@ bool one_by_one(const ChannelObject* c) noexcept {
   return observing() || !c->core.ring || is_wired(c) || is_far(c);
 }
 
-// After so many values comes an operation, so that others run and a cancellation is noticed.
+// The most values that are moved before the next operation, so that others run and a cancellation
+// is noticed.
 constexpr Py_ssize_t kAtOnce = 4096;
 
 // Counts n operations that have completed at once. When a process has completed as many as it may,
@@ -64,7 +65,7 @@ int gather(PyObject* reader, PyObject* list, Py_ssize_t most) {
   Py_ssize_t n = before;
   int r = 0;
   for (; n < most && end_of(reader)->state == EndState::open; ++n) {
-    if (PyList_Append(list, Py_None) < 0) {  // no memory: the rest stays in the buffer
+    if (PyList_Append(list, Py_None) < 0) {  // there is no memory, so the rest stays in the buffer
       PyErr_Clear();
       break;
     }
@@ -72,7 +73,7 @@ int gather(PyObject* reader, PyObject* list, Py_ssize_t most) {
     PyObject* const v = c->core.pass<Side::in>(&slot) ? taken_from(c, slot.take()) : nullptr;
     if (!v) {
       Py_SET_SIZE(list, n);
-      Py_DECREF(Py_None);  // the place that was kept for the value
+      Py_DECREF(Py_None);  // removes the place that was kept for the value
       r = PyErr_Occurred() ? -1 : 0;
       break;
     }
@@ -88,13 +89,13 @@ Owned<> new_block() {
   if (list) PyList_SET_ITEM(list.get(), 0, Py_NewRef(Py_None));
   return list;
 }
-// Returns the list, with the value that was read and the values in the buffer.
+// Returns the list, with the value that was read and the values from the buffer.
 PyObject* block_of(PyObject* reader, Owned<> list, Owned<> first, Py_ssize_t most) {
   PyList_SetItem(list.get(), 0, first.release());
   return gather(reader, list.get(), most) < 0 ? nullptr : list.release();
 }
 
-// Moves values into the buffer, from number `done` on; `done` becomes the number of the first that
+// Moves values into the buffer, from number `done` on. Sets `done` to the number of the first that
 // did not fit. Returns -1 with an exception.
 int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
   ChannelObject* const c = end_of(writer)->channel;
@@ -121,10 +122,11 @@ int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
 
 struct ManyObject {
   PyObject_HEAD PyObject* end;
-  PyObject* op;       // the operation that waits or is to be awaited; null: none yet
-  PyObject* values;   // of write_many: the tuple of values; else null
-  PyObject* list;     // of read_many: the list of values read; else null
-  Py_ssize_t number;  // of read_many: the most values to read; of write_many: how many are written
+  PyObject* op;      // the operation that waits or is to be awaited; null if there is none yet
+  PyObject* values;  // for write_many: the tuple of values; otherwise null
+  PyObject* list;    // for read_many: the list of values read; otherwise null
+  // for read_many: the most values to read; for write_many: how many are written
+  Py_ssize_t number;
   bool begun, over, awaited;
 };
 ManyObject* many(PyObject* o) noexcept { return reinterpret_cast<ManyObject*>(o); }
@@ -145,7 +147,7 @@ const char* verb_of(const ManyObject* m) noexcept { return m->values ? "write_ma
 
 void many_dealloc(PyObject* o) {
   ManyObject* const m = many(o);
-  if (!m->begun && m->values) {  // a read leaves this to its operation
+  if (!m->begun && m->values) {  // for a read, its operation gives this warning
     const SavedException kept;
     if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                          "write_many on channel %s was never awaited: write `await` before it",
@@ -159,7 +161,7 @@ void many_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 
-// Goes on from the operation that waits. `step` says what its outcome means. A write goes on to the
+// Continues with the operation that waits. `step` gives its outcome. A write continues with the
 // next value.
 template <class Step>
 PySendResult go_on(ManyObject* m, PyObject** r, Step step) {
@@ -253,12 +255,12 @@ Py_ssize_t most_of(PyObject* number, const char* verb) {
   return PyErr_Occurred() ? -1 : n;
 }
 
-// `next` makes the end of the channel null without an exception.
+// With `next`, the end of the channel gives null without an exception.
 PyObject* read_block(PyObject* reader, Py_ssize_t most, bool next) {
   const bool waits = awaits();
   Owned list(new_block());
   if (!list) return nullptr;
-  if (waits) {  // steps that may fail come before the operation, which warns if nobody awaits it
+  if (waits) {  // steps that may fail come before the operation, which warns if it is never awaited
     Owned m(new_many(reader, {}, std::move(list), most));
     if (m && !(many(m.get())->op = operation_read(reader, next))) return nullptr;
     return m.release();

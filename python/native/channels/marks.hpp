@@ -1,11 +1,11 @@
-// The marks of a channel, which are bits of its generation, and what they say.
+// The marks of a channel, which are bits of its generation, and their meaning.
 #pragma once
 #include "channels/channel.hpp"
 #include "channels/fork.hpp"
 
 namespace weft::py {
 
-// Ends come through the channel (held.cpp).
+// Ends go through the channel (held.cpp).
 inline constexpr std::uint32_t kCarries = 0x80000000;
 inline constexpr std::uint32_t kMarks = 0xFC000000;  // kCarries and the marks below
 inline bool of_this_fork(const ChannelObject* c) noexcept {
@@ -26,7 +26,7 @@ inline bool is_wired(const ChannelObject* c) noexcept { return (c->generation & 
 inline bool is_far(const ChannelObject* c) noexcept { return (c->generation & kFar) != 0; }
 inline bool is_board(const ChannelObject* c) noexcept { return (c->generation & kBoard) != 0; }
 inline bool is_native(const ChannelObject* c) noexcept { return (c->generation & kNative) != 0; }
-// Tells whether values written to the channel are packed first.
+// Returns whether values written to the channel are packed first.
 inline bool packs(const ChannelObject* c) noexcept {
   return (c->generation & (kWired | kNative)) != 0;
 }

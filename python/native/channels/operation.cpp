@@ -42,9 +42,9 @@ struct OpObject {
   OpState state;
   bool awaited;
   Value value;
-  // While waiting; borrowed, since the process lets go first (awaiting.hpp).
+  // The process that waits; borrowed, since the process drops the operation first (awaiting.hpp).
   ProcessObject* process;
-  TaskWaiter* task_waiter;  // while waiting in an asyncio task; owned
+  TaskWaiter* task_waiter;  // the task waiter, while an asyncio task waits; owned
 
   const char* verb() const noexcept { return verb_of(what.type); }
   template <class W>
@@ -69,8 +69,8 @@ OpObject* op_of(PyObject* o) noexcept { return reinterpret_cast<OpObject*>(o); }
 EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
 Engine& core_of(PyObject* end) noexcept { return end_of(end)->channel->core; }
 
-// The originals of ends that are being written, by the slot of the write. Such writes are rare, so
-// operations have no field for it.
+// The originals of ends that are being written; the key is the slot of the write. Such writes are
+// rare, so operations have no field for it.
 std::vector<std::pair<Value*, PyObject*>> transits;
 Transit take_transit(Operation& o, Value& slot) noexcept {
   Transit t;
@@ -189,7 +189,7 @@ template <class W>
   }
 }
 
-// The operation ends without its value, and raises the reason. The way is passed by value, so that
+// Ends the operation without its value, and raises the reason. The way is passed by value, so that
 // it stays in registers on the path where nothing is refused.
 template <class W>
 [[gnu::noinline]] PySendResult refused(Operation& o, W way, Status s) {
@@ -234,7 +234,7 @@ template <class W>
       begin_block(x, p);
       x->end->channel->core.last_reader = p.id;
       const auto how = way.give(taken_from(x->end->channel, way.slot().take()));
-      if (how == PYGEN_ERROR) leave_block(x, true);  // nobody will enter the block
+      if (how == PYGEN_ERROR) leave_block(x, true);  // the block will never be entered
       return how;
     }
   }
@@ -250,7 +250,7 @@ template <class W>
       core_of(o.target).last_writer = p.id;
       if (o.transit) [[unlikely]]
         take_transit(o, way.slot()).commit();
-      Owned(way.slot().take()).reset();  // the value that a full buffer dropped
+      Owned(way.slot().take()).reset();  // drops the value that a full buffer has given back
       [[fallthrough]];
     default: return way.give(Py_NewRef(Py_None));
   }
@@ -305,8 +305,8 @@ template <class W>
   return conclude(what, way, s);
 }
 
-// The operation was left, and has its outcome: a value that it took is lost, and a value that it
-// gave stays given.
+// Called when the operation was left, and has its outcome: a value that it took is lost, and a
+// value that it gave stays given.
 void OpObject::over(ProcessBase& p, Status s) noexcept {
   state = OpState::done;
   if (what.type == OpType_::extended) {
@@ -406,7 +406,7 @@ PySendResult op_send(PyObject* self, PyObject* arg, PyObject** r) {
   return send<OpObject>(self, arg, r);
 }
 
-// Takes the place of op_send while somebody observes.
+// Replaces op_send while there is an observer.
 PySendResult op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
   OpObject* o = op_of(self);
   if (o->what.type == OpType_::ready || o->state == OpState::done ||
@@ -424,8 +424,8 @@ PySendResult op_send_plainly(PyObject* self, PyObject* arg, PyObject** r) {
   return observing() ? op_send_observed(self, arg, r) : op_send(self, arg, r);
 }
 
-// Tells at which place a process arrives, and by which access; null if no other process can notice
-// it.
+// Returns the place at which a process arrives, and how it accesses that; null if no other process
+// can notice it.
 const void* arrival_of(const Operation& o, Access& how) noexcept {
   switch (o.type) {
     case OpType_::read:
@@ -445,7 +445,7 @@ void arrive(ProcessBase* me, const Operation& o) noexcept {
   checking->arrives(me, place, how);
 }
 
-// Takes the place of op_send while the program is checked.
+// Replaces op_send while the program is checked.
 PySendResult op_send_checked(PyObject* self, PyObject* arg, PyObject** r) {
   OpObject* o = op_of(self);
   ProcessObject* const me = checking ? current_coroutine() : nullptr;
@@ -522,7 +522,7 @@ PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept {
   const Owned held = new_ref(target);
   PySendResult how;
   run_to_wait(o, way, how);
-  unload(o, self.slot());  // the value of a write that could not begin
+  unload(o, self.slot());  // drops the value of a write that could not begin
   return checked ? checked.over(r) : r;
 }
 
@@ -586,7 +586,7 @@ void check_operations(bool on) noexcept {
 }
 
 void observe_operations(bool on) noexcept {
-  if (checking) return;  // op_send_checked asks whether somebody observes
+  if (checking) return;  // op_send_checked handles observers itself
   op_async.am_send = on ? gated<op_send_observed> : gated<op_send>;
 }
 

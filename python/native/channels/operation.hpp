@@ -1,5 +1,5 @@
-// An operation at one place: a read, a write, a sync or an extended read. operation.cpp has what
-// operations do, extended.cpp the block of an extended read.
+// An operation at one place: a read, a write, a sync or an extended read. operation.cpp implements
+// operations, extended.cpp the block of an extended read.
 #pragma once
 #include "channels/channel.hpp"
 #include "processes/awaited.hpp"
@@ -9,7 +9,7 @@ namespace weft::py {
 enum class OpType_ : std::uint8_t {
   read,
   next,
-  far_sync,  // a sync at a barrier of another OS process: a read, called a sync
+  far_sync,  // a sync at a barrier of another OS process: a read there, reported as a sync
   write,
   extended,
   sync,
@@ -21,22 +21,22 @@ struct OpObject;
 
 // The operation, in any way of waiting. Its value is in the slot of its way of waiting (ways.hpp).
 struct Operation {
-  PyObject* target;  // the end, the barrier, the Extended
+  PyObject* target;  // the end, the barrier or the Extended object
   OpType_ type;
-  bool transit;  // the value stands for an end that is sent: see `transits`
+  bool transit;  // whether the value stands for an end that is sent: see `transits`
 };
 
 struct ExtendedObject {
   PyObject_HEAD EndObject* end;
   union {
-    core::Node* partner;   // the writer that is held (at a rendezvous)
+    core::Node* partner;   // at a rendezvous: the writer that is held
     std::uint64_t number;  // at a far end: the number by which the home knows the read
   };
-  bool entering;  // an operation waits to enter the block
+  bool entering;  // whether an operation waits to enter the block
   bool inside;
-  bool entered;  // the block was entered, with or without success
-  // At a far end: if the block ends badly, or this program does, the value is the next to be read
-  // (WIRE.md 4.7).
+  bool entered;  // whether the block was entered, with or without success
+  // At a far end: if an exception leaves the block, or this program dies in it, the next reader
+  // gets the value (WIRE.md 4.7).
   bool keeps;
 };
 extern PyTypeObject ExtendedType;
@@ -46,12 +46,13 @@ PyObject* new_operation(OpType_ type, PyObject* target) noexcept;
 PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept;
 const char* verb_of(OpType_ type) noexcept;
 
-// Allows one extended read at a time, since its block is left once. Returns -1, with an exception,
-// if the read has begun already.
+// Ensures that one extended read is made at a time, since its block is left once. Returns -1, with
+// an exception, if the read has begun already.
 int check_free(ExtendedObject* x);
-// The read is about to begin, in process p.
+// Called when the read is about to begin, in process p.
 void enter_block(ExtendedObject* x, ProcessBase& p) noexcept;
-void begin_block(ExtendedObject* x, ProcessBase& p) noexcept;     // the read has committed
+// called when the read has committed
+void begin_block(ExtendedObject* x, ProcessBase& p) noexcept;
 void leave_block(ExtendedObject* x, bool back = false) noexcept;  // `back`: the value was not used
 
 }  // namespace weft::py

@@ -14,7 +14,8 @@ PyObject* operation_sync(BarrierObject* b);
 // Returns an awaitable that is done, for __aenter__ and the like.
 PyObject* operation_ready(PyObject* owned);
 PyObject* operation_yield();
-PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);  // throw() of an awaitable
+// throws into an awaitable: for the method throw()
+PyObject* raise_thrown(PyObject* const* args, Py_ssize_t n);
 // Operations on several values at a time (many.cpp).
 PyObject* reader_read_many(PyObject* reader, PyObject* most);
 PyObject* reader_blocks(PyObject* reader, PyObject* most);

@@ -6,12 +6,13 @@
 namespace weft::py {
 
 struct Transit {
-  // Prepares the value of a write: an end is replaced by a new end for the receiver.
-  PyObject* original = nullptr;  // the sender's end, owned; null: an ordinary value
-  // `to_send` is a new reference.
+  PyObject* original = nullptr;  // the sender's end, owned; null for an ordinary value
+  // Prepares the value of a write: an end is replaced by a new end for the receiver. Sets `to_send`
+  // to a new reference.
   static int prepare(PyObject* value, Transit& t, PyObject*& to_send) noexcept;
   void commit() noexcept;
-  void abandon(PyObject* sent) noexcept;  // the write did not commit; steals `sent`
+  // called if the write did not commit; takes ownership of `sent`
+  void abandon(PyObject* sent) noexcept;
 };
 
 }  // namespace weft::py

@@ -1,6 +1,6 @@
-// Choices of Python's processes, in a check (CheckedChoice): what a choice conflicts with is
-// CheckedSelect's (weft/checked_select.hpp); here is how a choice with priorities may starve a guard
-// (rule 17.6).
+// Choices of Python processes in a check (CheckedChoice). CheckedSelect (weft/checked_select.hpp)
+// decides with what a choice conflicts; this file decides how a choice with priorities may starve a
+// guard (rule 17.6).
 #include <algorithm>
 
 #include "checking/engine.hpp"
@@ -11,7 +11,7 @@ namespace weft::py {
 CheckedChoice::CheckedChoice(Checker& engine) noexcept
     : CheckedSelect(engine.run), engine_(engine) {}
 
-// Notes which guards of a select with priorities are ready.
+// Records which guards of a select with priorities are ready.
 void CheckedChoice::looks_by_priority(std::uint64_t key) {
   const Choice& c = *choice_;
   since_ = &waits_since_[key];

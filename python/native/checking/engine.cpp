@@ -1,4 +1,4 @@
-// How the points of Python's processes decide, and what they tell the engine (engine.hpp).
+// How the points of Python processes decide, and what they tell the engine (engine.hpp).
 #include "checking/engine.hpp"
 
 #include "processes/rare.hpp"
@@ -9,7 +9,7 @@ namespace weft::py {
 
 using weft::checking::kNone;
 
-// The name of a channel, or the line where it was made.
+// Returns the name of a channel, or the line where it was made.
 std::string Checker::name_at(const void* place) const {
   const auto& c = *static_cast<const core::SyncObject*>(place);
   if (!c.name) return "?";
@@ -36,7 +36,7 @@ void Checker::end() {
   on = false;
 }
 
-// --- who is who ---------------------------------------------------------------------------------
+// --- identifying processes ----------------------------------------------------------------------
 
 int Checker::number(const ProcessBase* p) const noexcept {
   if (!p) return kNone;
@@ -194,7 +194,7 @@ void Checker::ended(ProcessObject* p, const void* group) noexcept {
   if (p->watch()) touches(place_at(p->watch()->latch), Access::all);
 }
 
-// --- what a step does besides -------------------------------------------------------------------
+// --- what else a step does ----------------------------------------------------------------------
 
 void Checker::made(const void* place, std::uint32_t capacity, bool loses) noexcept {
   run.record.place(place, here(), static_cast<int>(capacity), loses);

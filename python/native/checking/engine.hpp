@@ -23,11 +23,11 @@ namespace weft::py {
 
 class Checker;
 
-// A choice of Python's processes, of which one may starve a guard (choices.cpp).
+// A choice of Python processes, which may starve a guard (choices.cpp).
 class CheckedChoice final : public CheckedSelect {
  public:
   explicit CheckedChoice(Checker& engine) noexcept;
-  // Returns the ready guard that the choice is to take, or -1.
+  // Returns the ready guard that the choice must take, or -1.
   int begins(Choice&, std::uint32_t from, std::uint64_t key);
   const void* begun(Begun, Access& how);
   int committed() const noexcept override;
@@ -42,10 +42,10 @@ class CheckedChoice final : public CheckedSelect {
 
   Checker& engine_;
   Choice* choice_ = nullptr;
-  // Of a select with priorities, in a fair order: the step at which each guard was first passed over
-  // although it was ready; 0: it was not ready, or was taken, the last time.
+  // For a select with priorities, in a fair order: the step at which each guard was first passed
+  // over although it was ready; 0: it was not ready, or was taken, the last time.
   std::unordered_map<std::uint64_t, std::vector<unsigned>> waits_since_;
-  std::vector<unsigned>* since_ = nullptr;  // that of the select that has begun
+  std::vector<unsigned>* since_ = nullptr;  // the entry for the select that has begun
 };
 
 class Checker final : public Points, public Deciding<Checker> {
@@ -79,10 +79,10 @@ class Checker final : public Points, public Deciding<Checker> {
   void limits(ProcessObject*, bool open) noexcept override;
   void reads_clock() noexcept override;
 
-  std::string name_at(const void* place) const;  // of a channel
+  std::string name_at(const void* place) const;  // the name of a channel
 
   // Starvation (rule 17.6) is looked for only in orders that are fair: the usual one, and random
-  // ones. How many steps of others it takes to be sure of it.
+  // ones. starving() returns how many steps of others prove it.
   bool fair = false;
   unsigned starving() const noexcept {
     return 1000 + run.settings.limit_each * static_cast<unsigned>(run.record.count);
@@ -129,7 +129,7 @@ class Checker final : public Points, public Deciding<Checker> {
   bool another_goes(ProcessBase*) noexcept;
   void call_marked(const ProcessBase*) noexcept;
 
-  std::vector<std::unique_ptr<Checked>> processes_;  // by number
+  std::vector<std::unique_ptr<Checked>> processes_;  // the index is the number
   std::unordered_map<const ProcessBase*, int> numbers_;
   mutable const ProcessBase* last_ = nullptr;  // the process whose number was asked for last
   mutable int last_number_ = 0;

@@ -4,7 +4,7 @@
 //                                           ▲                                                │
 //                                           └──────────────── the next schedule ─────────────┘
 //
-// weft/_checking/engine.py calls these functions, and says what a search is.
+// weft/_checking/engine.py calls these functions, and defines what a search is.
 #include "checking/engine.hpp"
 
 namespace weft::py {
@@ -82,8 +82,8 @@ PyObject* f_configure(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// seed(seed, longest): the seed of the next run at random, and from how many steps its changes of
-// priority are drawn.
+// seed(seed, longest): sets the seed of the next random run, and the number of steps from which its
+// changes of priority are drawn.
 PyObject* f_seed(PyObject*, PyObject* args) {
   unsigned long long seed;
   unsigned longest;
@@ -197,7 +197,7 @@ PyObject* f_decisions(PyObject*, PyObject*) {
   return list.release();
 }
 
-// choose(options, kind): which of so many options is taken; 0 outside a check.
+// choose(options, kind): returns which of so many options is taken; 0 outside a check.
 PyObject* f_choose(PyObject*, PyObject* args) {
   unsigned options;
   const char* name;
@@ -212,7 +212,7 @@ PyObject* f_steps(PyObject*, PyObject*) {
 }
 
 // mark(callback): the callback is called before each operation of the process that calls mark().
-// None: no longer.
+// None ends that.
 PyObject* f_mark(PyObject*, PyObject* callback) {
   const ProcessBase* const p = checker->on ? checker->services->running() : nullptr;
   if (!p) return refuse("mark() was called outside a process of a checked run");
@@ -243,7 +243,7 @@ PyObject* f_flip(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// conflicts(access, access, buffered): what the relation says. For tests.
+// conflicts(access, access, buffered): returns what the relation says. For tests.
 PyObject* f_conflicts(PyObject*, PyObject* args) {
   unsigned a, b;
   int buffered;
@@ -288,7 +288,7 @@ PyModuleDef definition{PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__engine() {
   using namespace weft::py;
-  // weft._extension says why there is no extension.
+  // Importing weft._extension raises an error that says why there is no extension.
   const Owned extension(PyImport_ImportModule("weft._extension"));
   const Owned native(extension ? PyObject_GetAttrString(extension.get(), "native") : nullptr);
   const Owned capsule(native ? PyObject_GetAttrString(native.get(), "_checking") : nullptr);

@@ -1,4 +1,4 @@
-// What the engine of a check is given of the extension, and how it is told of operations
+// What the extension gives to the engine of a check, and how operations are reported to the engine
 // (points.hpp).
 #include "checking/points.hpp"
 

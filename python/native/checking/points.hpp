@@ -1,18 +1,19 @@
-// What operations tell a check (weft._checking), and what a check may ask of the extension.
+// What operations report to a check (weft._checking), and what a check may ask of the extension.
 //
 // A run that is checked is cut into steps. A step ends where another process could go first: before
 // an operation begins, where a process parks, after an operation that is over at once, and before a
-// process ends. At each such point the Points decide who goes on.
+// process ends. At each such point the Points decide which process goes on.
 //
 //   operation:  pauses() ──► arrives() │ selects() ──► begun() ──► pauses() of the next
 //   process:    starts() ──► … ──► ends_later() ──► ended()
 //
 // Invariants
-//  1 `checking` is false but in a run of a check, and on every thread but that of the run. So what
-//    other threads do meanwhile, networks of their own included, is no part of the check.
+//  1 `checking` is true only in a run of a check, on the thread of that run. So what other threads
+//    do meanwhile, including their own networks, is no part of the check.
 //  2 The engine is a module of its own, which sees no variable of the extension: it uses Services.
-//  3 While nothing is checked no operation of a coroutine process pays for it, but an io call, which
-//    tests `checking`. What the interpreter calls (am_send) is exchanged, as it is for observers.
+//  3 While nothing is checked no operation of a coroutine process pays for it, except an io call,
+//    which tests `checking`. The functions that the interpreter calls (am_send) are exchanged, as
+//    for observers.
 #pragma once
 #include <atomic>
 
@@ -29,8 +30,8 @@ using weft::checking::Begun;
 class Points {
  public:
   virtual void starts(ProcessObject*) noexcept = 0;
-  // A process is about to end. True: another goes first; the process is in the run queue, and ends
-  // when it is run again.
+  // Called when a process is about to end. Returns true if another goes first: the process is then
+  // in the run queue, and ends when it is run again.
   virtual bool ends_later(ProcessObject*) noexcept = 0;
   virtual void ended(ProcessObject*, const void* group) noexcept = 0;
 
@@ -54,7 +55,7 @@ class Points {
   // The process goes on after the end of this group.
   virtual void joined(ProcessBase*, const void* group) noexcept = 0;
 
-  // What else a step does.
+  // These report what else happens in a step.
   virtual void made(const void* place, std::uint32_t capacity, bool loses) noexcept = 0;
   virtual void gone(const void* place, std::uint64_t dropped) noexcept = 0;
   virtual void touches(const void* place, Access) noexcept = 0;
@@ -67,14 +68,15 @@ class Points {
   ~Points() = default;
 };
 
-// The points of the check that is under way; false if there is none, or it is another thread's.
+// The points of the check that is under way; false if there is none, or it belongs to another
+// thread.
 class Checking {
  public:
   explicit operator bool() const noexcept {
     return points_.load(std::memory_order_relaxed) && thread_ == PyThread_get_thread_ident();
   }
   Points* operator->() const noexcept { return points_.load(std::memory_order_relaxed); }
-  // Called on the thread of the check. Null: the check is over.
+  // Called on the thread of the check. Null means that the check is over.
   void set(Points* points) noexcept {
     thread_ = PyThread_get_thread_ident();
     points_.store(points, std::memory_order_relaxed);
@@ -91,7 +93,7 @@ struct Services {
   static constexpr unsigned kVersion = 3;
   static constexpr const char* kCapsule = "weft._native._checking";
   unsigned version;
-  void (*install)(Points*, runtime::Chooser*);  // null: nothing is checked any more
+  void (*install)(Points*, runtime::Chooser*);  // null means that nothing is checked any more
   ProcessBase* (*running)();
   core::RunQueue* (*queue)();  // null: ordinary code runs, outside any block
   void (*coroutine_run)(core::Waker*);
@@ -107,10 +109,10 @@ struct Services {
   bool (*park)(ProcessBase*);
 };
 
-// The key by which the engine knows the place of a channel or a barrier.
+// The key by which the engine identifies the place of a channel or a barrier.
 inline const void* place_at(core::SyncObject& place) noexcept { return &place; }
 
-// They exchange the functions that the interpreter calls, each in the file that has these
+// Each exchanges the functions that the interpreter calls, and is in the file that has these
 // functions.
 void check_operations(bool on) noexcept;
 void check_selects(bool on) noexcept;

@@ -5,8 +5,8 @@
 //                                └──a timer, an end, a cancellation──► asked back ──the answer: too late──► chosen
 //                                                                           └──the answer: withdrawn──► that guard is chosen
 //
-// A timer that has come and a process that has ended stay so, and can wait for the answer; a value
-// that a home has given cannot be given back.
+// A timer that has expired and a process that has ended stay so, and can wait for the answer; a
+// value that a home has given cannot be given back.
 #include "choice/abroad.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::vector<Abroad*> abroads;
 
 namespace {
 
-// The place for one value of an Abroad.
+// The room for one value of an Abroad.
 class SeatRoom final : public wire::Room {
  public:
   SeatRoom(std::shared_ptr<Value[]> all, std::size_t i, bool full, Carries what) noexcept
@@ -73,8 +73,8 @@ bool Abroad::at_barrier(const Seat& s) noexcept {
 
 Abroad::Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool alone)
     : space_(space_of(seats)), seats_(std::move(seats)), values_(new Value[seats_.size()]) {
-  // Its home decides a choice with a barrier, even if other parties wait: a barrier holds a choice
-  // open as the end of a process does.
+  // The barrier's home decides a choice with a barrier, even if other parties wait: a barrier holds
+  // a choice open as the end of a process does.
   const bool barrier = std::any_of(seats_.begin(), seats_.end(), &at_barrier);
   const Peer* one = nullptr;
   bool delegated = barrier || (alone && !looks);
@@ -118,7 +118,7 @@ void Abroad::decide(bool delegated, bool barrier, wire::Span::Guards all, wire::
 }
 Abroad::~Abroad() {
   std::erase(abroads, this);
-  const Space::Step step(*space_);  // for the destructors of the ends
+  const Space::Step step(*space_);  // the destructors of the ends need a step
   span_.reset();
   ends_.clear();
 }
@@ -154,11 +154,11 @@ void Abroad::over() noexcept {
 void Abroad::committed(std::uint32_t seat) noexcept {
   making_ = static_cast<int>(seat);
   if (!nobodys_) return latch.set();
-  failed();  // nobody will make the value any more
+  failed();  // the value will never be made
   bury();
 }
-// Buries an Abroad that nobody owns any more. Its ends go with it, and somebody may wait for those
-// elsewhere.
+// Destroys an Abroad that has no owner any more, when the step is over. Its ends are dropped with
+// it, and another process may wait for that.
 void Abroad::bury() noexcept { space_->bury(std::shared_ptr<Abroad>(this)); }
 bool Abroad::made(PyObject* value, core::Waker& waiter) {
   values_[std::exchange(making_, -1)].o = value;
@@ -182,14 +182,14 @@ Value* Abroad::bare(const Engine& c) noexcept {
   return nullptr;
 }
 
-// Lets go of a choice before its answer has come.
+// Drops a choice before its answer has come.
 void LetGo::operator()(Abroad* a) const noexcept {
   if (a->generation_ != generation) return;  // after a fork: the choice belongs to the parent
   if (a->over_) {
     delete a;
     return;
   }
-  if (a->to_make() >= 0) {  // the owner goes before it has made the value
+  if (a->to_make() >= 0) {  // the owner is destroyed before it has made the value
     a->failed();
     delete a;
     return;
@@ -213,7 +213,7 @@ int Choice::check_far(const char* verb) {
   return 0;
 }
 
-// Returns the guards that can be chosen, in order of preference.
+// Returns the guards that may be chosen, in order of preference.
 std::vector<std::uint32_t> Choice::order_of_guards(std::uint32_t from) const {
   std::vector<std::uint32_t> order(n_);
   std::iota(order.begin(), order.end(), 0u);
@@ -223,11 +223,11 @@ std::vector<std::uint32_t> Choice::order_of_guards(std::uint32_t from) const {
   return order;
 }
 
-// The guards and events that a choice with far guards waits for.
+// The guards and events for which a choice with far guards waits.
 struct Choice::Plan {
   std::vector<Abroad::Seat> seats;
   std::vector<std::uint32_t> lasting;  // timers, and the ends of processes
-  bool alone = true;                   // only channels and timers decide the choice
+  bool alone = true;                   // whether only channels and timers decide the choice
   wire::Span::Kept kept{};             // what holds the choice open
 };
 
@@ -254,7 +254,7 @@ Choice::Plan Choice::plan_far(const std::vector<std::uint32_t>& order, std::int6
       plan.lasting.push_back(i);
     } else {
       plan.alone = false;
-      if (g.state() == core::State::ready) {  // the guards behind a ready one are not asked
+      if (g.state() == core::State::ready) {  // the guards after a ready one are not asked
         instead_ = at;
         break;
       }
@@ -288,7 +288,7 @@ void Choice::add_seats_off(Plan& plan) {
                             : g.kind == core::Kind::output && plan.kept.by_outputs_off;
     if (g.enabled || !counts || !g.where || g.state() > core::State::ready) continue;
     Abroad::Seat s{channel_of(i), i, g.kind == core::Kind::output, false, nullptr, true};
-    // Nobody can switch this guard on any more.
+    // This guard can never be switched on again.
     const bool closed = is_far(s.channel) && !side_of(s.channel).end;
     if (!closed && !Abroad::at_barrier(s)) plan.seats.push_back(s);
   }
@@ -336,7 +336,7 @@ int Choice::begin_far(ProcessBase& p, runtime::Run* run, SelectMemory* memory, b
   return await_word(p, waits, run);
 }
 
-// Begins an ordinary select: no guard that is on is far.
+// Begins an ordinary select, because no guard that is on is far.
 int Choice::begin_here(ProcessBase& p, runtime::Run* run, bool foreign) {
   from_afar_ = false;
   const auto now = [run]() noexcept { return run ? run->now() : now_ns(); };
@@ -359,11 +359,11 @@ int Choice::await_word(ProcessBase& p, std::uint32_t guards, runtime::Run* run) 
   if (r == core::Select::none) r = select_->enrol();
   return r >= 0 ? heard(r) : parked_or(r, run);
 }
-// Takes what has woken the choice: guard 0 is the answer of the homes. For any other guard the
-// homes must be asked first.
+// Handles the guard that has woken the choice. Guard 0 is the homes' answer. For any other guard
+// the homes must be asked first.
 int Choice::heard(int r) {
   if (const int seat = abroad_->to_make(); seat >= 0) {
-    // Whatever else has happened meanwhile comes too late.
+    // Anything else that has happened meanwhile comes too late.
     const Abroad::Seat& s = abroad_->seat(static_cast<std::uint32_t>(seat));
     far_status_ = Status::ok;
     remember(static_cast<int>(s.guard));
@@ -380,7 +380,7 @@ int Choice::take_instead() {
   if (instead_ >= 0) remember(instead_);
   return instead_ >= 0 ? instead_ : cancelled;
 }
-// The homes have answered: returns the guard that is chosen.
+// Called when the homes have answered: returns the guard that is chosen.
 int Choice::come_back() {
   const std::unique_ptr<Abroad, LetGo> a = std::move(abroad_);
   const wire::Outcome o = a->outcome;
@@ -413,7 +413,8 @@ PyObject* Choice::finish_far() {
   return raise_end(o.in_doubt ? Status::in_doubt : o.status, c, "select", chosen_, nullptr);
 }
 
-// The owner goes: an outcome that has come is lost, and one that comes later belongs to nobody.
+// Called when the owner is destroyed: an outcome that has come is lost, and one that comes later
+// has no owner.
 void Choice::give_up_far() noexcept {
   if (armed_) armed_->disarm(timer_);
   armed_ = nullptr;

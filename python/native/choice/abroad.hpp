@@ -9,8 +9,8 @@
 // the homes are asked in turn.
 //
 // Invariants (the GIL)
-//  1 Values lie in `values`, which every wire::Room shares. So an operation that its home cannot
-//    withdraw any more has a place for its value.
+//  1 Values lie in `values`, which every wire::Room shares. So an operation that its home can no
+//    longer withdraw has a place for its value.
 //  2 An Abroad that is not over is in `abroads`, and is not destroyed: see LetGo.
 #pragma once
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace weft::py {
 class Abroad final : public wire::FarOp {
  public:
   struct Seat {
-    ChannelObject* channel;  // kept alive by the choice
+    ChannelObject* channel;  // borrowed: the choice keeps it alive
     std::uint32_t guard;     // the guard's index in the choice
     bool writes, ends;
     PyObject* value;  // the value of an output; borrowed
@@ -43,23 +43,23 @@ class Abroad final : public wire::FarOp {
 
   void begin();
   void withdraw();
-  void look_once();  // the same for a timer whose time has come (WIRE.md 5.9)
+  void look_once();  // withdraws because a timer has expired (WIRE.md 5.9)
   bool is_over() const noexcept { return over_; }
-  // Tells whether the choice was withdrawn before it was over. Then the guard that would have been
-  // chosen instead is not (rule 6.1), since perhaps not every home has been asked.
+  // Returns whether the choice was withdrawn before it was over. Then the guard that would have
+  // been chosen instead is not (rule 6.1), since perhaps not every home has been asked.
   bool unwanted() const noexcept { return unwanted_; }
   bool trying() const noexcept {
     const Space::Step step(*space_);
     return span_ && span_->trying();
   }
-  // How many of the choice's guards are at this end.
+  // Returns how many of the choice's guards are at this end.
   long has(const wire::FarEnd& e) const noexcept {
     return std::count_if(ends_.begin(), ends_.end(),
                          [&](const auto& at) { return at.get() == &e; });
   }
-  // The seat that has committed without its value, or -1. The owner makes the value, and calls
-  // made() or failed(). made() takes the value over. It returns true if the choice is over; else
-  // `waiter` is woken once it is.
+  // Returns the seat that has committed without its value, or -1. The owner makes the value, and
+  // calls made() or failed(). made() takes ownership of the value. It returns true if the choice is
+  // over; otherwise `waiter` is woken once it is.
   int to_make() const noexcept { return over_ ? -1 : making_; }
   bool made(PyObject* value, core::Waker& waiter);
   void failed();
@@ -89,9 +89,10 @@ class Abroad final : public wire::FarOp {
   std::optional<wire::Span> span_;
   const std::uint32_t generation_ = generation;
   bool over_ = false, nobodys_ = false, unwanted_ = false;
-  bool asks_back_ = false;  // the choice only looks, also at a barrier (WIRE.md 4.10)
+  // whether the choice only looks, even though it has a barrier (WIRE.md 4.10)
+  bool asks_back_ = false;
   int making_ = -1;
-  core::Waker* waiter_ = nullptr;  // woken once the value that was made has its outcome
+  core::Waker* waiter_ = nullptr;  // woken when the value that was made has its outcome
 };
 
 extern std::vector<Abroad*> abroads;

@@ -1,4 +1,4 @@
-// The object that Python sees as a barrier.
+// The object that Python code sees as a barrier.
 #pragma once
 #include <cstdint>
 
@@ -8,15 +8,16 @@ namespace weft::py {
 
 struct BarrierObject {
   PyObject_HEAD PyObject* name;
-  // Of a barrier that another OS process has made: the Reader at which a read is an arrival. Null:
+  // For a barrier that another OS process has made: the Reader at which a read is an arrival. Null:
   // the barrier was made here, and uses the core below.
   PyObject* far;
-  std::uint32_t generation;  // as the generation of a channel
+  std::uint32_t generation;  // the fork in which the barrier was made, as for channels
   BarrierEngine core;
 };
 
 extern PyTypeObject BarrierType;
 
-int check_barrier(const BarrierObject* b, const char* verb);  // as check_end() of ends.hpp
+// for a barrier what check_end() is for an end (ends.hpp)
+int check_barrier(const BarrierObject* b, const char* verb);
 
 }  // namespace weft::py

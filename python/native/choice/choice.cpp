@@ -83,7 +83,7 @@ std::uint32_t& SelectMemory::of(std::uint64_t k) {
   if (!more) more = std::make_unique<std::vector<std::pair<std::uint64_t, std::uint32_t>>>();
   for (auto& [other, at] : *more)
     if (other == k) {
-      std::swap(key, other);  // the last one used is found first
+      std::swap(key, other);  // moves the entry that was used last to the front
       std::swap(start, at);
       return start;
     }
@@ -193,8 +193,8 @@ int Choice::fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* v
   return PyErr_Occurred() ? -1 : 0;
 }
 
-// Raises the core's report of bad use (rule 5.5); returns 0 if there is none, else -1. Whether any
-// guard is on is asked before each select, elsewhere.
+// Raises the core's report of bad use (rule 5.5). Returns -1, or 0 if there is no fault. Whether
+// any guard is on is checked elsewhere, before each select.
 int Choice::raise_fault(const core::Fault& f, const char* verb) {
   switch (f.what) {
     case core::Fault::no_guard:
@@ -303,7 +303,8 @@ int Choice::check_open(const char* verb) {
     if (g.enabled) {
       if (check_end(end_of(s.target), verb) < 0) return -1;
     } else if (!standing_ && end_of(s.target)->state != EndState::open) {
-      g.where = nullptr;  // nobody can switch it on any more, so it holds no select open (rule 5.6)
+      // the guard can never be switched on again, so it holds no select open (rule 5.6)
+      g.where = nullptr;
     }
   }
   for (std::uint32_t i = 0; i < n_ && !sent_.empty(); ++i) {
@@ -354,8 +355,8 @@ std::int64_t Choice::deadline() noexcept {
   return t < 0 ? prim::forever : select_->guard(t).deadline;
 }
 
-// A standing alternative may be given a value while it sleeps. So an asyncio task does not use one:
-// it selects over its guards anew each time.
+// Stops using a standing alternative. It could be given a value while it sleeps, which an asyncio
+// task cannot handle. So a task selects over its guards anew each time.
 void Choice::unstand() noexcept {
   if (!standing_) return;
   standing_.reset();
@@ -431,12 +432,12 @@ int Choice::woken() noexcept {
 bool Choice::withdraw() noexcept {
   if (abroad_) {
     if (!abroad_->is_over()) abroad_->withdraw();
-    return false;  // the answer of the homes will wake the process
+    return false;  // the homes' answer will wake the process
   }
   return standing_ ? standing_->withdraw() : select_->withdraw();
 }
 
-// Of a choice that has committed and is held by an extended reader, only the chosen guard is shown.
+// If a choice has committed and an extended reader holds it, only the chosen guard is visited.
 void Choice::visit(runtime::WaitVisitor& v) {
   const int chosen = abroad_ && !held() ? -1
                      : standing_        ? standing_->committed_to()
@@ -447,8 +448,8 @@ void Choice::visit(runtime::WaitVisitor& v) {
     runtime::visit_guards(guards_.get(), n_, v);
 }
 
-// The outcome of a choice that had committed is lost with it: a value that was taken is gone, one
-// that was given has been given. A standing choice is used again.
+// The outcome to which a choice had committed is lost with it: a value that was taken is gone, and
+// a value that was given stays given. A standing choice is used again.
 void Choice::give_up() noexcept {
   if (abroad_) return give_up_far();
   withdraw();
@@ -464,7 +465,7 @@ void Choice::give_up() noexcept {
   }
   if (g.kind == core::Kind::output && transits_) transits_[i].commit();
   const Value gone(slots_[i].take());
-  checked_ = 0;  // the next select has to load the values it offers
+  checked_ = 0;  // the next select must load the values that it offers
 }
 
 PyObject* Choice::describe() const {
@@ -520,7 +521,7 @@ bool Choice::with_partner() const noexcept {
   return g.kind <= core::Kind::output && g.node.status == Status::pending;
 }
 
-// Gives the outcome of a guard that is at no channel: a barrier, a timer, the end of a process,
+// Returns the outcome of a guard that is at no channel: a barrier, a timer, the end of a process,
 // skip().
 int Choice::conclude_other(std::uint32_t i, const Spec& s, PyObject** r) {
   if (s.kind == GuardKind::timer) {
@@ -538,14 +539,14 @@ int Choice::conclude_other(std::uint32_t i, const Spec& s, PyObject** r) {
   return *r ? 1 : -1;
 }
 
-// Gives the outcome of an output whose value was there before the choice.
+// Returns the outcome of an output whose value was there before the choice.
 int Choice::conclude_written(std::uint32_t i, const ChannelObject* c, PyObject** r) {
   if (transits_) transits_[i].commit();
   Owned(slots_[i].take()).reset();
   if (standing_ && !transits_ && !packs(c))
     load_output(i);
   else
-    checked_ = 0;  // if there is another select, it loads the value
+    checked_ = 0;  // another select must load the value again
   *r = Py_NewRef(Py_None);
   return 1;
 }
@@ -630,7 +631,7 @@ bool Choice::raise_refused() {
     if (!why) continue;
     Owned value(unsent(slots_[i].take()));
     if (transits_) transits_[i].abandon(value.release());
-    checked_ = 0;  // the next select looks at it again
+    checked_ = 0;  // the next select must check it again
     restore_exception(why);
     return true;
   }

@@ -22,7 +22,7 @@ struct LetGo {
   void operator()(Abroad* a) const noexcept;
 };
 
-struct Spec;  // a guard in the form in which it was given (choice.cpp)
+struct Spec;  // a guard in the form in which the program gave it (choice.cpp)
 class Choice {
   friend class CheckedChoice;  // checking/choices.cpp
 
@@ -35,53 +35,58 @@ class Choice {
   Choice& operator=(const Choice&) = delete;
   ~Choice();
 
-  // Takes the guards from Python. Returns -1, with the error set, for bad use. `loud` gives all
-  // guards ended="raise".
+  // Takes the guards from Python objects. Returns -1, with the error set, for bad use. `loud` gives
+  // all guards ended="raise".
   int fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* verb, bool loud = false);
   int fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer);
-  void stand();  // keeps the guards enrolled from now on (fair)
+  void stand();  // keeps the guards enrolled from now on, as a fair choice
 
-  // Checks before each select that ends are open and preconditions hold; -1: bad use.
+  // Checks before each select that ends are open and preconditions hold. Returns -1 for bad use.
   int check(const char* verb);
   int check_open(const char* verb);  // checks the ends only
   int enable(Py_ssize_t i, bool on);
   bool has_timers() const noexcept { return armed_ != nullptr; }
   bool held() const noexcept { return standing_ ? standing_->held() : select_ && select_->held(); }
-  // True if the choice has committed, and the partner still has the node of the chosen guard: the
-  // partner is an extended reader whose block is open, or a writer that makes its value. When that
-  // is over the choice is woken; it must live until then.
+  // Returns true if the choice has committed, and the partner still has the node of the chosen
+  // guard: the partner is an extended reader whose block is open, or a writer that makes its value.
+  // When that is over the choice is woken; it must live until then.
   bool with_partner() const noexcept;
 
   bool any_far() const noexcept { return far_; }
-  // Returns an index, or parked. `foreign`: p belongs to an asyncio task (rule 6.6), and the caller
-  // keeps the timer.
+  // Begins the choice. Returns the index of the chosen guard, or parked. `foreign`: p belongs to an
+  // asyncio task (rule 6.6), and the caller keeps the timer.
   int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign = false);
-  int look_again() noexcept { return select_->look_again(); }  // a foreign choice was woken
-  // The deadline of a foreign choice that is parked; forever if there is none.
+  // for a foreign choice that was woken
+  int look_again() noexcept { return select_->look_again(); }
+  // Returns the deadline of a foreign choice that is parked; forever if there is none.
   std::int64_t deadline() noexcept;
   bool expire() noexcept { return word().finish_as(core::TIMED_OUT); }
-  int woken() noexcept;  // an index, cancelled, or parked if a standing choice goes on waiting
+  // returns an index, cancelled, or parked if a standing choice goes on waiting
+  int woken() noexcept;
   bool withdraw() noexcept;
   void visit(runtime::WaitVisitor& v);
-  void give_up() noexcept;  // the owner goes while the choice is parked
+  void give_up() noexcept;  // called when the owner is destroyed while the choice is parked
 
-  // The guard `i` was chosen. Returns 1 if the choice is done (*r is its value), 0 if it is held
-  // (await the wake-up and call finish_held()), -1 if it has raised.
+  // Called when guard `i` was chosen. Returns 1 if the choice is done (*r is its value), 0 if it is
+  // held (the caller must await the wake-up and call finish_held()), -1 if it has raised.
   int conclude_guard(int i, ProcessBase& p, PyObject** r);
   PyObject* finish_held(ProcessBase& p);
   // Called after a withdrawal. If a value of an output could not be packed, raises that reason and
   // returns true.
   bool raise_refused();
   int chosen() const noexcept { return chosen_; }
-  // For observers: a tuple for each guard, of its kind, its end, Barrier, Timer or None, the value
-  // sent or None, whether it is enabled, and whether its channel has retired.
+  // Describes the choice for observers: a tuple for each guard, of its kind, its end, Barrier,
+  // Timer or None, the value sent or None, whether it is enabled, and whether its channel has
+  // retired.
   PyObject* describe() const;
-  // Told while the program is checked that the select in process `me` begins next. `memory` is null
-  // unless the guards may be selected over again.
+  // Called while the program is checked, when the select in process `me` begins next. `memory` is
+  // null unless the guards may be selected over again.
   void begins_checked(ProcessBase* me, SelectMemory* memory);
-  bool undecided() const noexcept;  // while parked: nobody has committed or withdrawn it yet
-  bool asks_afar() const noexcept;  // another OS process has been asked, and has not answered yet
-  std::int64_t ticks = 0;           // periods counted by a Timer guard that was chosen
+  // while parked: whether no party has committed or withdrawn it yet
+  bool undecided() const noexcept;
+  // whether another OS process was asked, and has not answered yet
+  bool asks_afar() const noexcept;
+  std::int64_t ticks = 0;  // periods counted by a Timer guard that was chosen
 
   template <class Visit>
   int traverse(Visit&& visit) const {
@@ -112,7 +117,7 @@ class Choice {
   int conclude_written(std::uint32_t i, const ChannelObject* c, PyObject** r);
   int conclude_computed(std::uint32_t i, const Spec& s, ProcessBase& p, PyObject** r);
   Owned<> compute(std::uint32_t i, const Spec& s);
-  ChannelObject* channel_of(std::uint32_t i) const noexcept;  // of an input or output
+  ChannelObject* channel_of(std::uint32_t i) const noexcept;  // for an input or output
 
   // Functions for guards at far channels (abroad.cpp).
   int check_far(const char* verb);
@@ -139,8 +144,8 @@ class Choice {
   runtime::FixedArray<core::Guard> guards_;
   std::unique_ptr<Value[]> slots_;
   std::unique_ptr<Transit[]> transits_;
-  std::vector<PyObject*> owners_;  // the end, Guard, Barrier or Timer given, owned
-  std::vector<PyObject*> sent_;    // by guard: the value of an output, owned
+  std::vector<PyObject*> owners_;  // the ends, Guards, Barriers or Timers that were given; owned
+  std::vector<PyObject*> sent_;    // for each guard: the value of an output, owned
   std::optional<core::Select> select_;
   std::optional<core::Standing> standing_;
   runtime::TimerNode timer_;
@@ -149,20 +154,20 @@ class Choice {
   std::uint64_t key_ = 0;
   std::uint32_t* start_ = nullptr;
   std::uint32_t enabled_ = 0;
-  std::uint64_t checked_ = 0;  // the count of closed ends at which all ends were open
+  std::uint64_t checked_ = 0;  // the value of ends_closed at which all ends were found open
   bool timers_ = false;
-  bool barriers_ = false;  // at least one guard is a barrier
+  bool barriers_ = false;  // whether at least one guard is a barrier
   int chosen_ = -1;
 
-  bool far_ = false;                       // at least one guard is at a far channel
-  std::unique_ptr<Abroad, LetGo> abroad_;  // while other homes decide
-  // The guards that the select waits for meanwhile: the homes' answer, and `lasting_`.
+  bool far_ = false;                       // whether at least one guard is at a far channel
+  std::unique_ptr<Abroad, LetGo> abroad_;  // set while other homes decide
+  // The guards for which the select waits meanwhile: the homes' answer, and `lasting_`.
   runtime::FixedArray<core::Guard> meanwhile_;
   std::vector<std::uint32_t> lasting_;
-  // The guard that is chosen if the homes answer that nothing has happened; -1: none.
+  // The guard that is chosen if the homes answer that nothing has happened; -1 for none.
   int instead_ = -1;
   std::uint32_t next_ = 0;
-  bool from_afar_ = false;  // the outcome of the chosen guard is in `far_status_`
+  bool from_afar_ = false;  // whether the outcome of the chosen guard is in `far_status_`
   Status far_status_ = Status::ok;
   const char* refused_ = nullptr;
 };

@@ -1,23 +1,23 @@
-// What other folders ask about choices.
+// What other directories ask about choices.
 #pragma once
 #include "value.hpp"
 
 namespace weft::py {
 
-// For a process whose `op` is set: tells whether anything but its places and its children could
-// wake it, or has woken it already.
+// For a process whose `op` is set: returns whether anything except its places and its children
+// could wake it, or has woken it already.
 enum class Facing : std::uint8_t { able, blocked };
 Facing facing(ProcessBase& p) noexcept;
-// Tells whether the process is in an operation that has its outcome, and has not gone on yet.
+// Returns whether the process is in an operation that has its outcome, and has not gone on yet.
 bool is_woken(ProcessBase& p) noexcept;
 
 // Counts the ends closed so far, and the other events after which alternatives look at their guards
 // again.
 extern std::uint64_t ends_closed;
 
-// Returns a value for this channel that a choice over several homes has, and that is not packed;
-// null: none.
+// Returns a value for this channel that belongs to a choice over several homes and is not packed,
+// or null.
 Value* bare_in_choices(const Engine& c) noexcept;
-void forget_far_choices() noexcept;  // in the child of a fork
+void forget_far_choices() noexcept;  // called in the child of a fork
 
 }  // namespace weft::py

@@ -1,4 +1,4 @@
-// Guards as Python sees them: Input, Output, after, at, skip, and a Barrier or a Timer with a
+// The guards that Python code sees: Input, Output, after, at, skip, and a Barrier or a Timer with a
 // precondition. A choice reads them when it is made (Choice::fill); they do not change.
 #include "choice/guard.hpp"
 

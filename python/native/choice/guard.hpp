@@ -1,4 +1,4 @@
-// The objects that Python sees as a guard and as a timer.
+// The objects that Python code sees as a guard and as a timer.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -14,10 +14,10 @@ enum class GuardKind : std::uint8_t { input, output, after, at, skip, barrier, t
 inline constexpr std::size_t kGuardKinds = static_cast<std::size_t>(GuardKind::end) + 1;
 
 struct GuardObject {
-  PyObject_HEAD PyObject* target;  // an end, Barrier, Timer or Process
-  PyObject* value;                 // the value of an output; null: `make` makes it
+  PyObject_HEAD PyObject* target;  // an end, Barrier, Timer or Process object
+  PyObject* value;                 // the value of an output; null if the function `make` makes it
   PyObject* make;
-  std::int64_t ns;  // a span or a time
+  std::int64_t ns;  // a span or a time in ns
   GuardKind kind;
   bool enabled;
   bool loud;  // ended="raise": its channel's retirement is an outcome (rule 5.6)
@@ -25,13 +25,13 @@ struct GuardObject {
 
 struct TimerObject {
   PyObject_HEAD std::int64_t period;
-  std::int64_t next;  // the time of the next tick; 0: counted from the first use
+  std::int64_t next;  // the time in ns of the next tick; 0: ticks are counted from the first use
 };
 
 extern PyTypeObject GuardType, TimerType, EndType, InputType, OutputType;
 
-// Reads `ended`, an argument of guards, selects and Alternatives: true for "raise"; -1, with an
-// error, for bad use.
+// Reads `ended`, an argument of guards, selects and Alternatives. Returns 1 for "raise", 0 for the
+// default, -1 with an error for bad use.
 int loud_by(PyObject* ended, const char* verb);
 
 PyObject* guard_on(PyObject* target, GuardKind kind, bool on);

@@ -6,8 +6,8 @@
 //                  │                              └──► held ──go_on(): finish_held()──► done
 //                  └──withdrawn──► done: Cancelled
 //
-// In a coroutine process or a task it is an awaitable, whose life awaited.hpp describes; elsewhere
-// it is a call that blocks: block_in_select().
+// In a coroutine process or a task the select is an awaitable, whose life awaited.hpp describes;
+// elsewhere it is a call that blocks: block_in_select().
 #include "choice/select.hpp"
 
 #include <algorithm>
@@ -48,13 +48,13 @@ int InCaller::look(Choice& c) const noexcept { return c.woken(); }
 
 struct SelectOpObject {
   PyObject_HEAD Choice* choice;    // owned, unless it belongs to the alternative
-  AlternativeObject* alternative;  // owned reference, or null
-  ProcessObject* process;          // the process, while it waits in a coroutine process
-  TaskWaiter* task_waiter;         // the waiter, while it waits in an asyncio task; owned
+  AlternativeObject* alternative;  // an owned reference, or null
+  ProcessObject* process;          // the process, while a coroutine process waits
+  TaskWaiter* task_waiter;         // the waiter, while an asyncio task waits; owned
   PyObject* alarm;                 // the event loop's timer for this select
   Purpose purpose;
   OpState state;
-  bool occupies;  // it keeps its alternative busy
+  bool occupies;  // whether it keeps its alternative busy
   bool awaited;
 
   const char* verb() const noexcept;
@@ -95,7 +95,7 @@ const char* verb_of(Purpose p) noexcept { return kind_of(p).verb; }
 
 // --- the state machine --------------------------------------------------------------------------
 
-// Makes the result from `value`, a reference that it takes over. A null `value` means that an
+// Makes the result from `value`, of which it takes ownership. A null `value` means that an
 // exception is set.
 PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
   if (!value || purpose == Purpose::sleep || purpose == Purpose::end) return value;
@@ -133,7 +133,7 @@ bool park(Choice& c, W& way, const runtime::OpKind& kind) {
   return way.wait(kind);
 }
 
-// The value of the chosen guard goes to its reader; it was computed, or held back, until now.
+// Gives the value of the chosen guard to its reader. Until now it was computed, or held back.
 template <class W, class Over>
 PySendResult deliver(Choice& c, Purpose purpose, W& way, int index, PyObject* value, Over& over) {
   way.decided(Status::ok);
@@ -141,8 +141,8 @@ PySendResult deliver(Choice& c, Purpose purpose, W& way, int index, PyObject* va
   return way.give(value ? outcome(c, purpose, index, value) : nullptr);
 }
 
-// Goes on from the result of begin_choice() or look(). `state` says where the operation waits.
-// `over` is called before the operation gives its result.
+// Continues after begin_choice() or look(), whose result is `i`. `state` says where the operation
+// waits. `over` is called before the operation gives its result.
 template <class W, class Over>
 PySendResult advance(Choice& c, Purpose purpose, W& way, int i, OpState& state, Over over) {
   while (i == Choice::parked) {
@@ -155,7 +155,7 @@ PySendResult advance(Choice& c, Purpose purpose, W& way, int i, OpState& state, 
     if (!c.raise_refused()) way.withdrawn(nullptr);
     return way.give(nullptr);
   }
-  // A computed output runs code of the user. Until that is over the choice belongs to this
+  // A computed output runs code of the user's. Until that is over the choice belongs to this
   // operation.
   state = OpState::deciding;
   PyObject* value = nullptr;
@@ -204,7 +204,7 @@ int prepare(SelectOpObject* o) {
   return 0;
 }
 
-// --- the timer of one that waits in a task ------------------------------------------------------
+// --- the timer of a select that waits in a task -------------------------------------------------
 
 PyObject* alarm_rings(PyObject* self, PyObject*);
 PyMethodDef alarm_def{"weft_timer", gated<alarm_rings>, METH_NOARGS, nullptr};
@@ -277,7 +277,7 @@ void SelectOpObject::over(ProcessBase&, Status) noexcept {
   finish(this);
 }
 
-// The outcome that the choice had committed to is over at the wake-up; by then its value may have
+// The outcome to which the choice had committed is over at the wake-up; by then its value may have
 // been made and delivered.
 Late SelectOpObject::leave_to_partner() noexcept {
   if (task_waiter) silence(this);
@@ -315,7 +315,7 @@ void select_dealloc(PyObject* self) {
   Py_XDECREF(reinterpret_cast<PyObject*>(o->alternative));
   PyObject_Free(o);
 }
-// Takes the place of send<SelectOpObject> while somebody observes.
+// Replaces send<SelectOpObject> while there is an observer.
 PySendResult select_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
   SelectOpObject* o = sel(self);
   if (o->state == OpState::done || o->state == OpState::gives_way)
@@ -331,7 +331,7 @@ PySendResult select_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
 PySendResult select_send_plainly(PyObject* self, PyObject* arg, PyObject** r) {
   return observing() ? select_send_observed(self, arg, r) : send<SelectOpObject>(self, arg, r);
 }
-// Takes the place of send<SelectOpObject> while the program is checked.
+// Replaces send<SelectOpObject> while the program is checked.
 PySendResult select_send_checked(PyObject* self, PyObject* arg, PyObject** r) {
   SelectOpObject* o = sel(self);
   ProcessObject* const me = checking ? current_coroutine() : nullptr;
@@ -401,7 +401,7 @@ PyObject* blocking_select(Choice& c, Purpose purpose, bool remember) {
   observe("begin", verb_of(purpose), guards.get(), nullptr);
   PyObject* r = block_in_select(c, purpose, remember);
   PyObject* e = r ? nullptr : take_exception();
-  guards.reset(c.describe());  // some channels may have retired meanwhile
+  guards.reset(c.describe());  // described again, because channels may have retired meanwhile
   if (!r) restore_exception(e);
   observe_returned(verb_of(purpose), guards.get(), r);
   return r;
@@ -436,12 +436,12 @@ void check_selects(bool on) noexcept {
 }
 
 void observe_selects(bool on) noexcept {
-  if (checking) return;  // select_send_checked asks whether somebody observes
+  if (checking) return;  // select_send_checked handles observers itself
   select_async.am_send = on ? gated<select_send_observed> : gated<send<SelectOpObject>>;
 }
 
 Facing facing(ProcessBase& p) noexcept {
-  // The operation is read once, because a component's thread clears it without the GIL.
+  // The operation is read only once, because a component's thread clears it without the GIL.
   const runtime::OpKind* const op = p.operation();
   if (!op || op == &held_op) return Facing::able;
   if (op->undecided) {

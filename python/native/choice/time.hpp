@@ -1,4 +1,4 @@
-// The time now, and the times that Python gives, as nanoseconds.
+// The current time, and times that Python code gives, in nanoseconds.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

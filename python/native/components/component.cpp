@@ -4,8 +4,8 @@
 //   _component_open(path): dlopen, its entry, its ABI ──► (capsule, what it declares)
 //   _component_call(capsule, number, arguments, cpu): converts the arguments, attaches the channels ──► a call, the body of one thread process
 //
-// Invariant: a library is never unloaded: its processes, its types and places in its source stay
-// referred to for ever.
+// Invariant: a library is never unloaded, since its processes, its types and places in its source
+// are referred to for ever.
 #include "components/component.hpp"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct CallObject {
 };
 PyTypeObject CallType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-// --- what a library declares, whatever its age ---------------------------------------------------
+// --- what a library declares, whatever its edition of the ABI ------------------------------------
 
 // The sizes of the structures in the first edition of the ABI.
 constexpr std::uint32_t kFirstComponent = offsetof(weft_component, api_size);
@@ -42,8 +42,8 @@ constexpr std::uint32_t kFirstInfo = 8 + 5 * sizeof(void*),
                         kFirstParameter = 8 + 3 * sizeof(void*) + sizeof(weft_value);
 static_assert(sizeof(weft_process_info) >= kFirstInfo && sizeof(weft_parameter) >= kFirstParameter);
 
-// A component, with its structures at the size of this edition. Fields that the component did not
-// know are zero. The structures point into the library.
+// A component, with its structures at the size of this edition. Fields that are newer than the
+// component are zero. The structures point into the library.
 struct Loaded {
   weft_component component{};
   std::vector<weft_process_info> processes;
@@ -57,7 +57,8 @@ T grown(const void* from, std::size_t size) noexcept {
   return t;
 }
 
-// Returns null, with BadUse, if the component does not fit this Weft.
+// Reads the declarations of a library. Returns null, with BadUse, if the component does not fit
+// this Weft.
 std::unique_ptr<Loaded> understood(const weft_component* c, const char* path) {
   const auto refuse = [&](const char* what) {
     bad_use("load: %s was built with headers of %s", path, what);
@@ -157,7 +158,8 @@ PyObject* f_open(PyObject*, PyObject* path) {
   Owned processes(PyList_New(0));
   for (const auto& process : loaded->processes) append(processes, declared(process));
   const Owned capsule(processes ? PyCapsule_New(loaded.get(), kCapsule, nullptr) : nullptr);
-  if (capsule) static_cast<void>(loaded.release());  // the library stays loaded for ever
+  // released because the library stays loaded for ever
+  if (capsule) static_cast<void>(loaded.release());
   return capsule ? Py_BuildValue("OsssO", capsule.get(), c->name, or_empty(c->doc),
                                  or_empty(c->compiler), processes.get())
                  : nullptr;
@@ -257,7 +259,7 @@ int look_for_twice(const NativeCall& call, std::size_t i, const std::string& who
 }
 
 // Attaches the channels, once all arguments are right. A call that is refused leaves all of its
-// channels as they were (rule 11.1), so all are looked at before the first is changed.
+// channels as they were (rule 11.1), so all are checked before the first is changed.
 int attach_all(const NativeCall& call, const std::string& who) {
   const std::size_t n = call.ends.size();
   for (std::size_t i = 0; n > 1 && i < n; ++i)
@@ -294,7 +296,7 @@ PyObject* f_call(PyObject*, PyObject* args) {
   return reinterpret_cast<PyObject*>(o);
 }
 
-// Runs the body of the process. The ends among its arguments are those that the call knows.
+// Runs the body of the process. The call knows the ends among its arguments.
 PyObject* call_run(PyObject* o, PyObject*, PyObject*) {
   return run_call(*reinterpret_cast<CallObject*>(o)->call);
 }
@@ -303,9 +305,9 @@ void call_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 
-// _component_place(process): the (file, line) of the last operation that the component's process
-// began with a place; before the first, that of its declaration. None if the process runs no
-// component, or has ended.
+// _component_place(process): returns the (file, line) of the last operation that the component's
+// process began with a place; before the first, that of its declaration. Returns None if the
+// process runs no component, or has ended.
 PyObject* f_place(PyObject*, PyObject* o) {
   if (!Py_IS_TYPE(o, &ProcessType) || !proc(o)->native_code || proc(o)->done) Py_RETURN_NONE;
   ProcessBase& b = base_of(proc(o));

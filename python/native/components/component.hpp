@@ -20,7 +20,7 @@ struct BarrierObject;
 struct ThreadProcess;
 class NativeType;
 
-// An operation of whose beginning observers were told (component_observe.cpp). A null `op` means
+// An operation whose beginning was reported to observers (component_observe.cpp). A null `op` means
 // none.
 struct Told {
   const char* op = nullptr;
@@ -37,28 +37,29 @@ struct NativeCall {
   std::vector<BarrierObject*> barriers;  // owned
   std::vector<const NativeType*> types;
   std::vector<weft_argument> arguments;
-  std::vector<const NativeType*> argument_types;  // null: an end
+  std::vector<const NativeType*> argument_types;  // null for an end
   int cpu = -1;
   bool started = false;
 
-  // The call's thread is in an operation that it began without the GIL; task_waiter_comes() reads
-  // this.
+  // Whether the call's thread is in an operation that it began without the GIL; task_waiter_comes()
+  // reads this.
   prim::atomic<bool> in_core{false};
 
-  // One of its channels has ends in other OS processes, so its operations are done with the GIL.
+  // Whether one of its channels has ends in other OS processes: its operations are then done with
+  // the GIL.
   prim::atomic<bool> abroad{false};
 
   // The fields from here on belong to the call's thread while the call runs.
   ProcessBase* process = nullptr;
   runtime::Run* run = nullptr;
-  ThreadProcess* thread = nullptr;  // the same process; null: it is on the pool
+  ThreadProcess* thread = nullptr;  // the same process; null if the process is on the pool
   std::string error;                // the message of the last bad use
-  // The ends of channels that its operations met: 1 << WEFT_RETIRED, ….
+  // The ends of channels that its operations met, as bits: 1 << WEFT_RETIRED, ….
   std::uint8_t met = 0;
-  // Where each set of guards begins in its next select (rule 5.4).
+  // For each set of guards, the guard at which its next select begins (rule 5.4).
   std::unordered_map<std::uint64_t, std::uint32_t> starts;
   struct Choosing;
-  // The choice that has chosen a computed output, its guard `decided`, and makes the value.
+  // The choice that has chosen a computed output, its guard `decided`, and is making the value.
   Choosing* deciding = nullptr;
   std::uint32_t decided = 0;
   // For a call on the pool: its coroutine's frame, and the operation that it has begun.
@@ -67,7 +68,7 @@ struct NativeCall {
     weft_status (*finish)(NativeCall&) = nullptr;
     Value slot;
     std::uint32_t end = 0;
-    int at_once = 0;  // what a select that gives way has chosen
+    int at_once = 0;  // the guard that a select which gives way has chosen
     weft_value* value = nullptr;
     weft_guard* guards = nullptr;
     std::uint32_t* chosen = nullptr;
@@ -84,16 +85,17 @@ struct NativeCall {
   ~NativeCall();  // needs the GIL
 };
 
-// --- operations at channels with ends in other OS processes (rule 16.7): they have the GIL, except
-// while they wait -------------------
+// --- operations at channels with ends in other OS processes (rule 16.7): with the GIL, except
+// while they wait ---
 
-weft_status refuse(NativeCall& c, std::string why);  // reports bad use; last_error() tells why
+// reports bad use; last_error() gives the message
+weft_status refuse(NativeCall& c, std::string why);
 weft_status read_abroad(NativeCall& c, std::uint32_t end, weft_value* to);
 weft_status write_abroad(NativeCall& c, std::uint32_t end, weft_value* from);
 weft_status select_abroad(NativeCall& c, weft_guard* guards, std::uint32_t n, bool fair,
                           std::uint32_t* chosen);
-// Converts what came out of a slot (owned), also if the channel was wired while the value lay
-// there.
+// Converts the object that came out of a slot (owned), also if the channel was wired while the
+// value lay there.
 weft_status taken_abroad(NativeCall& c, std::uint32_t end, PyObject* o, weft_value* to);
 // Takes back the value from the slot of a write that did not commit.
 void unsent_abroad(NativeCall& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept;
@@ -102,7 +104,8 @@ void unsent_abroad(NativeCall& c, std::uint32_t end, PyObject* o, weft_value* fr
 // exception that left it.
 PyObject* run_call(NativeCall& c);
 
-// Returns the call that is the body of a process on the pool; f_call of component.cpp made `o`.
+// Returns the call that is the body of a process on the pool. `o` was made by f_call() in
+// component.cpp.
 NativeCall& native_call(PyObject* o) noexcept;
 
 }  // namespace weft::py

@@ -5,9 +5,9 @@
 //   write ──from_native()──► an object ─► the thread's own operation, which packs it
 //
 // A round trip to another OS process costs more than the interpreter's lock and a pickle, so
-// nothing would be saved by avoiding these two.
+// avoiding those two would save nothing.
 //
-// Invariant: all of this happens with the GIL, which the operations give up while they wait. An
+// Invariant: all of this happens with the GIL, which the operations release while they wait. An
 // exception that they raise becomes a status.
 #include "channels/operations.hpp"
 #include "components/component.hpp"
@@ -26,8 +26,8 @@ namespace {
 using Call = NativeCall;
 PyObject* object(EndObject* e) noexcept { return reinterpret_cast<PyObject*>(e); }
 
-// Turns the exception that is set into a status. An exception that is not the model's counts as bad
-// use.
+// Turns the exception that is set into a status. An exception of any other kind than the model's
+// counts as bad use.
 weft_status failed(Call& c) {
   const Owned e(take_exception());
   if (!e) return refuse(c, "an operation failed and did not say why");
@@ -49,7 +49,7 @@ weft_status failed(Call& c) {
   return s;
 }
 
-// Converts `o`, a reference that it takes over, for the component.
+// Converts `o` for the component, and takes ownership of it.
 weft_status converted(Call& c, std::uint32_t end, PyObject* o, weft_value* to) {
   const Owned taken(o);
   const int r = o ? value_native(c.ends[end]->channel, c.types[end], o, *to) : -1;
@@ -63,22 +63,22 @@ PyObject* builtin(const char* name) noexcept {  // a function of weft._native
   if (!module) module = PyImport_ImportModule("weft._native");
   return module ? PyObject_GetAttrString(module, name) : nullptr;
 }
-// Takes over both arguments.
+// Calls the function. Takes ownership of both arguments.
 PyObject* call(const char* name, PyObject* args, PyObject* keywords = nullptr) {
   const Owned given(args), by_name(keywords);
   const Owned f(args ? builtin(name) : nullptr);
   return f ? PyObject_Call(f.get(), args, keywords) : nullptr;
 }
 
-// Gives `from` back to the component; `o` had its arrays.
+// Gives `from` back to the component. Its arrays belong to `o` until now.
 void restore(const NativeType* t, PyObject* o, weft_value& from) noexcept {
   drop_native(from);
   from = {0, nullptr};
   if (o && to_native(t, o, from) < 0) PyErr_Clear();  // memory has run out: the value is empty
 }
 
-// Makes a Python guard from a guard of the component; null with an exception. `value` becomes what
-// an output writes; that object then owns the arrays.
+// Makes a Python guard from a guard of the component; null with an exception. Sets `value` to the
+// object that an output writes, which then owns the arrays.
 PyObject* guard_of(Call& c, weft_guard& from, Owned<>& value) {
   Owned<> g;
   Owned loud(from.ends ? Py_BuildValue("{ss}", "ended", "raise") : nullptr);
@@ -93,7 +93,7 @@ PyObject* guard_of(Call& c, weft_guard& from, Owned<>& value) {
     if (from.kind == WEFT_SYNC)
       g.reset(Py_NewRef(reinterpret_cast<PyObject*>(c.barriers[from.end])));
     if (from.kind == WEFT_SKIP) g.reset(call("skip", PyTuple_New(0)));
-    // Fractions of a nanosecond may be lost, but the guard is never early.
+    // Fractions of a nanosecond may be lost, but the guard never comes early.
     if (from.kind == WEFT_TIMER && from.deadline == prim::forever)
       g.reset(call("at", Py_BuildValue("(d)", HUGE_VAL)));
     if (from.kind == WEFT_TIMER && from.deadline != prim::forever)
@@ -115,7 +115,7 @@ weft_status taken_abroad(Call& c, std::uint32_t end, PyObject* o, weft_value* to
 void unsent_abroad(Call& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept {
   const With lock;
   const Owned value(unsent(o));
-  *from = {0, nullptr};  // the object has taken the value over
+  *from = {0, nullptr};  // the object owns the value now
   restore(c.types[end], value.get(), *from);
 }
 
@@ -139,7 +139,8 @@ weft_status write_abroad(Call& c, std::uint32_t end, weft_value* from) {
   return s;
 }
 
-// The guard whose channel has ended, as the exception names it; `none` if it names no guard.
+// Returns the guard whose channel has ended, as the exception names it; `none` if it names no
+// guard.
 static std::uint32_t guard_that_ended(PyObject* e, std::uint32_t none) {
   const Owned guard(PyObject_GetAttrString(e, "guard"));
   if (guard && PyLong_Check(guard.get()))

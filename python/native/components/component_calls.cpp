@@ -195,7 +195,8 @@ weft_status write(weft_process* p, std::uint32_t end, weft_value* from, weft_pla
     return ends(c, told, status_of(c, s));
   }
   e->channel->core.last_writer = c.thread->id;
-  return ends(c, told, WEFT_OK);  // the value that a full buffer dropped goes with the slot
+  // the value that a full buffer has given back is dropped with the slot
+  return ends(c, told, WEFT_OK);
 }
 
 // --- extended reads ------------------------------------------------------------------------------
@@ -281,7 +282,8 @@ bool read_at_once(Call& c, Engine& core, Value& slot) {
     const Operation op(c);
     i = one.scan([]() noexcept { return std::int64_t{0}; });
   }
-  if (i == core::Select::parked) {  // the read has committed, and its writer still makes the value
+  // the read has committed, and its writer is still making the value
+  if (i == core::Select::parked) {
     c.thread->place = &core;
     static constexpr runtime::OpKind held{"read", [](ProcessBase&) noexcept { return false; },
                                           nullptr};
@@ -302,7 +304,7 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
   ChannelObject* const channel = c.ends[end]->channel;
   Engine& core = channel->core;
   while (*n < most && c.abroad.load(std::memory_order_relaxed) && is_wired(channel)) {
-    // Observers would see the reads below, as they would those of Python (many.cpp).
+    // Observers would see the reads below one by one, as they do those of Python code (many.cpp).
     if (observing()) return WEFT_OK;
     if (!read_at_once_abroad(c, end, to + *n)) return WEFT_OK;
     ++*n;
@@ -446,7 +448,7 @@ constexpr weft_api table{WEFT_COMPONENT_ABI,
 
 namespace {
 
-// --- how it ended --------------------------------------------------------------------------------
+// --- how the process ended ----------------------------------------------------------------------
 
 struct Text {  // the text of a failure
   char* text;
@@ -497,9 +499,9 @@ void pin(int cpu) noexcept {
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-// The component has ended its thread (rule 7.14), so its process has failed. The thread stays here
-// for ever: the next frames to unwind are the interpreter's, and these must not be unwound. So its
-// ThreadProcess stays too.
+// Called when the component has ended its thread (rule 7.14), so that its process has failed. The
+// thread stays here for ever: the next frames to unwind are the interpreter's, and these must not
+// be unwound. So its ThreadProcess stays too.
 [[noreturn]] void thread_ended(Call& c) {
   ThreadProcess* const t = c.thread;
   PyErr_Clear();
@@ -508,7 +510,7 @@ void pin(int cpu) noexcept {
       "throw, in its place");
   c.process = c.thread = nullptr;
   PyThreadState* const state = PyThreadState_Get();
-  // As it was before this process ran (process.cpp).
+  // Restores the context that was there before this process ran (process.cpp).
   t->object->context = std::exchange(state->context, nullptr);
   ++state->context_ver;
   end_process(t->object, *t, nullptr);
@@ -538,7 +540,7 @@ void task_waiter_comes() {
   task_waiters.fetch_add(1, std::memory_order_seq_cst);
   const auto busy = [](Call* c) { return c->in_core.load(std::memory_order_seq_cst); };
   while (std::any_of(running_calls.begin(), running_calls.end(), busy)) {
-    // A busy call may wait for the GIL, because it concludes a run.
+    // A busy call may be waiting for the GIL, because it draws a run's conclusion.
     PyThreadState* const mine = give_up_lock();
     sched_yield();
     take_lock(mine);
@@ -566,7 +568,7 @@ void go_abroad(const ChannelObject* channel) {
           busy = busy || c->in_core.load(std::memory_order_seq_cst);
         }
     if (!busy) return;
-    // A busy call may wait for the GIL, because it concludes a run.
+    // A busy call may be waiting for the GIL, because it draws a run's conclusion.
     PyThreadState* const mine = give_up_lock();
     sched_yield();
     take_lock(mine);
@@ -582,7 +584,7 @@ PyObject* run_call(NativeCall& c) {
   c.process = c.thread = static_cast<ThreadProcess*>(t);
   c.run = t->run;
   if (ProcessObject* const p = process_object(t)) p->native_code = 1;
-  go_to(c, {c.info->file, c.info->line});  // valid until an operation says where it stands
+  go_to(c, {c.info->file, c.info->line});  // this place is valid until an operation gives its own
   if (c.cpu >= 0) pin(c.cpu);
   weft_failure f{0, nullptr, nullptr};
   weft_status s;

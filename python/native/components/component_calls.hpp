@@ -1,4 +1,4 @@
-// What the operations of a component's process share, on a thread of its own and on the pool.
+// Shared by the operations of a component's process, on a thread of its own and on the pool.
 //
 //   component_calls.cpp   the table of functions; operations of a thread, which waits in them
 //   component_select.cpp  choice, either way
@@ -24,8 +24,8 @@ struct NativeCall::Choosing {
   std::optional<core::Select> select;
   runtime::TimerNode timer;
   bool armed = false;
-  bool told = false;               // observers were told that it has begun
-  std::uint32_t* start = nullptr;  // at which guard the next select over these guards begins
+  bool told = false;               // whether its beginning was reported to observers
+  std::uint32_t* start = nullptr;  // the guard at which the next select over these guards begins
 };
 
 namespace calls {
@@ -34,11 +34,11 @@ using Call = NativeCall;
 inline Call& call_of(weft_process* p) noexcept { return *reinterpret_cast<Call*>(p); }
 
 extern prim::atomic<std::uint32_t> task_waiters;  // written under the GIL
-extern std::vector<Call*> running_calls;          // under the GIL
+extern std::vector<Call*> running_calls;          // protected by the GIL
 
 // Marks the time that a thread without the GIL spends in a core, except while it sleeps
-// (aside.hpp). Either the thread sets its mark before it looks for task waiters, or whoever makes
-// the first task waiter sees the mark.
+// (aside.hpp). Either the thread sets its mark before it looks for task waiters, or the code that
+// makes the first task waiter sees the mark.
 class Operation {
  public:
   explicit Operation(Call& c) noexcept : call_(c) {
@@ -60,11 +60,11 @@ class Operation {
 };
 
 inline weft_status bad(Call& c, std::string why) { return refuse(c, std::move(why)); }
-// The outcome of an operation. A cancelled operation has used up the request, so the next one goes
-// on (rule 6.1).
+// Return the outcome of an operation. A cancelled operation has met the request, so the next one
+// goes on (rule 6.1).
 weft_status cancelled(Call& c) noexcept;
 weft_status status_of(Call& c, Status s) noexcept;
-// An operation has met this end of a channel (rule 3.5); returns `end`.
+// Records that an operation has met this end of a channel (rule 3.5). Returns `end`.
 weft_status met(Call& c, weft_status end) noexcept;
 bool idle(Call& c, const char* verb);
 // Returns false, and reports bad use, on the pool: there no operation waits on the stack.
@@ -80,12 +80,12 @@ void not_sent(Call& c, std::uint32_t end, PyObject* o, weft_value* from) noexcep
 // Gives the outcome to Python: returns the result, or null with the exception.
 PyObject* conclude(Call& c, weft_status s, weft_failure& f);
 
-// component_observe.cpp
+// --- component_observe.cpp
 Told tell_begin(const char* op, EndObject* end) noexcept;
 Told tell_begin(const char* op, BarrierObject* barrier) noexcept;
 void tell_park(Call& c, const runtime::OpKind& kind) noexcept;
 weft_status tell_outcome(Call& c, const Told& told, weft_status s) noexcept;  // returns it
-// Tells of a select. Returns false if the select tells of itself.
+// Reports the beginning of a select. Returns false if the select reports itself.
 bool tell_begin(Call& c, Call::Choosing& x, const runtime::OpKind& kind) noexcept;
 void tell_outcome(Call& c, Call::Choosing& x, const runtime::OpKind& kind, weft_status s,
                   int guard) noexcept;
@@ -106,7 +106,7 @@ inline weft_status ends(Call& c, const Told& told, weft_status s) noexcept {
   return s;
 }
 
-// component_select.cpp
+// --- component_select.cpp
 weft_status select(weft_process* p, weft_guard* guards, std::uint32_t n, std::uint32_t fair,
                    std::uint32_t* chosen, weft_place at);
 weft_status deliver(weft_process* p, weft_value* from);
@@ -114,10 +114,10 @@ weft_status start_select(weft_process* p, weft_guard* guards, std::uint32_t n, s
                          std::uint32_t* chosen, weft_place at);
 weft_status finish_select(Call& c);
 
-// component_pool.cpp
+// --- component_pool.cpp
 //
-// An operation has completed at once. Returns true if the process is on the pool and lets others
-// run first (rule 7.7); it is then in the run queue.
+// Called when an operation has completed at once. Returns true if the process is on the pool and
+// lets others run first (rule 7.7); it is then in the run queue.
 bool gives_way(Call& c) noexcept;
 weft_status start_read(weft_process* p, std::uint32_t end, weft_value* to, weft_place at);
 weft_status start_write(weft_process* p, std::uint32_t end, weft_value* from, weft_place at);

@@ -1,17 +1,17 @@
-// What observers are told of a component's operations (observe.hpp): the same as of the operations
-// of a Python thread.
+// Reports a component's operations to observers (observe.hpp), in the same way as the operations of
+// a Python thread.
 //
 //   tell_begin() ─► core ──pending──► tell_park() ─► block ─► tell_outcome()
 //   tell_begin(guards) ─► scan, enrol ──parked──► tell_park() ─► block ─► tell_outcome(guards)
 //
 // Invariants
-//  1 Each function takes the GIL while it tells. None is called within an Operation, and none while
-//    nobody observes: the caller tests that flag.
-//  2 An observer that was told of no beginning is told of no outcome. At channels with ends in
-//    other OS processes operations are those of a Python thread (component_abroad.cpp), which tell
-//    of themselves.
+//  1 Each function takes the GIL while it reports. None is called within an Operation, and none
+//    while there is no observer: the caller tests that flag.
+//  2 An outcome is reported only to observers to which the beginning was reported. At channels with
+//    ends in other OS processes operations are those of a Python thread (component_abroad.cpp),
+//    which report themselves.
 //  3 Values are not shown: they belong to the component. Observation does not change what the
-//    process gets: no request of a cancellation is used up here.
+//    process gets: no request of a cancellation is met here.
 #include "channels/marks.hpp"
 #include "choice/barrier.hpp"
 #include "components/component.hpp"
@@ -28,7 +28,7 @@ namespace {
 
 PyObject* object(const void* o) noexcept { return static_cast<PyObject*>(const_cast<void*>(o)); }
 
-// Sets the exception that a Python process would have met. `end` is null for a barrier, and for an
+// Sets the exception that a Python process would have got. `end` is null for a barrier, and for an
 // operation that met no channel.
 void raise(Call& c, weft_status s, const EndObject* end, const char* verb, int guard) {
   if (s == WEFT_CANCELLED) {

@@ -12,8 +12,8 @@
 //
 // Invariants
 //  1 A process stays on its thread: all of its steps and withdrawals are done there.
-//  2 A pooled process has a Scheduler of its run; a thread is there as long as it has processes.
-//    `live` and the run's list of its threads are under the GIL.
+//  2 A pooled process has a Scheduler of its run; a thread exists as long as it has processes.
+//    `live` and the run's list of its threads are protected by the GIL.
 #include <algorithm>
 
 #include <cxxabi.h>
@@ -51,7 +51,7 @@ class PoolThread final : public runtime::Executor {
   void nudge() noexcept override {
     if (!asked_.exchange(true, std::memory_order_seq_cst)) scheduler.post(&withdrawer_);
   }
-  // A withdrawal on the spot needs the GIL.
+  // Returns false without the GIL, because a withdrawal on the spot needs it.
   bool here() const noexcept override { return scheduler.here() && !aside(); }
   const runtime::ProcessOps& ops_here(const runtime::ProcessOps& ops) override {
     return scheduler.ops_here(ops);
@@ -60,7 +60,7 @@ class PoolThread final : public runtime::Executor {
   runtime::Run& run;
   runtime::Scheduler scheduler;
   std::uint32_t live = 0;
-  runtime::Group* last = nullptr;  // the group of the last process; it waits for the thread too
+  runtime::Group* last = nullptr;  // the group of the last process, which waits for the thread too
   WatchedStep step;                // the step that the thread runs
 
  private:
@@ -103,7 +103,7 @@ void forget_call(Call& c) noexcept {
   running_calls.erase(std::find(running_calls.begin(), running_calls.end(), &c));
 }
 
-// Ends a process, with the GIL. The last process of a thread takes the thread with it.
+// Ends a process, with the GIL. The last process of a thread ends the thread too.
 void end_pooled(ProcessObject* p, PyObject* result) {
   PoolThread& t = *p->pool;
   const bool last = --t.live == 0;
@@ -133,8 +133,8 @@ void pool_body(void* arg) {
     }
     own_thread(PyThreadState_Get(), nullptr);
     t->last->finished(0, nullptr);
-    // This comes before any code of the user's: the run may end as soon as another thread has the
-    // GIL.
+    // This is done before any code of the user's runs, because the run may end as soon as another
+    // thread has the GIL.
     t->run.gone();
     delete t;
     run_deferred();
@@ -254,7 +254,7 @@ bool gives_way(Call& c) noexcept {
 
 namespace {
 
-// The operation is withdrawn with the GIL (see above).
+// The operation is withdrawn with the GIL (see the top of the file).
 template <Side S>
 constexpr runtime::OpKind pooled_waiting{S == Side::in ? "read" : "write",
                                          &weft::detail::withdraw_plain<Engine, S>,
@@ -286,10 +286,10 @@ weft_status finish_write(Call& c) {
     return status_of(c, s);
   }
   c.ends[c.begun.end]->channel->core.last_writer = c.process->id;
-  const Value dropped(left);  // the value that a full buffer dropped
+  const Value dropped(left);  // the value that a full buffer has given back
   return WEFT_OK;
 }
-// Tells observers the outcome of the operation that was begun.
+// Reports the outcome of the operation that was begun to observers.
 weft_status told(Call& c, weft_status s) noexcept {
   return ends(c, std::exchange(c.begun.told, {}), s);
 }
@@ -299,7 +299,7 @@ weft_status wait(Call& c, const runtime::OpKind& kind) noexcept {
   return WEFT_PENDING;
 }
 weft_status finish_sync(Call& c) { return status_of(c, c.process->status); }
-// The operation that was begun has completed at once, with s.
+// Called when the operation that was begun has completed at once, with s.
 weft_status over(Call& c, Status s) {
   c.process->status = s;
   return gives_way(c) ? WEFT_PENDING : finish(reinterpret_cast<weft_process*>(&c));
@@ -323,7 +323,7 @@ weft_status start(Call& c, EndObject* e, std::uint32_t end, weft_value* value) {
     if (S == Side::out) *value = take_cell(c.begun.slot.take());
     return told(c, wired_on_the_pool(c, S == Side::in ? "read" : "write", e->channel));
   }
-  // The party that decides a pending operation writes its status.
+  // If the operation is pending, the party that commits it writes its status.
   return s != Status::pending ? over(c, s) : wait(c, pooled_waiting<S>);
 }
 

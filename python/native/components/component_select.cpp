@@ -74,7 +74,7 @@ bool set_place(Call& c, const weft_guard& from, core::Guard& g, Value& slot) {
   return false;
 }
 
-// Turns the component's guards into guards of the core; null for bad use.
+// Makes the core's guards from the component's guards; null for bad use.
 Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::uint64_t& key) {
   Call::Choosing& x = choosing_for(c, n);
   key = 0xCBF29CE484222325ull;
@@ -110,7 +110,7 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
   return &x;
 }
 
-// Gives the values of outputs back to the component, except the one that was written: its block
+// Gives the values of outputs back to the component, except the one that was written, whose block
 // belongs to the channel.
 void give_back(Call& c, Call::Choosing& x, weft_guard* guards, int written) noexcept {
   for (std::uint32_t i = 0; i < x.size; ++i) {
@@ -118,14 +118,14 @@ void give_back(Call& c, Call::Choosing& x, weft_guard* guards, int written) noex
     PyObject* const cell = x.slots[i].take();
     if (static_cast<int>(i) == written) {
       guards[i].value = {0, nullptr};
-      const Value dropped(cell);  // the value that a buffer dropped
+      const Value dropped(cell);  // the value that a buffer has given back
     } else if (cell) {
       not_sent(c, guards[i].end, cell, &guards[i].value);
     }
   }
 }
 
-// Gives guard i its outcome.
+// Gives the outcome of guard i to the component.
 weft_status settle(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* chosen, int i) {
   if (i < 0) {
     give_back(c, x, guards, -1);
@@ -168,14 +168,15 @@ void tell(Call& c, Call::Choosing& x, weft_status s, int i) noexcept {
   if (std::exchange(x.told, false)) [[unlikely]]
     tell_outcome(c, x, waits_by(x), s, i);
 }
-// The choice has committed, now or earlier. A negative index means that it was cancelled.
+// Called when the choice has committed, now or earlier. A negative index means that it was
+// cancelled.
 weft_status end(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* chosen, int i) {
   const weft_status s = settle(c, x, guards, chosen, i);
-  if (c.deciding != &x) tell(c, x, s, i);  // else deliver() tells, once it has the value
+  if (c.deciding != &x) tell(c, x, s, i);  // if not, deliver() reports, once it has the value
   return s;
 }
 
-// Returns a channel of these guards that has ends in other OS processes; null: none.
+// Returns a channel of these guards that has ends in other OS processes, or null.
 ChannelObject* wired_among(Call& c, const weft_guard* guards, std::uint32_t n) noexcept {
   ChannelObject* found = nullptr;
   for (const weft_guard* g = guards; g != guards + n; ++g)
@@ -184,14 +185,14 @@ ChannelObject* wired_among(Call& c, const weft_guard* guards, std::uint32_t n) n
   return found;
 }
 
-// Returns null if no choice was begun; `status` then says why. If *far is set, that channel has
-// ends in other OS processes, and nothing was begun.
+// Begins a choice. Returns null if no choice was begun; `status` then says why. If *far is set,
+// that channel has ends in other OS processes, and nothing was begun.
 Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
                       std::uint32_t* chosen, weft_place at, int& i, ChannelObject** far,
                       weft_status& status) {
   *chosen = n;
   status = WEFT_BAD_USE;
-  // This holds for a select of timers alone too: a choice whose value is being made may be kept in
+  // This also holds for a select of timers alone: a choice whose value is being made may be kept in
   // the same place.
   if (!idle(c, "select or sleep")) return nullptr;
   if (n == 0) {
@@ -242,7 +243,7 @@ void arm(Call& c, Call::Choosing& x) {
   x.timer.choice = &s.choice;
   c.run->arm(x.timer);
 }
-// The choice was woken.
+// Called when the choice was woken.
 int woken(Call& c, Call::Choosing& x) {
   core::Select& s = *x.select;
   if (std::exchange(x.armed, false)) c.run->disarm(x.timer);
@@ -322,7 +323,7 @@ weft_status finish_select(Call& c) {
 
 namespace {
 
-// A partner holds the chosen guard's node, and wakes the process when it lets go.
+// A partner holds the chosen guard's node, and wakes the process when it releases the node.
 constexpr runtime::OpKind held_op{"select", [](ProcessBase&) noexcept { return false; }, nullptr};
 
 // Delivers the value if the channel has got ends in other OS processes since the commit.
@@ -362,7 +363,7 @@ weft_status deliver(weft_process* p, weft_value* from) {
     parks(c, held_op);
     c.thread->block(held_op);
   }
-  const Value dropped(slot.take());  // the value that a buffer dropped
+  const Value dropped(slot.take());  // the value that a buffer has given back
   const weft_status r = made || !from ? WEFT_OK : bad(c, "select: there is no memory left");
   tell(c, *x, from ? r : WEFT_FAILED, static_cast<int>(c.decided));
   return r;

@@ -1,4 +1,4 @@
-// What other folders ask about native components.
+// What other directories ask about native components.
 #pragma once
 #include "value.hpp"
 
@@ -10,7 +10,7 @@ struct ThreadProcess;
 
 void start_pooled(runtime::Group& g, ProcessObject* p);
 // Called before a native channel gets ends in other OS processes. When it returns, no component is
-// in an operation there without the GIL, and none begins one. It may give up the GIL, but not after
+// in an operation there without the GIL, and none begins one. It may release the GIL, but not after
 // its last look.
 void go_abroad(const ChannelObject* c);
 
@@ -18,18 +18,19 @@ void go_abroad(const ChannelObject* c);
 void pooled_run(core::Waker* w);
 inline bool is_pooled(const ProcessBase& p) noexcept { return p.ops->run == &pooled_run; }
 
-// Tells whether the thread runs a component, which says itself where it is. Needs the GIL.
+// Returns whether the thread runs a component, which reports its own place in its source. Needs the
+// GIL.
 bool in_component(const ThreadProcess& t) noexcept;
 
 // Tasks of asyncio that wait at channels (TaskWaiter). They may be woken any number of times, and
-// may go at any time. So a party that wakes them must hold the GIL from its look at the waiting
-// queue to its last access. While there is such a task, operations of components are done with the
-// GIL (component_calls.cpp); the first of them waits until those that were begun without it are
-// over.
-void task_waiter_comes();  // may give up the GIL
+// may be destroyed at any time. So a party that wakes them must hold the GIL from its look at the
+// waiting queue to its last access. While there is such a task, operations of components are done
+// with the GIL (component_calls.cpp); the first task waits until those that were begun without it
+// are over.
+void task_waiter_comes();  // may release the GIL
 void task_waiter_goes() noexcept;
-// Called in the child of a fork: the parent's calls do not exist there. A call that was in an
-// operation at the fork would otherwise be waited for without end.
+// Called in the child of a fork: the parent's calls do not exist there. Otherwise the child would
+// wait for ever for a call that was in an operation at the fork.
 void forget_calls() noexcept;
 
 }  // namespace weft::py

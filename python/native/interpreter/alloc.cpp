@@ -38,7 +38,7 @@ void plain_free(void* w, void* p) {
 }
 
 // allocations(on): begins or ends the count, and returns the number of requests since it began,
-// before those of this very call.
+// before those of this call itself.
 PyObject* f_allocations(PyObject*, PyObject* on) {
   const long so_far = requests.load();
   const bool wanted = on == Py_True;

@@ -1,4 +1,5 @@
-// Threads that run a component. They run without the GIL, except at moments when they need it.
+// Threads that run a component are *aside*: they run without the GIL, except at moments when they
+// need it.
 //
 //   thread_body(): with the GIL ──Aside──► the component's code: aside() ──With──► with the GIL for a moment ──► aside()
 //
@@ -22,7 +23,7 @@ namespace weft::py {
 inline constinit thread_local PyThreadState* aside_state = nullptr;
 inline bool aside() noexcept { return aside_state != nullptr; }
 
-class Aside {  // the thread is aside while this object lives
+class Aside {  // while this object lives, the thread is aside
  public:
   Aside() noexcept { aside_state = give_up_lock(); }
   Aside(const Aside&) = delete;
@@ -30,7 +31,8 @@ class Aside {  // the thread is aside while this object lives
   ~Aside() { take_lock(std::exchange(aside_state, nullptr)); }
 };
 
-class With {  // a thread that is aside has the GIL while this lives; no effect on others
+// while this object lives, a thread that is aside has the GIL; no effect on other threads
+class With {
  public:
   With() noexcept : state_(std::exchange(aside_state, nullptr)) {
     if (state_) take_lock(state_);

@@ -22,7 +22,8 @@ std::atomic<bool> closed{false};
 
 #ifdef Py_GIL_DISABLED
 
-// The number of threads between their look at `closed` and the end of the call by which they enter.
+// The number of threads between their check of `closed` and the end of the call by which they
+// enter.
 std::atomic<unsigned> coming{0};
 
 struct DoorPlace {
@@ -32,9 +33,10 @@ struct DoorPlace {
   ~DoorPlace() { --coming; }
 };
 
-// The interpreter next frees the states of all threads but this one, and a thread that entered at
-// that moment would find its own state gone. This thread's state is given up meanwhile, because a
-// thread that enters may wait for this one to stand still, or for the gate.
+// Waits until no thread is entering. The interpreter next frees the states of all threads but this
+// one, and a thread that entered at that moment would find its own state gone. This thread's state
+// is released meanwhile, because a thread that enters may wait for this one to stop, or for the
+// gate.
 void wait_for_who_comes() noexcept {
   PyThreadState* const mine = PyEval_SaveThread();
   while (coming > 0) sched_yield();
@@ -49,20 +51,20 @@ class Door {
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
   void enter() noexcept {
-    while (sem_wait(&places_) != 0) continue;  // interrupted by a signal
+    while (sem_wait(&places_) != 0) continue;  // the wait was interrupted by a signal
   }
   void leave() noexcept { sem_post(&places_); }
 
  private:
-  // The number of places, just enough to keep the lock busy: while one thread is on its way out of
-  // the kernel, another is ready.
+  // The number of places is just enough to keep the lock busy: while one thread is on its way out
+  // of the kernel, another is ready.
   static constexpr unsigned kPlaces = 4;
   sem_t places_;
 };
 Door door;
 void wait_for_who_comes() noexcept {}
 
-class DoorPlace {  // the thread has a place of its own while this object lives
+class DoorPlace {  // while this object lives, the thread has a place of its own
  public:
   DoorPlace() noexcept { door.enter(); }
   DoorPlace(const DoorPlace&) = delete;
@@ -85,8 +87,8 @@ void take_lock(PyThreadState* mine) noexcept {
     }
     PyEval_RestoreThread(mine);
   } catch (abi::__forced_unwind&) {
-    // This was pthread_exit(): the interpreter ended while the thread waited for the lock. The
-    // unwinding would destroy frames that must stay.
+    // The exception is pthread_exit()'s: the interpreter ended while the thread waited for the
+    // lock. Unwinding would destroy frames that must stay.
     for (;;) pause();
   }
 }
@@ -95,7 +97,7 @@ PyObject* called(PyObject* f, PyObject* a, PyObject* b) noexcept {
   PyObject* const args[] = {a, b};
   try {
     return PyObject_Vectorcall(f, args, b ? 2 : a ? 1 : 0, nullptr);
-  } catch (abi::__forced_unwind&) {  // as above
+  } catch (abi::__forced_unwind&) {  // stays here, as in take_lock()
     for (;;) pause();
   }
 }
@@ -103,12 +105,12 @@ PyObject* called(PyObject* f, PyObject* a, PyObject* b) noexcept {
 PyGILState_STATE enter_interpreter() {
   try {
     std::optional<DoorPlace> place(std::in_place);
-    if (closed) {  // perhaps it closed while this thread waited for a place
+    if (closed) {  // the door may have been closed while this thread waited for a place
       place.reset();
       for (;;) pause();
     }
     return PyGILState_Ensure();
-  } catch (abi::__forced_unwind&) {  // as above
+  } catch (abi::__forced_unwind&) {  // stays here, as in take_lock()
     for (;;) pause();
   }
 }
@@ -129,7 +131,7 @@ void new_door() noexcept {
 
 static void set_hook(PyObject* threading, const char* name, const char* setter) noexcept {
   const Owned hook(PyObject_GetAttrString(threading, name));
-  PyObject* const set = PySys_GetObject(setter);  // borrowed
+  PyObject* const set = PySys_GetObject(setter);  // a borrowed reference
   const Owned r(hook && hook != Py_None && set ? PyObject_CallOneArg(set, hook.get()) : nullptr);
   if (!r && PyErr_Occurred()) PyErr_WriteUnraisable(hook.get());
 }

@@ -1,4 +1,4 @@
-// The exceptions that are raised where a channel or an end has ended.
+// Raises the exceptions for a channel or an end that has ended.
 #pragma once
 #include "channels/channel.hpp"
 
@@ -6,13 +6,13 @@ namespace weft::py {
 
 // Each function that returns a PyObject* sets a Python exception and returns null.
 PyObject* raise_closed(EndObject* e, const char* verb);
-// The channel has ended for the caller. `value` is the value that the caller meant to write, or
-// null.
+// Raises the exception for a channel that has ended for the caller. `value` is the value that the
+// caller meant to write, or null.
 PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyObject* value,
                     bool met = true);
 // Raises PeerDied (rule 8.7).
 PyObject* raise_barrier_died(const char* verb, int guard = -1);
-// Was this Retired or Poisoned made by an operation (rule 3.5)?
+// Returns whether an operation made this Retired or Poisoned (rule 3.5).
 bool is_met(PyObject* end);
 void only_failed(ChannelObject* c, const char* verb, const char* done) noexcept;
 

@@ -69,10 +69,10 @@ PyObject* to_str(const std::string& s) {
 
 std::string channel_name(ChannelObject* c) { return runtime::name_of(c->core); }
 
-// Returns the format without reprs. It is used when a `__repr__` has raised, as it does for a list
-// that nests too deep.
+// Returns the format without reprs. It is used when a `__repr__` has raised, as that of a deeply
+// nested list does.
 static std::string without_reprs(std::string format) {
-  // The format shows no more of the object.
+  // "%.0s" skips the object, of which nothing more is shown.
   constexpr std::string_view kInstead = "an object whose repr() fails%.0s";
   for (std::size_t at = 0; (at = format.find("%R", at)) != std::string::npos; at += kInstead.size())
     format.replace(at, 2, kInstead);
@@ -107,7 +107,7 @@ bool whole_number(PyObject* o, const char* what, const char* range, Py_ssize_t l
                  Py_TYPE(o)->tp_name);
     return false;
   }
-  to = PyNumber_AsSsize_t(o, nullptr);  // the nearest number, for one out of range
+  to = PyNumber_AsSsize_t(o, nullptr);  // a number that is out of range becomes the nearest one
   if (to == -1 && PyErr_Occurred()) return false;
   if (to >= least && to <= most) return true;
   bad_use("%s must be %s, not %R", what, range, o);
@@ -230,9 +230,9 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
   return nullptr;
 }
 
-// Code of the user's has raised the exception that is set, while a value was packed or unpacked. If
-// the caller of the operation would take that exception for the end of a loop or of a channel,
-// BadUse replaces it.
+// Called when code of the user's has raised the exception that is set, while a value was packed or
+// unpacked. If the caller of the operation would take that exception for the end of a loop or of a
+// channel, BadUse replaces it.
 void only_failed(ChannelObject* c, const char* verb, const char* done) noexcept {
   for (PyObject* const means_more :
        {PyExc_StopIteration, PyExc_StopAsyncIteration, PyExc_GeneratorExit, errors.ChannelEnd}) {
@@ -254,7 +254,7 @@ bool is_met(PyObject* end) {
   return met == Py_True;
 }
 
-// Changes the text, which is asyncio's own. The type stays, for code that catches it.
+// Replaces the text, which comes from asyncio. The type stays, for code that catches it.
 void explain_no_loop(PyObject* failure) noexcept {
   if (!Py_IS_TYPE(failure, reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError))) return;
   const Owned args(PyObject_GetAttrString(failure, "args"));

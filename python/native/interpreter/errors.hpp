@@ -1,4 +1,4 @@
-// How all files set, take and restore exceptions, and name channels in them.
+// Functions that set, take and restore exceptions, and name channels in them, for all files.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -9,10 +9,10 @@ namespace weft::py {
 
 struct ChannelObject;
 
-PyObject* bad_use(const char* format, ...);  // sets BadUse; returns null
-// Takes the exception, normalised, with its traceback; clears it.
+PyObject* bad_use(const char* format, ...);  // sets BadUse, and returns null
+// Returns the current exception, normalised, with its traceback, and clears it.
 PyObject* take_exception();
-void restore_exception(PyObject* e);  // steals the reference
+void restore_exception(PyObject* e);  // takes ownership of the reference
 int import_errors();                  // imports the classes of error_types.hpp
 
 std::string channel_name(ChannelObject* c);

@@ -1,6 +1,6 @@
 // Signal handlers that may act (rule 10.3): handlers from which an end, a channel, a barrier, a
-// process or a group can be reached. While there is one, a run in which all wait is not deadlocked:
-// a signal may come, and its handler may act on the run.
+// process or a group can be reached. While there is one, a run in which all processes wait is not
+// deadlocked: a signal may come, and its handler may act on the run.
 //
 //   Search: the handler ──► each function that it calls, and that those call: a Context
 //   Context: what the function refers to (closure, defaults, the object it is bound to),
@@ -15,14 +15,14 @@
 //    are: no method of a key is called, attributes are read directly from memory, and the collector
 //    is off. References are borrowed, for no object is freed meanwhile.
 //  2 The search ends: after kMost steps a handler counts as one that may act. Functions more than
-//    kCalls calls deep are not looked at.
+//    kCalls calls deep are not searched.
 //  3 Functions of Python's own library and of Weft are not followed: they use only the ends that
 //    the program has handed to them. Weft's objects are searched whole.
 #include "interpreter/handlers.hpp"
 
 #include <signal.h>
 #if PY_VERSION_HEX < 0x030C0000
-#include <structmember.h>  // PyMember_GetOne()
+#include <structmember.h>  // for PyMember_GetOne()
 #endif
 
 #include <set>
@@ -50,8 +50,8 @@ namespace {
 constexpr int kSignals = 64;
 PyObject* get_signal = nullptr;  // _signal.getsignal
 PyObject* default_int_handler = nullptr;
-PyObject* text_module = nullptr;  // __module__
-std::string pythons, ours;        // folders: Python's library, Weft
+PyObject* text_module = nullptr;  // the string "__module__"
+std::string pythons, ours;        // directories: of Python's library, and of Weft
 
 std::string_view text_of(PyObject* s) noexcept {
   const char* const text = s && PyUnicode_Check(s) ? PyUnicode_AsUTF8(s) : nullptr;
@@ -71,7 +71,7 @@ bool of_library(PyCodeObject* code) noexcept {
   const std::string_view path = text_of(code->co_filename);
   return within(path, ours) ||
          (within(path, pythons) && path.find("-packages/", pythons.size()) == path.npos) ||
-         // A frozen module has this in place of a file name: os.path and a few more.
+         // A frozen module (os.path and a few more) has this instead of a file name.
          path.substr(0, 8) == "<frozen ";
 }
 
@@ -81,7 +81,7 @@ PyCodeObject* code_of(PyObject* function) noexcept {
   return reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
 }
 
-// Is it a handler of Weft's, or the one that asyncio.run() sets for Ctrl-C?
+// Returns whether the handler is Weft's, or the one that asyncio.run() sets for Ctrl-C.
 bool is_our_own(PyObject* handler) noexcept {
   PyObject* f = PyMethod_Check(handler) ? PyMethod_GET_FUNCTION(handler) : handler;
   if (PyFunction_Check(f)) return within(text_of(code_of(f)->co_filename), ours);
@@ -96,7 +96,7 @@ bool is_our_own(PyObject* handler) noexcept {
   return runner;
 }
 
-// Returns the program's handler of signal `n`, a new reference; null: there is none.
+// Returns the program's handler of signal `n`, a new reference; null if there is none.
 PyObject* handler_of(int n) noexcept {
   struct sigaction a {};
   if (sigaction(n, nullptr, &a) != 0 || (a.sa_flags & SA_SIGINFO) || a.sa_handler == SIG_DFL ||
@@ -140,7 +140,7 @@ class Dictionaries {
 
 class Search {
  public:
-  // Can one of these handlers act?
+  // Returns whether one of these handlers may act.
   bool reaches(const std::vector<PyObject*>& handlers) {
     Context start(*this);
     for (PyObject* h : handlers) start.push(h);
@@ -164,12 +164,12 @@ class Search {
   }
 
  private:
-  static constexpr std::size_t kMost = 600'000;  // the most steps: 0.1 s at worst
+  static constexpr std::size_t kMost = 600'000;  // the most steps; they take at most 0.1 s
   static constexpr int kCalls = 2;
 
   bool is_over() const noexcept { return found_ || dicts_.steps > kMost; }
-  // Queues function `f`, to be searched in a Context of its own. `self`: the object that it is
-  // bound to, or null.
+  // Queues function `f`, to be searched in a Context of its own. `self` is the object to which it
+  // is bound, or null.
   void call(PyObject* f, PyObject* self) {
     if (depth_ < kCalls && called_.insert({f, self}).second)
       calls_.push_back({f, self, depth_ + 1});
@@ -180,14 +180,15 @@ class Search {
            PyObject_TypeCheck(o, &BarrierType) || Py_IS_TYPE(o, &ProcessType) ||
            Py_IS_TYPE(o, &GroupType);
   }
-  // Is it a class written in Python? All of these have the same C functions; a class written in C
-  // has its own.
+  // Returns whether the class is written in Python. All such classes have the same C functions; a
+  // class written in C has its own.
   static bool of_python(PyTypeObject* t) noexcept {
     const auto* const one = reinterpret_cast<PyTypeObject*>(errors.BadUse);
     return t->tp_dealloc == one->tp_dealloc &&
            (t->tp_traverse == one->tp_traverse || !PyType_IS_GC(t));
   }
-  // Is it a class written in Python, and not one of Weft's? (Weft's objects are searched whole.)
+  // Returns whether the class is written in Python, and not one of Weft's. (Weft's objects are
+  // searched whole.)
   bool of_others(PyTypeObject* t) {
     if (!of_python(t)) return false;
     const auto [it, is_new] = others_.try_emplace(t, false);
@@ -197,8 +198,8 @@ class Search {
     }
     return it->second;
   }
-  // Is it a method that the interpreter calls itself: for an operator, a with block, a missing
-  // attribute?
+  // Returns whether the interpreter itself calls methods of this name, as for an operator, a with
+  // block or a missing attribute.
   static bool is_special(std::string_view name) noexcept {
     return name.size() > 4 && name.substr(0, 2) == "__" && ends_with(name, "__");
   }
@@ -246,7 +247,8 @@ class Search {
       named_.push_back({PyFunction_GET_GLOBALS(f), How::space, 0});
       named_.push_back({PyImport_GetModuleDict(), How::space, 0});
     }
-    // `calls`: how many calls deep the names of called functions are looked up here.
+    // Looks the names up. `calls`: how many calls deep the names of called functions are looked up
+    // here.
     void run(int calls) {
       for (;; --calls) {
         do {
@@ -267,7 +269,7 @@ class Search {
     struct Named {
       PyObject* o;
       How how;
-      std::size_t done;  // the number of names that have been looked up
+      std::size_t done;  // how many of the names have been looked up
     };
 
     void add_names(PyCodeObject* c) {
@@ -412,8 +414,8 @@ bool may_act(const std::vector<PyObject*>& handlers) noexcept {
 bool may_act(const std::vector<PyObject*>& handlers) noexcept { return !handlers.empty(); }
 #endif
 
-// _handlers_that_act({signal: the handler that an asyncio loop calls}): the signals with a handler
-// that may act, whether the loop has it or it was set by module `signal`.
+// _handlers_that_act({signal: the handler that an asyncio loop calls}): returns the signals with a
+// handler that may act, set by the loop or by the module `signal`.
 PyObject* f_handlers_that_act(PyObject*, PyObject* of_loop) {
   if (!PyDict_CheckExact(of_loop))
     return bad_use("_handlers_that_act: expected a dict, got %R", of_loop);
@@ -429,7 +431,7 @@ PyObject* f_handlers_that_act(PyObject*, PyObject* of_loop) {
 }
 PyMethodDef functions[] = {{"_handlers_that_act", gated<f_handlers_that_act>, METH_O, nullptr}, {}};
 
-// Returns the folder of a package or module that has been imported.
+// Returns the directory of a package or module that has been imported.
 std::string folder_of(const char* module) {
   const Owned m(PyImport_ImportModule(module));
   const Owned file(m ? PyObject_GetAttrString(m.get(), "__file__") : nullptr);

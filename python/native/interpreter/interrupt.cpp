@@ -1,14 +1,14 @@
-// Ctrl-C. The first one says where each process is, and cancels all of them. The second one kills
-// the OS processes that were started, and raises KeyboardInterrupt in the code that runs.
+// Ctrl-C. The first one reports where each process is, and cancels all of them. The second one
+// kills the OS processes that were started, and raises KeyboardInterrupt in the code that runs.
 //
-// Python's own handler in C only notes a signal; the main thread calls the Python function when it
-// looks (PyErr_CheckSignals). A signal that comes between that look and the moment the kernel puts
-// the thread to sleep, or on another thread, would go unnoticed. So Weft's handler wraps Python's
-// and wakes the main thread. Weft's handler is set while a network runs, and when ordinary code of
-// the main thread waits outside any network; there it stays. The program may set a handler of its
-// own. While a network runs, the program's handler is left as it is. In ordinary code Weft's
-// handler wraps a new handler of SIGINT at the next wait; that of another signal only once SIGINT's
-// has changed too, or a network has run.
+// Python's own handler, in C, only records a signal; the main thread calls the Python function when
+// it checks for signals (PyErr_CheckSignals). A signal that comes between that check and the moment
+// the kernel puts the thread to sleep, or on another thread, would go unnoticed. So Weft's handler
+// wraps Python's and wakes the main thread. Weft's handler is set while a network runs, and when
+// ordinary code of the main thread waits outside any network; there it stays. The program may set a
+// handler of its own. While a network runs, the program's handler is left as it is. In ordinary
+// code Weft's handler wraps a new handler of SIGINT at the next wait; that of another signal only
+// once SIGINT's has changed too, or a network has run.
 //
 // Invariants
 //  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits
@@ -16,8 +16,8 @@
 //  2 A bit of `held_back` that is set while no HoldSignals lives is taken by the thread that set
 //    it, so no signal is lost.
 //  3 While a run begins and ends, handlers are read and set without running bytecode: between
-//    bytecodes Python calls a signal's handler, which may raise. So this file calls the functions
-//    of `_signal`, not those of `signal`, which are Python code. One of these functions looks for
+//    bytecodes Python calls signal handlers, which may raise. So this file calls the functions of
+//    `_signal`, not those of `signal`, which are Python code. One of these functions checks for
 //    signals itself; an exception raised there is kept for the run.
 #include "interpreter/interrupt.hpp"
 
@@ -44,16 +44,16 @@ using Handler = void (*)(int);
 std::atomic<Handler> pythons{nullptr};  // Python's handler, one function for all signals
 std::atomic<runtime::Parking*> sleeper{nullptr};
 std::atomic<int> handling{0};
-std::atomic<bool> holding{false};         // the main thread has a HoldSignals
-std::atomic<std::uint64_t> held_back{0};  // bit n-1: signal n came while signals were held
+std::atomic<bool> holding{false};         // whether the main thread has a HoldSignals
+std::atomic<std::uint64_t> held_back{0};  // bit n-1 is set if signal n came while signals were held
 std::size_t watchers = 0;
-std::uint64_t watched = 0;  // bit n-1: signal n has Weft's handler
+std::uint64_t watched = 0;  // bit n-1 is set if signal n has Weft's handler
 unsigned long main_thread = 0;
 PyObject* signals = nullptr;  // the module _signal
 PyObject* default_int_handler = nullptr;
 
-// Sets the handler of SIGINT. Python looks for signals first; returns null if a handler raises
-// there.
+// Sets the handler of SIGINT. Python checks for signals first; this returns null if a handler
+// raises there.
 PyObject* set_sigint(PyObject* f) {
   return PyObject_CallMethod(signals, "signal", "iO", SIGINT, f);
 }
@@ -62,7 +62,7 @@ void stirring_handler(int number) {
   const int error = errno;
   if (const std::uint64_t bit = std::uint64_t{1} << (number - 1); holding.load()) {
     held_back.fetch_or(bit);
-    // Otherwise the hold ended meanwhile, without noticing this signal.
+    // If the hold has ended meanwhile without noticing this signal, it is passed on now.
     if (holding.load() || !(held_back.fetch_and(~bit) & bit)) return;
   }
   if (const Handler h = pythons.load(std::memory_order_relaxed)) h(number);
@@ -98,8 +98,8 @@ void stir_by_signals() {
 Handler sigint_then{};
 bool known = false;
 
-// The main thread waits outside any run: Weft's handlers stay from now on, until the program sets
-// others. Only SIGINT is checked for that, which is one system call.
+// Called when the main thread waits outside any run: Weft's handlers stay from now on, until the
+// program sets others. Only SIGINT is checked for that, which is one system call.
 void stir_outside() {
   struct sigaction a {};
   if (sigaction(SIGINT, nullptr, &a) != 0 || (known && a.sa_handler == sigint_then)) return;
@@ -121,7 +121,7 @@ void leave_signals() noexcept {
 }
 
 // Functions of weft._distributed_deadlock.rounds. everywhere([row]) -> [line]: where each of these
-// processes is, and each in other programs that runs for this one. end_elsewhere() ends those
+// processes is, and each process that other programs run for this one. end_elsewhere() ends those
 // programs.
 PyObject *everywhere = nullptr, *end_elsewhere = nullptr;
 
@@ -134,7 +134,7 @@ struct Row {
 // The rows of the processes for which `wanted` holds, in the order of their numbers.
 template <class F>
 std::vector<Row> rows_where(PyRun& run, F&& wanted) {
-  // Paths are made after the walk: they ask the groups, which are locked during it.
+  // Paths are made after the walk, because they take the groups' locks, which are held during it.
   std::vector<ProcessBase*> all;
   run.run.each_process([&](ProcessBase& p) {
     if (wanted(p)) all.push_back(&p);
@@ -168,8 +168,8 @@ PyObject* to_list(const std::vector<Row>& rows) {
   return list.release();
 }
 
-// _where([process]): (number, path, what it does) of each process in every run of this program, or
-// in the run of that process alone.
+// _where([process]): returns (number, path, what it does) of each process in every run of this
+// program, or only in the run of that process.
 PyObject* f_where(PyObject*, PyObject* args) {
   PyObject* process = nullptr;
   if (!PyArg_ParseTuple(args, "|O!", &ProcessType, &process)) return nullptr;
@@ -196,8 +196,8 @@ void say(std::string s, const std::vector<std::string>& lines) {
   PySys_FormatStderr("%s", s.c_str());
 }
 
-// Ctrl-C came again: a process that was cancelled and has not come to an operation may never come
-// to one.
+// Called when Ctrl-C came again: a process that was cancelled and has not come to an operation may
+// never come to one.
 void insist() {
   const Owned r(end_elsewhere ? PyObject_CallNoArgs(end_elsewhere) : nullptr);
   if (!r && end_elsewhere) PyErr_WriteUnraisable(end_elsewhere);
@@ -248,7 +248,8 @@ Interrupts::Interrupts() {
                                                      : nullptr);
   Owned r(mine ? set_sigint(mine.get()) : nullptr);
   if (mine && !r && PyErr_ExceptionMatches(PyExc_ValueError)) {
-    // The exception is a handler's; or it is Python's, because another thread is the main one.
+    // The exception comes from a handler; or Python raised it because another thread is the main
+    // one.
     Owned first(take_exception());
     r.reset(set_sigint(mine.get()));
     if (r || !PyErr_ExceptionMatches(PyExc_ValueError))

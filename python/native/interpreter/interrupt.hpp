@@ -1,4 +1,5 @@
-// Ctrl-C while a network runs, and signals that find the main thread about to sleep.
+// Handles Ctrl-C while a network runs, and signals that come when the main thread is about to
+// sleep.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -24,15 +25,15 @@ class Interrupts {
   bool watching_ = false;
 };
 
-// While anybody watches, a signal that has a Python function wakes a sleeping main thread, and
-// HoldSignals holds it back. Both are called on the main thread, with the interpreter lock.
-// watch_signals() returns false where there is nothing to watch.
-void say_where(PyRun& run);  // writes each process to the standard error
+// From watch_signals() to unwatch_signals(), a signal that has a Python function wakes a sleeping
+// main thread, and HoldSignals holds it back. Both are called on the main thread, with the
+// interpreter lock. watch_signals() returns false where there is nothing to watch.
+void say_where(PyRun& run);  // writes each process to standard error
 bool watch_signals();
 void unwatch_signals() noexcept;
 
-// While one lives on the main thread, no handler of a watched signal runs there: signals that come
-// are passed on to Python at its end. On other threads it does nothing.
+// While such an object lives on the main thread, no handler of a watched signal runs there: signals
+// that come are passed on to Python at its end. On other threads it does nothing.
 class HoldSignals {
  public:
   HoldSignals() noexcept;
@@ -44,20 +45,21 @@ class HoldSignals {
   bool mine_;
 };
 
-// The main thread is about to look for signals and then to sleep by p (null: it is awake). On other
-// threads this does nothing.
+// Called when the main thread is about to check for signals and then to sleep by p (null: it is
+// awake). On other threads this does nothing.
 void main_sleeps_by(runtime::Parking* p) noexcept;
 
 // Does what PyErr_CheckSignals() does, on a thread that is in an operation.
 int run_handlers() noexcept;
-// For a message: which code ran on this thread while the thread was in an operation.
+// Returns a text for messages: which code ran on this thread while the thread was in an operation.
 const char* who_ran_there() noexcept;
 
-// In the child of a fork: the thread that forked is the main thread there.
+// Called in the child of a fork: the thread that forked is the main thread there.
 void main_is_this_thread() noexcept;
 bool on_main_thread() noexcept;
 bool is_main_thread(unsigned long identity) noexcept;
-// Is this Weft's handler of Ctrl-C? In the child of a fork that handler raises KeyboardInterrupt.
+// Returns whether this is Weft's handler of Ctrl-C. In the child of a fork that handler raises
+// KeyboardInterrupt.
 bool is_weft_interrupt(PyObject* handler) noexcept;
 
 }  // namespace weft::py

@@ -1,11 +1,11 @@
 // Channels and ends that cannot be part of a cycle of references: a channel without a buffer refers
-// to its name only, and its ends refer to it only. The garbage collector does not track such
+// only to its name, and its ends refer only to it. The garbage collector does not track such
 // objects, and they have no header for it. With a million processes they would be three in five of
-// the objects that it looks at. Without a GIL the ends are tracked, so that they can be found.
+// the objects that it visits. Without a GIL the ends are tracked, so that they can be found.
 //
 //   allocate(type, traced) ──► track() ──► untrack() ──► release()
 //
-// Invariant: `traced` is fixed before the object is known to anybody, and says whether the object
+// Invariant: `traced` is fixed before any other code knows the object, and says whether the object
 // was allocated with a header.
 #pragma once
 #define PY_SSIZE_T_CLEAN
@@ -20,8 +20,7 @@ inline constexpr bool headerless = true;
 #else
 inline constexpr bool headerless = false;
 #endif
-// Without a GIL ends have a header in any case, and the collector looks at all objects that have
-// one.
+// Without a GIL ends have a header in any case, and the collector visits all objects that have one.
 #ifdef Py_GIL_DISABLED
 inline constexpr bool every_end_is_known = true;
 #else
@@ -53,7 +52,7 @@ void release(Object* o) noexcept {
   else
     PyObject_GC_Del(o);
 }
-// tp_is_gc: does the object have a header?
+// For tp_is_gc: returns whether the object has a header.
 template <class Object>
 int has_header(PyObject* o) noexcept {
   return !headerless || reinterpret_cast<Object*>(o)->traced;

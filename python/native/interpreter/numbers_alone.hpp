@@ -1,5 +1,5 @@
-// Whether an array is no more than its memory. Anything that a class derived from numpy.ndarray has
-// besides its numbers (a mask, a unit) is in no buffer, and would be lost silently.
+// Whether an array consists only of its memory. Anything that a class derived from numpy.ndarray
+// has besides its numbers (a mask, a unit) is in no buffer, and would be lost silently.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -8,9 +8,9 @@
 
 namespace weft::py {
 
-// Advice for an object that is more than its memory; empty if it is no more.
+// Returns advice for an object that has more than its memory; empty if it has no more.
 std::string more_than_numbers(PyObject* o);
-// Advice for an object that gives no buffer of any shape; empty if there is none.
+// Returns advice for an object that gives no buffer of any shape; empty if there is none.
 std::string no_buffer_of(PyObject* o);
 
 }  // namespace weft::py

@@ -55,7 +55,8 @@ void close(OutsideObject* t, void (*exit)(weft::Outside*) noexcept) noexcept {
   exit(std::exchange(t->token, nullptr));
 }
 void outside_dealloc(PyObject* o) {
-  close(self_of(o), &defer_exit);  // the collector may run under locks of the extension's
+  // deferred, because the collector may run under locks of the extension's
+  close(self_of(o), &defer_exit);
   Py_TYPE(o)->tp_free(o);
 }
 PyObject* outside_close(PyObject* o, PyObject*) {
@@ -94,7 +95,7 @@ PyGetSetDef getset[] = {
     {"due", gated<outside_due>, nullptr, "Is what it stands for meant to take its time?", nullptr},
     {"closed", gated<outside_closed>, nullptr, "Is the token closed?", nullptr},
     {}};
-// _open_tokens(): the number of open tokens that are not due.
+// _open_tokens(): returns the number of open tokens that are not due.
 PyObject* f_open_tokens(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(tokens.plain); }
 PyMethodDef functions[] = {{"_open_tokens", gated<f_open_tokens>, METH_NOARGS, nullptr}, {}};
 PyTypeObject OutsideType{PyVarObject_HEAD_INIT(nullptr, 0)};

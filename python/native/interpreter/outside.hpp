@@ -9,10 +9,10 @@ struct OpenTokens {
   bool any() const noexcept { return plain + due != 0; }
 };
 const OpenTokens& open_tokens() noexcept;  // needs the GIL
-void forget_outside() noexcept;            // in the child of a fork
-// Frees the token, and makes runs look again.
-void exit_now(weft::Outside* owned) noexcept;    // at a safe point
-void defer_exit(weft::Outside* owned) noexcept;  // at the next safe point (pending.cpp)
-void forget_exits() noexcept;                    // in the child of a fork
+void forget_outside() noexcept;            // called in the child of a fork
+// These free the token, and make runs look again.
+void exit_now(weft::Outside* owned) noexcept;    // called at a safe point
+void defer_exit(weft::Outside* owned) noexcept;  // frees it at the next safe point (pending.cpp)
+void forget_exits() noexcept;                    // called in the child of a fork
 
 }  // namespace weft::py

@@ -7,13 +7,14 @@
 
 namespace weft::py {
 
-// Notes a thread that Weft started, so that it is not foreign to its run. A null `run` means that
+// Records a thread that Weft started, so that it is not foreign to its run. A null `run` means that
 // the thread works for no run, and is idle.
 void own_thread(PyThreadState* t, runtime::Run* run);
-void lend_thread(PyThreadState* t);  // makes the thread foreign to every run for a time
+void lend_thread(PyThreadState* t);  // makes the thread foreign to every run for a while
 void disown_thread(PyThreadState* t) noexcept;
 bool is_own_thread(PyThreadState* t) noexcept;
-bool idle_worker(PyThreadState* t) noexcept;  // an idle worker of the pool of io calls
+// returns whether it is an idle worker of the pool of io calls
+bool idle_worker(PyThreadState* t) noexcept;
 // Makes a worker of the pool foreign while this object lives; on other threads it does nothing.
 class ForeignThread {
  public:

@@ -1,5 +1,5 @@
-// Without a GIL, an object goes with its last reference only if its owner, the thread that made it,
-// drops that reference. If another thread drops it, the object is queued until its owner runs
+// Without a GIL, an object is freed with its last reference only if its owner, the thread that made
+// it, drops that reference. If another thread drops it, the object is queued until its owner runs
 // Python code again. But an owner that sleeps here may wait for an end within that object (rule
 // 12.2).
 //
@@ -22,9 +22,10 @@ inline bool made_by_another(PyObject* o) noexcept {
   const std::uintptr_t owner = _Py_atomic_load_uintptr_relaxed(&o->ob_tid);
   return owner != _Py_UNOWNED_TID && owner != _Py_ThreadId();
 }
-// Is a thread marked?
+// Returns whether the thread is marked.
 inline bool owns_dropped(PyThreadState* t) noexcept {
-  constexpr std::uintptr_t merge = 1U << 6;  // _PY_EVAL_EXPLICIT_MERGE_BIT, which CPython keeps
+  // _PY_EVAL_EXPLICIT_MERGE_BIT, which is internal to CPython
+  constexpr std::uintptr_t merge = 1U << 6;
   return (_Py_atomic_load_uintptr_relaxed(&t->eval_breaker) & merge) != 0;
 }
 // Wakes the marked threads that sleep; returns true if there are some. Called inside the gate.

@@ -1,13 +1,15 @@
 // How a safe point does the deferred work (pending.cpp). value.hpp declares defer_decref(), which
-// defers.
+// defers the drop of a reference.
 #pragma once
 
 namespace weft::py {
 
 extern bool something_pending;
 void run_deferred_now() noexcept;
-bool ends_pending() noexcept;        // are there queued ends that this thread may retire?
-bool deferred_runs_here() noexcept;  // does a finaliser run (pending.cpp)?
+// returns whether there are queued ends that this thread may retire
+bool ends_pending() noexcept;
+// returns whether a finaliser runs on this thread (pending.cpp)
+bool deferred_runs_here() noexcept;
 inline void run_deferred() noexcept {
   if (something_pending) [[unlikely]]
     run_deferred_now();

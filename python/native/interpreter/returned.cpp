@@ -1,9 +1,9 @@
-// How an awaitable gives back its value where the interpreter asks by tp_iternext. From 3.12 on it
-// always does; before, it asks by am_send.
+// How an awaitable returns its value where the interpreter calls tp_iternext. From 3.12 on it
+// always does; before, it calls am_send.
 //
 //   am_send ──value──► StopIteration made, or the spare one ──raised──► the interpreter takes the value and lets go ──► spare
 //
-// The StopIteration raised here is of a subclass that keeps the last object that was let go, so
+// The StopIteration raised here is of a subclass that keeps its last freed object for reuse, so
 // that a communication allocates none. It is raised without the exception being handled as its
 // context, since no program sees it.
 //
@@ -27,12 +27,13 @@ destructor dealloc_for_good;
 
 void stop_dealloc(PyObject* o) {
   auto* e = reinterpret_cast<PyStopIterationObject*>(o);
-  if (spare || !e->args) return dealloc_for_good(o);  // no args: the collector has cleared it
+  // if it has no args, the collector has cleared it
+  if (spare || !e->args) return dealloc_for_good(o);
   PyObject_GC_UnTrack(o);
   Owned args = new_ref(e->args);
   Py_TYPE(o)->tp_clear(o);
   e->suppress_context = 0;
-  // The code that clearing has run may have filled `spare`.
+  // Code that ran during the clearing may have filled `spare`.
   if (PyTuple_GET_SIZE(args.get()) == 0 && !spare) {
     e->args = args.release();
     spare = o;

@@ -1,4 +1,4 @@
-// How a type that has am_send gets two methods of generators: __next__() and send().
+// Gives a type that has am_send two methods of generators: __next__() and send().
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -6,7 +6,7 @@
 namespace weft::py {
 
 PyObject* iternext_by(sendfunc send, PyObject* self);
-// The same for a method, which must set StopIteration also for None.
+// As iternext_by(), for a method, which must set StopIteration also for None.
 PyObject* send_by(sendfunc send, PyObject* self);
 
 }  // namespace weft::py

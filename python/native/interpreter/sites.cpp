@@ -1,7 +1,7 @@
 // Numbers of lines: see sites.hpp.
 //
-// Making an end takes few instructions, and noting its place is a part of that. In CPython 3.11 the
-// code reads the running frame itself, whose layout is fixed for the minor version. In other
+// Making an end takes few instructions, and recording its place is a part of that. In CPython 3.11
+// this code reads the running frame itself, whose layout is fixed for the minor version. In other
 // versions it uses the public calls, which take longer.
 #include "interpreter/sites.hpp"
 
@@ -23,7 +23,7 @@ namespace weft::py {
 
 namespace {
 
-std::vector<Site> sites(1);  // by number
+std::vector<Site> sites(1);  // the index is the number of the line
 std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> numbers;
 
 std::uint32_t number_of(PyCodeObject* code, int line) {
@@ -50,7 +50,7 @@ Place places[64];
 
 #ifndef WEFT_FRAMES
 #define WEFT_FRAMES 0
-// The instruction at which `f` stands. The address is for comparison only.
+// Returns the instruction at which `f` is. The address is used only for comparison.
 const void* instruction_of(PyFrameObject* f, PyCodeObject* code) {
 #if PY_VERSION_HEX < 0x030B0000
   return nullptr;
@@ -70,7 +70,7 @@ Place& place_of(const void* instruction) noexcept {
   Owned code(PyFrame_GetCode(f));
   std::uint32_t number = 0;
 #if WEFT_FRAMES
-  // That frame is still being entered, so its caller stands for it.
+  // If that frame is still being entered, its caller represents it.
   if (f->f_frame->prev_instr != instruction) instruction = nullptr;
 #else
   instruction = instruction_of(f, code.get());
@@ -79,7 +79,7 @@ Place& place_of(const void* instruction) noexcept {
 #endif
   try {
     number = number_of(code.get(), PyFrame_GetLineNumber(f));
-  } catch (...) {  // no memory: the line gets no number
+  } catch (...) {  // no memory, so the line gets no number
   }
   if (!instruction || number == 0) return number;
   code.reset(std::exchange(place_of(instruction), {code.release(), instruction, number}).code);
@@ -106,7 +106,7 @@ PyObject* file_name(PyObject* name) noexcept {
   if (PyUnicode_AsUTF8(name)) [[likely]]
     return name;
   PyErr_Clear();
-  static PyObject* kept = nullptr;  // dict, by the name of the file
+  static PyObject* kept = nullptr;  // a dict; the keys are names of files
   if (!kept && !(kept = PyDict_New())) return nullptr;
   if (PyObject* const known = PyDict_GetItemWithError(kept, name)) return known;
   if (PyErr_Occurred()) return nullptr;

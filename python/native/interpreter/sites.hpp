@@ -1,5 +1,5 @@
-// The lines of the program at which channels and ends were made, each with a number, which fits
-// where an end has room.
+// The lines of the program at which channels and ends were made. Each line has a number that is
+// small enough for an end to hold.
 //
 // Invariant: a line that has a number keeps it, with the name of its file; 0 is no line. The GIL
 // protects everything here.
@@ -11,17 +11,17 @@
 namespace weft::py {
 
 struct Site {
-  PyObject* file;  // str
+  PyObject* file;  // a str
   std::uint32_t line;
 };
 inline constexpr std::uint32_t kSites = 1u << 24;  // the most numbers that an end can hold
 
-// The number of the line that runs; 0 if no line runs, or there are too many.
+// Returns the number of the line that runs; 0 if no line runs, or there are too many.
 std::uint32_t site_here() noexcept;
 Site site_of(std::uint32_t number) noexcept;  // the number must not be 0
 
-// The name of a file, as reports show it. Where the file system's encoding has no UTF-8 (the C
-// locale) a name may have characters that no text can hold: reports show such a character as
+// Returns the name of a file as reports show it. Where the file system's encoding has no UTF-8 (the
+// C locale) a name may have characters that no text can hold: reports show such a character as
 // "\\udcc3". The result is borrowed, and kept for ever if it is not `name` itself. Null: an
 // exception is set.
 PyObject* file_name(PyObject* name) noexcept;

@@ -1,6 +1,6 @@
-// Threads that are no processes, and their ends (rule 10.3). A run that stands still goes on
-// waiting while such a thread lives that may hold an end the run waits for. When the last of these
-// threads has gone, the run must look again, and nothing else would tell it.
+// Foreign threads, which are no processes, and their ends (rule 10.3). A run that stands still goes
+// on waiting while such a thread lives that may hold an end for which the run waits. When the last
+// of these threads has ended, the run must look again, and nothing else would tell it.
 //
 //   a run finds it in Python: watch_stranger()          it uses Weft: note_stranger()
 //        │ it leaves Python (its state is cleared)            │
@@ -8,18 +8,19 @@
 //                             │ the thread ends: ~Native()
 //                             └──a run has looked for strangers──► look_again(), on a thread of its own
 //
-// A thread that a C library has made is known to the interpreter only while it calls Python: each
-// call makes a state for it. So such a thread is noted here until it ends.
+// The interpreter knows a thread that a C library has made only while that thread calls Python:
+// each call makes a state for it. So such a thread is recorded here until it ends.
 //
 // Invariants
-//  1 `natives` is under `lock`, a leaf: a thread that ends does not have the GIL, and may not wait
-//    for the GIL, since the holder of the GIL may wait for that thread.
-//  2 A run that looks for strangers sets `asked` first. So a thread that ends either is not found,
-//    or sees that it must make the runs look again.
+//  1 `natives` is protected by `lock`, under which no other lock is taken: a thread that ends does
+//    not have the GIL, and may not wait for the GIL, since the holder of the GIL may wait for that
+//    thread.
+//  2 A run that looks for foreign threads sets `asked` first. So a thread that ends either is not
+//    found, or sees that it must make the runs look again.
 //  3 Without a GIL the states of other threads cannot be reached. There weft/_foreign_threads.py
 //    waits for Python threads; C threads that have not used Weft are not known. While `watching`,
-//    it asks _strangers_wanted() each time it has found no thread, before it gives up. So it
-//    notices a run that came to a standstill in between.
+//    it calls _strangers_wanted() each time it has found no thread, before it stops. So it notices
+//    a run that came to a standstill in between.
 #include "interpreter/strangers.hpp"
 
 #include <algorithm>
@@ -43,11 +44,12 @@ namespace weft::py {
 
 namespace {
 
-// For each of Weft's own threads, the run that it works for; null if it is idle. The GIL protects
-// it.
+// For each of Weft's own threads, the run for which it works; null if it is idle. Protected by the
+// GIL.
 std::map<PyThreadState*, runtime::Run*> own_threads;
-std::set<PyThreadState*> helpers;  // threads of the package's Python modules
-// Stands for the run of a worker whose call nobody waits for any more: that worker is not idle.
+std::set<PyThreadState*> helpers;  // threads of the package's own Python modules
+// Stands for the run of a worker whose call has nobody waiting for it any more: that worker is not
+// idle.
 runtime::Run* of_the_users() noexcept {
   static char nobody;
   return reinterpret_cast<runtime::Run*>(&nobody);
@@ -57,8 +59,8 @@ std::mutex lock;
 std::set<unsigned long>& natives = *new std::set<unsigned long>;  // identities of live threads
 std::atomic<bool> asked{false};
 
-// Calls F on a thread of its own: the caller (a thread that ends, or a run that finds a stranger)
-// may hold locks or be about to sleep, and calls no Python code.
+// Calls F on a thread of its own, because the caller (a thread that ends, or a run that finds a
+// foreign thread) may hold locks or be about to sleep, and must not call Python code.
 template <auto F>
 bool on_a_thread() noexcept {
   const auto body = [](void*) {
@@ -71,8 +73,8 @@ bool on_a_thread() noexcept {
     }
     PyGILState_Release(gil);
   };
-  // False means that no thread could be started. The next thread to end, or run to stand still,
-  // tries again.
+  // False means that no thread could be started. The next thread to end, or the next run to stand
+  // still, tries again.
   return PyThread_start_new_thread(body, nullptr) != static_cast<unsigned long>(-1);
 }
 
@@ -108,9 +110,9 @@ void leaves_python(PyObject* mark) {
   if (whose == PyThread_get_thread_ident() && !interpreter_ends()) note_this_thread();
 }
 #else
-bool wanted = false;        // a run stands still because of a stranger
-bool watching = false;      // somebody waits for the ends of strangers, or is about to
-PyObject* watch = nullptr;  // weft._foreign_threads.watch()
+bool wanted = false;        // whether a run stands still because of a foreign thread
+bool watching = false;      // whether a helper waits for foreign threads to end, or is about to
+PyObject* watch = nullptr;  // the function weft._foreign_threads.watch
 
 void begin_watching() {
   const Owned r(PyObject_CallNoArgs(watch));
@@ -119,13 +121,13 @@ void begin_watching() {
     PyErr_Clear();
   }
 }
-// _strangers_wanted(): has a run stood still because of a stranger since the last call? If not,
-// nobody watches any more.
+// _strangers_wanted(): returns whether a run has stood still because of a foreign thread since the
+// last call. If not, the helper stops watching.
 PyObject* f_wanted(PyObject*, PyObject*) {
   watching = std::exchange(wanted, false);
   return PyBool_FromLong(watching);
 }
-// _is_ours(identity): is this one of Weft's own threads?
+// _is_ours(identity): returns whether this is one of Weft's own threads.
 PyObject* f_is_ours(PyObject*, PyObject* o) {
   const unsigned long identity = PyLong_AsUnsignedLong(o);
   if (PyErr_Occurred()) return nullptr;
@@ -143,7 +145,7 @@ PyObject* f_look_again(PyObject*, PyObject*) {
 PyObject* f_helper_thread(PyObject*, PyObject* on) {
   if (PyObject_IsTrue(on) == 1) {
     helpers.insert(PyThreadState_Get());
-    look_again();  // until now runs took it for a stranger
+    look_again();  // until now runs counted this as a foreign thread
   } else {
     helpers.erase(PyThreadState_Get());
   }
@@ -160,8 +162,8 @@ PyMethodDef functions[] = {{"_helper_thread", gated<f_helper_thread>, METH_O, nu
 #endif
                            {}};
 
-// Returns the identities of the noted threads. They count until they end, also while they are not
-// in Python.
+// Returns the identities of the recorded threads. They count until they end, even while they are
+// not in Python.
 std::set<unsigned long> native_strangers() {
   asked = true;
   const std::lock_guard g(lock);
@@ -190,7 +192,7 @@ bool foreign_threads(runtime::Run& run) {
     if (whose && whose != &run) return true;
     known.insert(t);
   }
-  known.erase(run_of(run).state);  // the thread of a guest may be gone
+  known.erase(run_of(run).state);  // the thread of a guest may have ended
   std::size_t ours = run_of(run).counted;
   for (PyThreadState* t : known) ours += is_counted(t);
   return all > ours;
@@ -200,9 +202,9 @@ void watch_foreign(runtime::Run&) noexcept {
   if (!watching && watch) watching = on_a_thread<&begin_watching>();
 }
 #else
-// A run has found this thread in Python: the thread counts until it has ended.
+// Called when a run has found this thread in Python: the thread counts until it has ended.
 void watch_stranger(PyThreadState* t) noexcept {
-  if (is_main_thread(t->thread_id)) return;  // the interpreter ends with that thread
+  if (is_main_thread(t->thread_id)) return;  // the interpreter ends with the main thread
   const SavedException kept;
   const int collector = PyGC_Disable();
   if (!t->dict) t->dict = PyDict_New();
@@ -227,7 +229,7 @@ void each_state(F&& f) {
        t = PyThreadState_Next(t))
     f(t);
 }
-// Returns the noted threads that are not in Python at this moment.
+// Returns the recorded threads that are not in Python at this moment.
 std::set<unsigned long> natives_beyond() {
   std::set<unsigned long> natives = native_strangers();
   if (!natives.empty()) each_state([&](PyThreadState* t) { natives.erase(t->thread_id); });
@@ -289,8 +291,8 @@ bool nobody_else() noexcept {
 }
 
 #ifndef Py_GIL_DISABLED
-// Returns the identities of the threads whose states are `foreign`, and of the noted threads that
-// are not in Python.
+// Returns the identities of the threads whose states are `foreign`, and of the recorded threads
+// that are not in Python.
 template <class F>
 static PyObject* idents_of(F&& foreign) {
   Owned list(PyList_New(0));
@@ -346,7 +348,7 @@ bool is_helper(PyThreadState* t) noexcept { return helpers.count(t) != 0; }
 void forget_strangers() noexcept {
   own_threads.clear();
   helpers.clear();
-  new (&lock) std::mutex;  // another thread may have held it at the fork
+  new (&lock) std::mutex;  // another thread may have held the lock at the fork
   natives.clear();
 #ifdef Py_GIL_DISABLED
   wanted = watching = false;

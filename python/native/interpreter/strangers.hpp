@@ -1,5 +1,5 @@
-// Threads that are no processes (strangers.cpp, rule 10.3). own_threads.hpp has the functions by
-// which the extension notes its own threads.
+// Foreign threads, which are no processes (strangers.cpp, rule 10.3). own_threads.hpp has the
+// functions by which the extension records its own threads.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -8,32 +8,37 @@
 
 namespace weft::py {
 
-// Notes that the calling thread uses Weft. Unless it is one of Weft's own, it counts until it ends.
+// Records that the calling thread uses Weft. Unless it is one of Weft's own, it counts until it
+// ends.
 void note_stranger() noexcept;
-// Is the thread one of the package's Python modules? Then it uses no end (rule 10.3).
+// Returns whether the thread belongs to one of the package's Python modules. Then it uses no end
+// (rule 10.3).
 bool is_helper(PyThreadState* t) noexcept;
-// Are there live threads besides those of this run: Python threads, or C threads that have used
-// Weft or were found in Python? If watch_foreign() follows, runs look again when one of them ends.
+// Returns whether there are live threads besides those of this run: Python threads, or C threads
+// that have used Weft or were found in Python. If watch_foreign() follows, runs look again when one
+// of them ends.
 bool foreign_threads(runtime::Run& run);
-// The run stands still because of these threads.
+// Called when the run stands still because of these threads.
 void watch_foreign(runtime::Run& run) noexcept;
-// True if there is no run, and no other Python thread that could use an end.
+// Returns true if there is no run, and no other Python thread that could use an end.
 bool nobody_else() noexcept;
 // Returns the identities of the live Python threads that do not belong to the run, as far as they
 // can be seen. With a null `run`: of those that are no processes, except the caller's.
 PyObject* foreign_idents(runtime::Run* run);
 #ifdef Py_GIL_DISABLED
-// The identities of the threads that are not foreign to every run, and that the interpreter counts.
+// Returns the identities of the threads that are not foreign to every run, and that the interpreter
+// counts.
 PyObject* known_of_all();
-// Does `_thread` count the thread? True also for the main thread, which `_thread` leaves out.
+// Returns whether `_thread` counts the thread. Also true for the main thread, which `_thread`
+// leaves out.
 inline bool is_counted(PyThreadState* t) noexcept {
-  constexpr int init = 1, threading = 3;  // _PyThreadState_WHENCE_…, which CPython keeps to itself
+  constexpr int init = 1, threading = 3;  // _PyThreadState_WHENCE_…, which is internal to CPython
   return t->_whence == threading || t->_whence == init;
 }
 #else
-// The identities of the threads that are foreign to every run.
+// Returns the identities of the threads that are foreign to every run.
 PyObject* strangers_of_all();
 #endif
-void forget_strangers() noexcept;  // in the child of a fork
+void forget_strangers() noexcept;  // called in the child of a fork
 
 }  // namespace weft::py

@@ -23,7 +23,7 @@ const Kind* kind_of(PyObject* o) noexcept {
   return nullptr;
 }
 
-// Refuses an operation of the interpreter on a and b. At least one of them is an awaitable.
+// Refuses an operation of the interpreter on a and b, at least one of which is an awaitable.
 PyObject* refuse(PyObject* a, PyObject* b = nullptr) {
   const Kind* k = kind_of(a);
   if (!k && b) k = kind_of(b);
@@ -37,7 +37,7 @@ int truth(PyObject* a) { return refuse(a), -1; }
 Py_ssize_t length(PyObject* a) { return refuse(a), -1; }
 int assign(PyObject* a, PyObject*, PyObject*) { return refuse(a), -1; }
 
-// Containers compare awaitables with each other; two of them always differ.
+// Containers compare awaitables with each other, so that is permitted: two of them always differ.
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   if (kind_of(b) && (op == Py_EQ || op == Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return refuse(a, b);

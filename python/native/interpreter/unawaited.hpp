@@ -1,6 +1,6 @@
-// An awaitable of Weft's that the program uses as if it were its result: `a, b = select(r)`,
-// `if r.read() == 3`. Python would step the awaitable, or compare the object itself. So each such
-// use is BadUse, which says to write `await` (rule 11.2).
+// Refuses the use of one of Weft's awaitables as if it were its result: `a, b = select(r)`, `if
+// r.read() == 3`. Python would step the awaitable, or compare the object itself. So each such use
+// is BadUse, which says to write `await` (rule 11.2).
 //
 // Invariant: `await` calls am_await first, which sets `awaited`. So if tp_iter is called while
 // `awaited` is false, the program iterates over the awaitable; it does not run `yield from
@@ -11,7 +11,7 @@
 
 namespace weft::py {
 
-// am_await of an awaitable that is its own iterator. D has a field `awaited`, which is false at
+// The am_await of an awaitable that is its own iterator. D has a field `awaited`, which is false at
 // first.
 template <class D>
 PyObject* await_itself(PyObject* o) noexcept {
@@ -19,7 +19,7 @@ PyObject* await_itself(PyObject* o) noexcept {
   return Py_NewRef(o);
 }
 
-using VerbOf = const char* (*)(PyObject*) noexcept;  // names what an awaitable does
+using VerbOf = const char* (*)(PyObject*) noexcept;  // returns the name of what an awaitable does
 using WasAwaited = bool (*)(PyObject*) noexcept;
 
 // Sets the slots of `type`; it must be called before PyType_Ready.

@@ -1,4 +1,4 @@
-// An asyncio loop as Weft sees it, and its tasks as foreign waiters (rule 6.6).
+// The link between Weft and an asyncio loop, whose tasks are foreign waiters (rule 6.6).
 //
 //   TaskWaiter:  begin ──► done │ waiting: its task awaits a future ──told (look again) or woken (decided)──► the future is set, the task runs
 //   throw:  not committed ──► withdrawn, the exception goes on
@@ -34,15 +34,16 @@ thread_local LinkObject* in_section = nullptr;  // the link of the section that 
 
 PyObject* get_running = nullptr;  // asyncio's function, once asyncio was imported
 PyObject* cancelled_error = nullptr;
-PyObject* tasks = nullptr;    // the current tasks, by loop; null: `current` is called instead
+// the dictionary of current tasks, by loop; null: `current` is called instead
+PyObject* tasks = nullptr;
 PyObject* current = nullptr;  // asyncio.current_task
-std::size_t owing = 0;        // tasks to which a cancellation is owed
+std::size_t owing = 0;        // the number of tasks to which a cancellation is owed
 
 LinkObject* lnk(PyObject* o) noexcept { return reinterpret_cast<LinkObject*>(o); }
 
 struct {
-  // The names are made at the import. A static made at its first use takes a lock, which must not
-  // be held while the gate opens.
+  // The names are made when the module is imported. A static that is made at its first use takes a
+  // lock, which must not be held while the gate opens.
   PyObject *asyncio, *done, *set_result, *create_future, *blocking, *time, *virtual_time;
 } names;
 
@@ -56,7 +57,7 @@ PyObject* module_function(const char* name, PyObject* argument) noexcept {
            : nullptr;
 }
 
-// Returns the running loop, a new reference; null: none runs (an error counts as none).
+// Returns the running loop, a new reference; null if none runs or there is an error.
 PyObject* running_loop() noexcept {
   if (!get_running) {
     const Owned m(PyImport_GetModule(names.asyncio));
@@ -77,9 +78,9 @@ bool refers_to(LinkObject* l, PyObject* loop) noexcept {
   return its == loop;
 }
 
-// --- what a signal's handler raised --------------------------------------------------------------
+// --- what a signal handler raised ----------------------------------------------------------------
 
-PyObject* raised = nullptr;  // owned; the last exception
+PyObject* raised = nullptr;  // owned; the latest exception of a signal handler
 int raise_it(void*) {
   if (!raised) return 0;
   restore_exception(std::exchange(raised, nullptr));
@@ -88,12 +89,12 @@ int raise_it(void*) {
 
 }  // namespace
 
-void schedule_due(LinkObject* l, PyObject* loop) noexcept;  // guest.cpp
-void list_called(LinkObject* l) noexcept;                   // guest.cpp
+void schedule_due(LinkObject* l, PyObject* loop) noexcept;  // defined in guest.cpp
+void list_called(LinkObject* l) noexcept;                   // defined in guest.cpp
 
 namespace {
 
-// --- passing on ----------------------------------------------------------------------------------
+// --- passing wake-ups on to tasks ----------------------------------------------------------------
 
 void deliver(LinkObject* l) noexcept {
   const SavedException kept;
@@ -137,7 +138,7 @@ TaskWaiter* task_waiter_of(core::Waker* w) noexcept {
   return static_cast<TaskWaiter*>(static_cast<ProcessBase*>(w));
 }
 void tell_task(core::Node* n) noexcept {
-  const With lock;  // for a component's thread
+  const With lock;  // needed on a component's thread
   list(task_waiter_of(n));
 }
 void wake_task(core::Node* n) noexcept {
@@ -190,8 +191,8 @@ void link_dealloc(PyObject* o) {
 }
 PyObject* link_fileno(PyObject* o, PyObject*) { return PyLong_FromLong(lnk(o)->bell); }
 
-// The function that the loop calls when the link's eventfd is rung; only the loop's reader holds
-// it.
+// The function that the loop calls when the link's eventfd is rung. Only the loop's reader refers
+// to it.
 struct BellObject {
   PyObject_HEAD LinkObject* link;  // owned
 };
@@ -207,7 +208,8 @@ void bell_dealloc(PyObject* o) {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   abandon_orphans(l);
-  // These objects are dropped after the walk: what they free may take itself off the lists.
+  // These objects are dropped after the walk, because what they free may remove itself from the
+  // lists.
   std::vector<PyObject*> kept;
   let_go_of_tasks(l, kept);
   for (TaskWaiter* p = l->waiters; p; p = p->next)
@@ -244,8 +246,8 @@ PyObject* f_owing(PyObject*, PyObject* n) {
   if (PyErr_Occurred()) return nullptr;
   Py_RETURN_NONE;
 }
-// _watch_signals(): an object that holds signals back from the loop's methods while it lives; None
-// on all threads but the main one.
+// _watch_signals(): returns an object that holds signals back from the loop's methods while it
+// lives; None on any thread except the main one.
 void end_watch(PyObject*) { unwatch_signals(); }
 PyObject* f_watch(PyObject*, PyObject*) {
   if (!watch_signals()) Py_RETURN_NONE;
@@ -254,7 +256,7 @@ PyObject* f_watch(PyObject*, PyObject*) {
   if (!r) unwatch_signals();
   return r;
 }
-// Writes where the processes of this thread's networks are, to the standard error.
+// Writes to standard error where the processes of this thread's networks are.
 PyObject* f_say_where(PyObject*, PyObject*) {
   for (PyRun* run : std::set<PyRun*>(every_run()))
     if (run->state == PyThreadState_Get()) say_where(*run);
@@ -284,8 +286,7 @@ PyObject* raised_by_signals() noexcept {
 void raise_in_main(PyObject* e) noexcept {
   if (!e) return;
   Py_XSETREF(raised, e);
-  // If the queue is full, its calls are yet to come, and the next call of Weft's finds the
-  // exception.
+  // If the queue is full, its calls are still to come, and Weft's next call finds the exception.
   Py_AddPendingCall(gated<raise_it>, nullptr);
 }
 
@@ -329,7 +330,7 @@ LinkObject* link_here() noexcept {
   return cached;
 }
 
-// Answers also for a loop that has not used Weft yet, and has no link.
+// Works also for a loop that has not used Weft yet and has no link.
 bool is_virtual(PyObject* loop) noexcept {
   if (cached && refers_to(cached, loop)) return cached->virtual_time;
   const Owned is(PyObject_GetAttr(loop, names.virtual_time));

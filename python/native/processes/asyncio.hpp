@@ -5,13 +5,14 @@
 //                                        └──► else: its eventfd, whose reader opens a section
 //
 // Invariants
-//  1 ring() runs no Python code and may be called wherever a waker is woken; the loop's own methods
+//  1 ring() runs no Python code and may be called wherever a waker is woken. The loop's own methods
 //    are called only from deliver(), which runs on the loop's thread, under no lock.
-//  2 A Link refers to its loop weakly: the loop's reader, `weft._backends.asyncio`, and all that
-//    wait keep the Link alive.
-//  3 A guest and a task waiter keep the task that waits, which keeps the loop. A closed loop lets
-//    go of its reader, a Bell, which tells the link's guests and waiters to let go: tasks that
-//    asyncio has left pending can then be collected, which gives up what they waited for.
+//  2 A Link refers to its loop weakly. The Link is kept alive by the loop's reader, by
+//    `weft._backends.asyncio`, and by everything that waits.
+//  3 A guest and a task waiter keep the task that waits alive, and the task keeps the loop alive. A
+//    closed loop drops its reader, a Bell, which tells the link's guests and waiters to drop their
+//    tasks. So tasks that asyncio has left pending can be collected, which gives up what they
+//    waited for.
 #pragma once
 #include <optional>
 
@@ -24,16 +25,15 @@ struct GuestObject;
 
 struct LinkObject {
   PyObject_HEAD PyObject* loop;  // a weak reference
-  TaskWaiter* told;              // waiters to be told, in order
+  TaskWaiter* told;              // waiters that are to be told, in order
   TaskWaiter* told_last;
   GuestObject* due;     // guests that have work to do
   GuestObject* guests;  // all guests that have not ended
   TaskWaiter* waiters;  // all waiters
-  int bell;             // eventfd; -1: closed
+  int bell;             // an eventfd; -1: closed
   bool dirty;
-  bool virtual_time;  // its clock is the loop's own: see loop_time()
-  // The number of operations of the task `counted` that have completed at once since one waited
-  // (rule 7.7).
+  bool virtual_time;  // whether the loop's own time is virtual: see loop_time()
+  // How many operations of the task `counted` have completed at once since one waited (rule 7.7).
   std::uint32_t at_once;
   const void* counted;  // for comparison only
   prim::atomic<bool> rung;
@@ -41,20 +41,21 @@ struct LinkObject {
 
 extern PyTypeObject LinkType;
 
-// Returns the link of the loop that runs on this thread; borrowed. Null without an exception: no
-// loop runs. Null with an exception: the loop cannot be joined.
+// Returns the link of the loop that runs on this thread (borrowed). Null without an exception: no
+// loop runs. Null with an exception: the loop cannot be used.
 LinkObject* link_here() noexcept;
-// A new reference; null without an exception: the loop is gone.
+// Returns the loop, a new reference; null without an exception if the loop is gone.
 PyObject* loop_of(LinkObject* l) noexcept;
 // The time of the running loop's own clock in ns, if the loop says that its time is virtual (rule
 // 13.7).
 std::optional<std::int64_t> loop_time() noexcept;
 void ring(LinkObject* l) noexcept;
 
-void set_future(PyObject* future) noexcept;  // sets its result to None, unless it is done
+// sets the future's result to None, unless the future is done
+void set_future(PyObject* future) noexcept;
 
-// While it lives, notices to waiters are collected; then they are passed on. Only on the loop's
-// thread. A null link: it does nothing.
+// While a Section lives, notices to waiters are collected; then they are passed on. Used only on
+// the loop's thread. With a null link it does nothing.
 class Section {
  public:
   explicit Section(LinkObject* l) noexcept;
@@ -67,10 +68,10 @@ class Section {
   LinkObject* outer_;
 };
 const void* current_task() noexcept;  // the current task of the running loop
-// n operations of a task have completed at once. Returns true if the task must let other tasks of
-// the loop run.
+// Counts n operations of a task that have completed at once. Returns true if the task must let
+// other tasks of the loop run.
 bool count_at_once(LinkObject& l, const void* task, std::size_t n) noexcept;
-// True if the task is neither done nor collected, and its loop is not closed.
+// Returns true if the task is neither done nor collected, and its loop is not closed.
 bool task_lives(LinkObject* l, const void* task) noexcept;
 
 }  // namespace weft::py

@@ -1,6 +1,6 @@
 // The life of an operation that is awaited. Each kind of operation has its own begin() and go_on().
-// This file has the rest, which is the same for all kinds: who may step an operation, and what
-// becomes of an operation that is left.
+// This file has the rest, which is the same for all kinds: which code may step an operation, and
+// what happens to an operation that is left.
 //
 //   fresh ──send()──► begin() ──► done (a value is returned, or an exception raised)
 //     │                  ├──► gives_way: over; the next step gives the outcome ──send()──► done
@@ -11,8 +11,8 @@
 //     │                           └──close_it(), collected, forsaken: leave_it()──► done
 //     └──collected: RuntimeWarning, it was never awaited
 //
-//   deciding: code of the user runs within begin() or go_on(). Nobody else may step the operation.
-//   gives_way: so many operations have completed at once that the others run now (rule 7.7). The
+//   deciding: code of the user runs within begin() or go_on(). Nothing else may step it.
+//   gives_way: so many operations have completed at once that others run now (rule 7.7). The
 //   operation cannot be cancelled here, unless it is a yield of the program's own (only_yields()).
 //
 // Invariants
@@ -89,8 +89,8 @@ void leave_task(D* o) noexcept {
   }
 }
 
-// Drops the outcome of an operation that is over but has not told its process or task, which goes
-// on running.
+// Drops the outcome of an operation that is over but has not given it to its process or task, which
+// goes on running.
 template <class D>
 void leave_outcome(D* o) noexcept {
   outcome_of(o).drop();
@@ -101,7 +101,7 @@ void leave_outcome(D* o) noexcept {
   if (std::exchange(me->yielded, 0)) me->owed = 1;
 }
 
-// Nobody awaits the operation any longer.
+// Called when nobody awaits the operation any longer.
 template <class D>
 void leave_it(D* o) noexcept {
   if (!is_parked(o->state)) return;
@@ -118,7 +118,7 @@ void leave_it(D* o) noexcept {
   keep_until_woken(me, stays, late);
 }
 
-// A process has ended, and left the operation.
+// Called when a process has ended, and left the operation.
 template <class D>
 void drop_awaited_it(PyObject* self) noexcept {
   D* o = reinterpret_cast<D*>(self);
@@ -127,7 +127,8 @@ void drop_awaited_it(PyObject* self) noexcept {
   o->state = OpState::done;
 }
 
-// The operation has begun, and is over if `how` says so. Then it gives way if it has to.
+// Called when the operation has begun; `how` says whether it is over. If so, lets it give way when
+// necessary.
 template <class D, class W>
 [[gnu::always_inline]] inline PySendResult begun(D* o, W& way, PySendResult how, PyObject** r) {
   if (how == PYGEN_NEXT || !way.at_once()) [[likely]]
@@ -136,19 +137,19 @@ template <class D, class W>
   way.give_way(how == PYGEN_RETURN ? *r : nullptr);
   return way.suspended();
 }
-// While the program is checked: tells whether another process runs before the operation begins.
+// While the program is checked: returns whether another process runs before the operation begins.
 inline bool pauses(ProcessObject* me, PyObject* operation, bool yields, PyObject** r) {
   if (!checking->pauses(&me->base, operation, yields)) return false;
   me->yielded = 1;
   *r = Py_NewRef(Py_None);
   return true;
 }
-// The same after the operation has begun, with `how`: if it is over, another process may run first,
-// and the operation gives way.
+// As pauses(), after the operation has begun, with `how`: if it is over, another process may run
+// first, and the operation gives way.
 template <class D>
 [[gnu::noinline]] PySendResult begun_checked(D* o, ProcessObject* me, PySendResult how,
                                              PyObject** r) {
-  me->base.line.begin_anew();  // the decision of the check alone makes it give way
+  me->base.line.begin_anew();  // only the decision of the check makes it give way
   if (!checking) return how;
   Outcome outcome;
   if (how != PYGEN_NEXT) outcome.keep(*r);
@@ -166,7 +167,7 @@ template <class D>
   *r = Py_NewRef(Py_None);
   return PYGEN_NEXT;
 }
-// The operation has given way, and is stepped again.
+// Called when the operation has given way, and is stepped again.
 template <class D>
 [[gnu::noinline]] PySendResult tell_outcome(D* o, PyObject** r) {
   ProcessObject* const me = o->process;
@@ -184,7 +185,7 @@ template <class D>
   return *r ? PYGEN_RETURN : PYGEN_ERROR;
 }
 
-// Tells observers the outcome of a step. For them an operation that gives way is over.
+// Reports the outcome of a step to observers. For them an operation that gives way is over.
 template <class D>
 void observe_step(D* o, PySendResult s, PyObject* target, PyObject* result) {
   if (s != PYGEN_NEXT || o->state != OpState::gives_way || o->only_yields())
@@ -209,7 +210,8 @@ template <class D>
   return how;
 }
 
-// The task's future is done: either the operation has to look again, or it is decided.
+// Called when the task's future is done: either the operation has to look again, or it has its
+// outcome.
 template <class D>
 [[gnu::noinline]] PySendResult go_on_in_task(D* o, PyObject** r) {
   if (!o->is_mine()) {
@@ -267,7 +269,7 @@ template <class D>
   return begun(o, way, o->begin(way), r);
 }
 
-// asyncio cancels a task that waits.
+// Called when asyncio cancels a task that waits.
 template <class D>
 PyObject* cancel_in_task(D* o, TaskWaiter* p, PyObject* const* args, Py_ssize_t n) {
   const Section section(p->link);

@@ -1,13 +1,13 @@
-// To whom an awaited operation belongs: only the process in whose coroutine the operation began
-// steps it (rule 11.1).
+// Who may step an awaited operation: only the process in whose coroutine the operation began (rule
+// 11.1).
 //
 //   begun ──await_in()──► awaited ──woken: coroutine_run()──► resumed() ──► done
 //                            └──thrown into, closed, dropped: leave()──► withdrawn
 //                                                                  └──► decided already: the process is `owed` that wake-up
 //
 // Invariants
-//  1 `waits` of a process is null, or the operation that it awaits, which refers back to it.
-//    Whichever of the two goes first clears both.
+//  1 `waits` of a process is null, or the operation that the process awaits, which refers back to
+//    it. The one that is destroyed first clears both references.
 //  2 `base.op` is null from when the process is resumed until it begins to wait again.
 //  3 While a process is `owed` a wake-up nothing begins at its node, and it does not end: that
 //    wake-up runs it first.
@@ -20,20 +20,20 @@ inline void await_in(ProcessObject* p, PyObject* operation, const runtime::OpKin
   p->base.op = kind;
   p->waits = operation;
 }
-// Has the operation's process been woken, and does it step the operation?
+// Returns whether the operation's process has been woken and steps the operation.
 inline bool resumed(ProcessObject* p, PyObject* operation) noexcept {
   return this_process() == &p->base && !p->base.op && p->waits == operation;
 }
-// Does its process run here, and drive the coroutine that awaits the operation? Only then may the
-// operation be thrown into and closed.
+// Returns whether the operation's process runs here, and drives the coroutine that awaits the
+// operation. Only then may the operation be thrown into and closed.
 inline bool driven_by(ProcessObject* p) noexcept { return this_process() == &p->base; }
 
-// Its process ends, or goes on to another operation.
+// Called when the operation's process ends, or goes on to another operation.
 void drop_awaited(PyObject* operation) noexcept;
 
-// Before an operation begins: is a wake-up on its way that belongs to an earlier operation? Then
-// the process waits for that wake-up, and the operation begins afterwards. An earlier operation
-// that was woken and never stepped again is forsaken.
+// Called before an operation begins: returns whether a wake-up that belongs to an earlier operation
+// is on its way. If so, the process waits for that wake-up, and the operation begins afterwards. An
+// earlier operation that was woken and never stepped again is dropped.
 inline bool woken_first(ProcessObject* p) noexcept {
   if (p->waits && !p->base.op) [[unlikely]]
     drop_awaited(p->waits);
@@ -44,8 +44,8 @@ inline bool woken_first(ProcessObject* p) noexcept {
   return true;
 }
 
-// The same for an operation that its driver begins: must the process let others run first (rule
-// 7.7)?
+// As woken_first(), for an operation that its driver begins: returns whether the process must first
+// let others run (rule 7.7).
 inline bool gives_way_first(ProcessObject* p) noexcept {
   if (!p->base.line.at_once()) [[likely]]
     return false;
@@ -55,13 +55,13 @@ inline bool gives_way_first(ProcessObject* p) noexcept {
   return true;
 }
 
-// Sets BadUse, and returns null; a null `by` means somebody.
+// Sets BadUse, and returns null. A null `by` means that it is not known who awaits.
 PyObject* being_awaited(const char* verb, ProcessObject* by);
 
 enum class Left : std::uint8_t { withdrawn, resumed, decided };
-// Nobody awaits the operation any longer. `withdraw` says whether the operation was left before the
-// commit. A process that is parked in the operation is woken; the code that awaited it there finds
-// it over.
+// Called when nobody awaits the operation any longer. `withdraw` returns whether the operation was
+// left before the commit. A process that is parked in the operation is woken; the code that awaited
+// it there finds it over.
 template <class Withdraw>
 Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept {
   if (p->waits != operation) return Left::resumed;
@@ -75,13 +75,13 @@ Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept 
   return withdrawn ? Left::withdrawn : Left::decided;
 }
 
-// The work to do at the wake-up for an operation that nobody awaits any longer (awaited.hpp).
+// What to do at the wake-up for an operation that nobody awaits any longer (awaited.hpp).
 using Late = void (*)(PyObject*, ProcessBase&) noexcept;
-// A partner still holds the operation: the operation is kept until the wake-up, and `late` is
-// called then.
+// Called if a partner still holds the operation: keeps the operation until the wake-up, and then
+// calls `late`.
 void keep_until_woken(ProcessObject* p, PyObject* owned, Late late);
 void wake_up_came(ProcessObject* p) noexcept;
-// The process has ended, and left an operation that somebody else refers to.
+// Called when the process has ended, and left an operation to which something else refers.
 extern PyTypeObject OpType, SelectOpType, GroupOpType;
 void drop_awaited_operation(PyObject*) noexcept;   // operation.cpp
 void drop_awaited_select(PyObject*) noexcept;      // select.cpp

@@ -3,8 +3,8 @@
 //   made ──enter──► open: processes are started as the block runs ──exit: all are waited for──► ended
 //
 // The owner of blocks (a process, the thread of ordinary code, an asyncio task) leaves them, the
-// innermost first; anything else is bad use that changes nothing (rule 11.1). Blocks that nobody
-// can leave any more:
+// innermost first; anything else is bad use that changes nothing (rule 11.1). Blocks that can no
+// longer be left end as follows:
 //
 //   open ──its owner ends: leave_blocks()──────► cancelled; its owner's group waits for it
 //     └──collected: group_finalize()───────────► the same; of ordinary code: closed at once, or, if that is
@@ -76,7 +76,8 @@ const void* task_here() noexcept {
   return t ? t : link_here();
 }
 
-// Checks that the block may be left here. `here`: the caller, as owners are known. -1: bad use.
+// Checks that the block may be left here. `here` identifies the caller, as owners are identified.
+// Returns -1 for bad use.
 int check_leaving(GroupObject* g, const void* here) {
   if (g->state == GroupState::left)
     bad_use("this Group's block is already ending, and cannot be left again");
@@ -107,13 +108,13 @@ int check_leaving(GroupObject* g, const void* here) {
   return -1;
 }
 
-// In the child of a fork an exception (also SystemExit) leaves a block of the parent's as if the
-// block were not there (rule 11.4).
+// Returns whether the exception passes through. In the child of a fork an exception (also
+// SystemExit) leaves a block of the parent's as if the block were not there (rule 11.4).
 bool passes_by(const GroupObject* g, PyObject* e) noexcept {
   return g->generation != generation && e != Py_None;
 }
 
-// Checks that the group may be entered. `run`: the run within which it is entered; null: none.
+// Checks that the group may be entered. `run` is the run within which it is entered, or null.
 int check_made(GroupObject* g, const runtime::Run* run) {
   if (g->state != GroupState::made)
     bad_use("a Group can be entered only once: make another");
@@ -168,7 +169,7 @@ void leave_with(GroupObject* g, PyObject* e) {
     g->outermost->run.self.group = nullptr;
     delete std::exchange(g->own_group, nullptr);
   }
-  // A signal's handler raised this exception, and no operation of the block has raised it yet.
+  // whether a signal handler has raised an exception that no operation of the block has raised yet
   const bool interrupted = g->outermost && g->outermost->run.interrupt;
   if (e == Py_None && !interrupted) return;
   if (e != Py_None) Py_XSETREF(g->block, Py_NewRef(e));
@@ -183,8 +184,8 @@ PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
                            : in_task() ? task_here()
                                        : nullptr;
   GuestObject* const guest = grp(o)->guest;
-  // The loop is closed, or has forgotten the task: the block is given up in the task's place (rule
-  // 13.5).
+  // The loop is closed, or has forgotten the task. So the block is abandoned on behalf of the task
+  // (rule 13.5).
   const bool forgotten = guest && grp(o)->state == GroupState::open && !me &&
                          !task_lives(link_of(guest), grp(o)->owner);
   if (!forgotten && check_leaving(grp(o), here) < 0) return nullptr;
@@ -218,7 +219,7 @@ void open_in_thread(GroupObject* g, runtime::ThreadProcess* t) {
   if (g->outermost) {
     join_scheduler(g->outermost->run.self, *g->scheduler);
     g->spawned = new runtime::Group(*t->run, g->scheduler, t);
-    g->spawned->also = g->group;  // the two fail as one (rule 7.4)
+    g->spawned->also = g->group;  // if one fails, both fail (rule 7.4)
     g->group->also = g->spawned;
     g->outermost->run.spawned = g->spawned;
     g->own_group = new runtime::Group(*t->run, g->scheduler, nullptr);
@@ -257,7 +258,7 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   if (g->outermost) g->outermost->begun();
   if (checking && g->outermost) [[unlikely]]
     checking->in_ordinary_code(t, t->run);
-  // This call raises that exception.
+  // This call raises the exception of the signal handler.
   if (g->outermost && g->outermost->was_interrupted()) return leave_on_thread(g, Py_None);
   return Py_NewRef(o);
 }
@@ -290,13 +291,14 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e) {
   return r;
 }
 
-// Returns the caller, in the form in which owners of blocks that are left by a call are known;
-// null: nobody who may leave one.
+// Returns the caller, in the form that identifies owners of blocks that are left by a call; null if
+// the caller may leave none.
 const void* caller_here() noexcept {
   ProcessBase* const p = this_process();
   if (greenlet_of(p)) return p;
   if (coroutine_of(p) || in_asyncio()) return nullptr;
-  // A thread that waits runs other processes, and finalisers: the caller is not the thread then.
+  // While a thread waits, it runs other processes, and finalisers: then the caller is not the
+  // thread.
   runtime::ThreadProcess* const t = runtime::ThreadProcess::plain();
   return t && !t->op ? static_cast<const ProcessBase*>(t) : nullptr;
 }
@@ -370,12 +372,12 @@ int group_clear(PyObject* o) {
 }
 
 // Abandons the block of a thread within a run: its processes are cancelled, and the run waits for
-// them in the thread's place.
+// them instead of the thread.
 void abandon_block(GroupObject* g) noexcept {
   runtime::Scheduler* const own = g->borrowed ? nullptr : std::exchange(g->scheduler, nullptr);
   g->scheduler = nullptr;
   ProcessBase* const owner = g->group->parent;
-  // The thread of a block in ordinary code has a group of its own, which ends with the block; the
+  // The thread of a block in ordinary code has a group of its own, which ends with the block. The
   // run's group stays.
   GroupObject* outer = g->around;
   while (outer && !outer->outermost) outer = outer->around;
@@ -405,7 +407,7 @@ void name_left(GroupObject* g, const char* how) noexcept {
     PyErr_WriteUnraisable(Py_None);
 }
 
-// The thread of the block's run is here, and does nothing else: the block can be waited for now.
+// Returns whether the block can be waited for now: its run's thread is here, and does nothing else.
 bool can_close(GroupObject* g) noexcept {
   return g->outermost && caller_here() == g->owner && innermost[g->owner] == g &&
          !deferred_runs_here() && g->starting == 0;
@@ -431,18 +433,18 @@ void group_finalize(PyObject* o) {
   if (g->guest) {
     end_block(g);
     g->group = nullptr;
-    g->state = GroupState::ended;  // its network is given up with it
+    g->state = GroupState::ended;  // the block's network is abandoned with it
   } else if (!g->outermost) {
     abandon_block(g);
   } else if (can_close(g)) {
     close_now(g);
   } else {
-    // A failure in the block does not concern the block that its thread is in by now.
+    // A failure in this block must not cancel the block in which its thread is now.
     g->group->close_block();
     g->group->cancel();
     g->spawned->cancel();
     g->state = GroupState::left;
-    Py_INCREF(o);  // the run belongs to its thread until the block can be closed
+    Py_INCREF(o);  // this reference keeps the run for its thread until the block can be closed
     ++left_blocks;
     Py_AddPendingCall(gated<close_when_called>, nullptr);
   }

@@ -6,8 +6,8 @@
 // Invariants
 //  1 The scheduler runs only while its thread waits for something of Weft. Processes that are woken
 //    at other times lie in its inbox until then.
-//  2 The thread waits nowhere but in that loop. Whoever wakes it posts it there, like a coroutine;
-//    whoever cancels it asks the scheduler.
+//  2 The thread waits only in that loop. It is woken like a coroutine, by being posted there; it is
+//    cancelled through the scheduler.
 #include "processes/block_thread.hpp"
 
 #include "interpreter/pending.hpp"
@@ -58,8 +58,8 @@ runtime::Scheduler* scheduler_of_block(runtime::ThreadProcess& t) noexcept {
 
 void wait_in_block(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
   runtime::Scheduler& s = *static_cast<ThreadProcess&>(t).block_scheduler;
-  // A thread that cancels this one from now on withdraws this operation. One that did so before has
-  // left a nudge, which the loop finds.
+  // From now on, a thread that cancels this one withdraws this operation. If a thread did so
+  // before, it has left a nudge, which the loop finds.
   t.op = &kind;
   run_loop(s);
   t.op = nullptr;

@@ -8,13 +8,13 @@ namespace weft::py {
 
 struct ThreadProcess;
 
-// From here on the thread is a process of `s`.
+// Makes the thread a process of `s`.
 void join_scheduler(ThreadProcess& t, runtime::Scheduler& s);
-// Called before that scheduler goes.
+// Called before that scheduler is destroyed.
 void leave_scheduler(ThreadProcess& t) noexcept;
-// Returns that scheduler; null: the thread is no process of one.
+// Returns that scheduler; null if the thread is no process of one.
 runtime::Scheduler* scheduler_of_block(runtime::ThreadProcess& t) noexcept;
-// Waits until the operation that has begun is decided.
+// Waits until the operation that has begun has its outcome.
 void wait_in_block(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept;
 void yield_in_block(runtime::ThreadProcess& t) noexcept;
 

@@ -1,4 +1,4 @@
-// Who calls an operation that blocks, and how it waits. Threads and greenlets differ only here.
+// The caller of an operation that blocks, and how it waits. Threads and greenlets differ only here.
 //
 //   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_in_block()
 //                 │    ordinary code that nobody could wake, or can any more: BadUse instead
@@ -39,19 +39,20 @@ namespace {
 
 bool guest_interrupted(runtime::ThreadProcess&) { return guest_interrupt != nullptr; }
 
-// For ordinary code outside any run, in an operation that has begun: could nobody in the program
-// ever wake it?
+// For ordinary code outside any run, in an operation that has begun: returns whether nothing in the
+// program can ever wake it.
 bool waits_for_ever(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
   if (runtime::ThreadProcess::current_or_null() || !nobody_else() || any_board() ||
       runtime::Limit::any_armed(t, *t.run))
     return false;
   t.op = &kind;
-  // Otherwise a timer is set, or the operation was decided just now.
+  // If the thread is not blocked, a timer is set, or the operation has just got its outcome.
   const bool blocked = facing(t) == Facing::blocked;
   t.op = nullptr;
   return blocked && !handlers_may_act();
 }
-// The names of the places at which the thread waits, each with the words to stand before it.
+// Returns the names of the places at which the thread waits, each with the words that precede it in
+// the message.
 std::string names_of(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   struct Names final : runtime::WaitVisitor {
     std::string all;
@@ -78,7 +79,7 @@ PyObject* told_so(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   return take_exception();
 }
 
-// Asks standstill.alone() what to do. Returns false if this thread is not to be looked at again.
+// Asks standstill.alone() what to do. Returns false if this thread must not be examined again.
 bool tell_alone(runtime::ThreadProcess& t) noexcept {
   const SavedException kept;
   const Owned others(foreign_idents(nullptr));
@@ -95,21 +96,24 @@ bool tell_alone(runtime::ThreadProcess& t) noexcept {
           open_tokens().plain,
           static_cast<double>(runtime::patience().load(std::memory_order_relaxed)) * 1e-9));
   }
-  if (!r) {  // a handler of the logger or of a signal has raised; the operation raises that
+  // a handler of the logger or of a signal has raised; the operation will raise that exception
+  if (!r) {
     keep_interrupt_for(nullptr, take_exception());
     t.nudge();
   }
   return r == Py_True;
 }
 
-// The thread has waited for patience(), outside any run. It is told so, unless a run goes on that
-// may wake it (rule 10.6). If nobody is left who might wake it, that is bad use (rule 11.2).
-// Returns true to look again.
+// Called when the thread has waited for patience(), outside any run. Reports that, unless a run
+// goes on that may wake the thread (rule 10.6). If nothing is left that might wake it, that is bad
+// use (rule 11.2). Returns true to be called again.
 bool stands_alone(runtime::ThreadProcess& t) noexcept {
-  if (is_helper(PyThreadState_Get())) return false;  // a helper thread waits for what others do
+  // a helper thread waits for other threads to act
+  if (is_helper(PyThreadState_Get())) return false;
   if (any_board() || open_tokens().due) return true;
   if (!t.op || facing(t) != Facing::blocked || runtime::Limit::any_armed(t, *t.run)) return false;
-  if (nobody_else() && !handlers_may_act()) {  // whoever might have woken it has ended
+  // everything that might have woken the thread has ended
+  if (nobody_else() && !handlers_may_act()) {
     const SavedException kept;
     keep_interrupt_for(nullptr, told_so(t, *t.op));  // the operation will raise this
     t.nudge();
@@ -122,11 +126,11 @@ bool stands_alone(runtime::ThreadProcess& t) noexcept {
 
 }  // namespace
 
-// Sends the values that this thread has written to another program. `kind` is that of the operation
-// in which it waits for the answer.
+// Sends the values that this thread has written to another program. `kind` is the operation in
+// which the thread waits for the answer.
 static void send_said(const runtime::OpKind* kind) noexcept {
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();
-  t.waits_in(kind);  // signal handlers find the thread in an operation
+  t.waits_in(kind);  // so that signal handlers find the thread in an operation
   if (Feed::send_owed()) t.nudge();
   t.waits_in(nullptr);
 }
@@ -156,7 +160,7 @@ Caller::Caller(const char* verb) noexcept {
     return;
   }
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();
-  if (!runtime::ThreadProcess::current_or_null()) {  // a guest
+  if (!runtime::ThreadProcess::current_or_null()) {  // ordinary code in a thread that is no process
     t.interrupted = &guest_interrupted;
     note_stranger();
   }
@@ -176,9 +180,9 @@ Caller::Caller(const char* verb) noexcept {
   }
   process_ = thread_ = &t;
   // Greenlets that were started at a shallower depth use this part of the stack while they run
-  // (greenlet.cpp, invariant 3). The slot is moved from the beginning: a party that needs no lock
-  // of the interpreter may meet this thread as soon as it is enrolled. One slot for a thread is
-  // enough, since a thread is in one operation at a time.
+  // (greenlet.cpp, invariant 3). The slot is moved to the heap from the beginning, because a party
+  // that does not need the interpreter's lock may meet this thread as soon as it is enrolled. One
+  // slot for each thread is enough, since a thread is in one operation at a time.
   static thread_local Value away;
   if (scheduler_of_block(t)) slot_ = &away;
 }
@@ -197,7 +201,8 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
       wait_in_block(*thread_, kind);
     } else if (waits_for_ever(*thread_, kind)) [[unlikely]] {
       Owned e(told_so(*thread_, kind));
-      if (kind.withdraw(*thread_)) thrown_ = std::move(e);  // always succeeds: nobody else is there
+      // always succeeds, since no other party is there
+      if (kind.withdraw(*thread_)) thrown_ = std::move(e);
     } else {
       thread_->block(kind);
     }
@@ -209,7 +214,7 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   process_->op = &kind;
   while (!greenlet_park(greenlet_)) {
     thrown_.reset(take_exception());
-    // Otherwise the operation has committed, and the wake-up is on its way.
+    // If it fails, the operation has committed, and the wake-up is on its way.
     if (kind.withdraw(*process_)) break;
   }
   process_->op = nullptr;
@@ -223,7 +228,7 @@ void Caller::settle() noexcept {
   if (!wire::Lazily::owes()) [[likely]]
     return;
   PyThreadState* const state =
-      give_up_lock();  // the attendant's locks are taken before the interpreter's
+      give_up_lock();  // needed because the attendant's locks are taken before the interpreter's
   wire::Lazily::not_so();
   take_lock(state);
 }

@@ -25,8 +25,8 @@ class Caller {
   }
   Value& slot() noexcept { return *slot_; }
 
-  // Waits until the operation, which began with `s`, is decided; returns its status. Meanwhile it
-  // serves cancellations and timers.
+  // Waits until the operation, which began with `s`, has its outcome. Returns its status. Meanwhile
+  // it serves cancellations and timers.
   Status wait(Status s, const runtime::OpKind& kind) noexcept;
   // Begins an operation that another program answers (wire/lazily.hpp). The caller waits for the
   // answer next.
@@ -49,18 +49,19 @@ class Caller {
     return r;
   }
   void yield() noexcept;
-  // The operation was withdrawn: raises Cancelled, or a signal's exception in its place.
+  // Called when the operation was withdrawn: raises Cancelled, or the exception of a signal handler
+  // instead.
   PyObject* withdrawn(PyObject* value);
-  // Gives the result of the operation, unless something was thrown into the greenlet. If too many
-  // operations have completed at once, the others run first (rule 7.7).
+  // Returns the result of the operation, unless something was thrown into the greenlet. If too many
+  // operations have completed at once, others run first (rule 7.7).
   PyObject* give(PyObject* owned) noexcept;
 
  private:
-  // Does wait() only put this thread to sleep?
+  // Returns whether wait() only puts this thread to sleep.
   bool sleeps_here() const noexcept;
   PyObject* give_way(PyObject* owned) noexcept;
-  void run_others() noexcept;  // for a greenlet
-  // The thread has not slept after all: the work that it has put off is done now.
+  void run_others() noexcept;  // used for a greenlet
+  // Called when the thread has not slept after all: the work that it has put off is done now.
   static void settle() noexcept;
 
   ProcessBase* process_ = nullptr;

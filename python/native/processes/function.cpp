@@ -1,5 +1,5 @@
-// Process functions: what @process makes of a function. Calling one makes a process object, which
-// holds the ends among its arguments.
+// Process functions: the objects that @process makes of functions. Calling one makes a process
+// object, which holds the ends among its arguments.
 //
 //   @process def f ──function_call()──► process object, not started (process.cpp)
 //   f.on(backend) ──function_on()──► the same function, whose processes run elsewhere (rule 15.3)
@@ -26,12 +26,12 @@ struct FunctionObject {
   PyObject* name;
   vectorcallfunc call;
   Kind kind;
-  bool away;  // its processes run in another OS process
+  bool away;  // whether its processes run in another OS process
 };
 FunctionObject* func(PyObject* o) noexcept { return reinterpret_cast<FunctionObject*>(o); }
 
 // Names of processes are compared by address (group.hpp), and outlive the processes in reports. So
-// each name is kept once.
+// each name is stored once.
 PyObject* names = nullptr;
 
 }  // namespace
@@ -44,7 +44,7 @@ const char* intern(PyObject* name) {
 
 namespace {
 
-// --- the ends it is given ------------------------------------------------------------------------
+// --- the ends among the arguments ----------------------------------------------------------------
 
 bool is_container(PyObject* o) noexcept {
   return PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o) || PyDict_Check(o);
@@ -75,7 +75,7 @@ class Search {
   }
 
  private:
-  // Keeps the object for later, if it is an end or a container. (A reference is taken: the
+  // Adds the object to the list if it is an end or a container. (A reference is taken: the
   // container that holds the object may change as soon as the container's lock is released.)
   bool meet(PyObject* o) {
     if (!is_end(o) && !is_container(o)) return false;
@@ -86,7 +86,7 @@ class Search {
     auto* const e = reinterpret_cast<EndObject*>(o);
     if (e->state == EndState::open) to_.push_back(new_ref(e));
   }
-  // Puts the items of a container ahead, its first item last.
+  // Adds the items of a container to the list, the first item last.
   int look_into(PyObject* o) {
     if (seen_.count(o) != 0) return 0;
     const std::size_t before = ahead_.size();
@@ -106,7 +106,8 @@ class Search {
       }
     }
     std::reverse(ahead_.begin() + static_cast<std::ptrdiff_t>(before), ahead_.end());
-    // A small container without anything of interest is searched again, because that is quick.
+    // A small container without ends or containers is searched again if it comes again: that is
+    // quick.
     constexpr Py_ssize_t kSmall = 16;
     if (ahead_.size() > before || size > kSmall) seen_.insert(o);
     return 0;
@@ -119,7 +120,7 @@ class Search {
   }
 
   Ends& to_;
-  std::vector<PyObject*> ahead_;        // owned; the last one is the next to be searched
+  std::vector<PyObject*> ahead_;        // owned; the last element is the next to be searched
   std::unordered_set<PyObject*> seen_;  // containers that need not be searched again
 };
 
@@ -164,8 +165,8 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   run_deferred();
   FunctionObject* f = func(self);
   const Py_ssize_t n = PyVectorcall_NARGS(nf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  // The list is kept for its storage. It is taken out, because Python code that runs meanwhile may
-  // call a process function too.
+  // The list is kept for its storage. It is moved out meanwhile, because Python code that runs here
+  // may also call a process function.
   static Ends spare_ends;
   Ends ends = std::move(spare_ends);
   ends.clear();
@@ -240,8 +241,8 @@ PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
   const Owned bound(PyMethod_New(func(self)->function, object));
   return bound ? like(func(self), bound.get(), func(self)->kind) : nullptr;
 }
-// Asks weft._hosts.processes for a function that runs in another OS process, or for one that comes
-// back from there.
+// Asks weft._hosts.processes for a function that runs in another OS process, or for the original of
+// such a function.
 PyObject* away_from(PyObject* function, PyObject* where, PyObject* name) {
   const OutsideGate beyond;
   const Owned m(PyImport_ImportModule("weft._hosts.processes"));
@@ -268,7 +269,7 @@ PyObject* on_coroutines(FunctionObject* f) {
       "def`, or put it on greenlets",
       f->name);
 }
-// Returns the function for another backend or place (rule 15.3).
+// on(where): returns the function for another backend or place (rule 15.3).
 PyObject* function_on(PyObject* self, PyObject* where) {
   FunctionObject* f = func(self);
   if (!f->function)
@@ -278,7 +279,7 @@ PyObject* function_on(PyObject* self, PyObject* where) {
   const std::string_view on = backend_named(name.get());
   if (on == "processes" || !(PyModule_Check(where) || PyUnicode_Check(where)) ||
       (f->function && PyObject_HasAttrString(f->function, "_weft_body")))
-    return away_from(f->function, where, f->name);  // weft._hosts.processes knows these functions
+    return away_from(f->function, where, f->name);  // weft._hosts.processes handles these functions
   if (on == "threads") return like(f, f->function, is_async(f->kind) ? Kind::apart : Kind::thread);
   if (on == "greenlets") return on_greenlets(f);
   if (on == "coroutines") return on_coroutines(f);
@@ -288,7 +289,8 @@ PyObject* function_on(PyObject* self, PyObject* where) {
       "weft.processes, or its name",
       where);
 }
-// An attribute of processes was asked of their function: the error says that the call is missing.
+// Called when an attribute of processes is read from their function: the error says that the call
+// is missing.
 PyObject* function_getattro(PyObject* o, PyObject* name) {
   PyObject* const found = PyObject_GenericGetAttr(o, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError) || !PyUnicode_Check(name) ||

@@ -1,5 +1,5 @@
-// Async generators that a coroutine of a run has begun and that nobody iterates to their end. The
-// run closes them, in processes of its own (rule 7.15).
+// Closes async generators that a coroutine of a run has begun and that are not iterated to their
+// end. The run closes them, in processes of its own (rule 7.15).
 //
 //   begun: first_call() ──► open, in the run's set ──exhausted, closed by the program──► nothing to do
 //                             ├──collected: hooks_call()────────────────────────────────► a process closes it
@@ -27,7 +27,7 @@ namespace {
 
 struct HooksObject {
   PyObject_HEAD PyRun* run;
-  PyObject* open;  // a WeakSet; null: no generator has begun yet
+  PyObject* open;  // a WeakSet; null if no generator has begun yet
   std::uint32_t generation;
 };
 HooksObject* hooks(PyObject* o) noexcept { return reinterpret_cast<HooksObject*>(o); }
@@ -61,7 +61,7 @@ bool close_in_process(PyRun& run, PyObject* generator) {
   return started;
 }
 
-// The interpreter calls this when a generator is collected.
+// Called by the interpreter when a generator is collected.
 PyObject* hooks_call(PyObject* self, PyObject* args, PyObject*) {
   PyObject* generator;
   if (!PyArg_ParseTuple(args, "O", &generator)) return nullptr;
@@ -72,7 +72,7 @@ PyObject* hooks_call(PyObject* self, PyObject* args, PyObject*) {
   return PyErr_Occurred() ? nullptr : call("close_at_once", generator);
 }
 
-// The interpreter calls this when the first value of a generator is asked for.
+// Called by the interpreter when the first value of a generator is asked for.
 PyObject* first_call(PyObject*, PyObject* generator) {
   PyObject* const mine = PyThreadState_Get()->async_gen_finalizer;
   if (!mine || !Py_IS_TYPE(mine, &HooksType)) Py_RETURN_NONE;

@@ -1,4 +1,4 @@
-// How the async generators that processes have left open are closed (rule 7.15).
+// Closes the async generators that processes have left open (rule 7.15).
 #pragma once
 #include "value.hpp"
 
@@ -6,8 +6,8 @@ namespace weft::py {
 
 struct PyRun;
 
-// While this lives, its thread runs the scheduler of a run, and tells the run of async generators
-// that begin and are collected there.
+// While this object lives, its thread runs the scheduler of a run, and reports async generators
+// that begin and are collected there to the run.
 class GeneratorHooks {
  public:
   explicit GeneratorHooks(runtime::Run& of) noexcept;
@@ -19,9 +19,9 @@ class GeneratorHooks {
   PyObject *first_ = nullptr, *last_ = nullptr;  // the thread's own hooks, owned
   bool set_ = false;
 };
-// All processes of the run have ended: closes the generators that are still open, in spawned
-// processes. Returns false if there are none.
+// Called when all processes of the run have ended: closes the generators that are still open, in
+// spawned processes. Returns false if there are none.
 bool close_generators(runtime::Run& of) noexcept;
-void forget_generators(PyRun& run) noexcept;  // the run goes
+void forget_generators(PyRun& run) noexcept;  // called when the run is destroyed
 
 }  // namespace weft::py

@@ -35,18 +35,18 @@ namespace weft::py {
 
 struct GreenletState {
   Owned<PyGreenlet> greenlet;
-  // the hub when the greenlet was started, or at the end the hub of that moment; `greenlet` keeps
-  // it
+  // the hub at the time when the greenlet was started or, at its end, the hub of that moment;
+  // `greenlet` keeps it alive
   PyGreenlet* parent;
-  // the greenlet to switch to: `greenlet`, or one that the process's own code made
+  // the greenlet to which to switch: `greenlet`, or one that the process's own code made
   Owned<PyGreenlet> at;
   Value slot;  // the slot of its operation
 };
 
 namespace {
 
-thread_local PyGreenlet* hub = nullptr;  // while a greenlet runs
-// The process on its way back to the hub, which lets go of it.
+thread_local PyGreenlet* hub = nullptr;  // set while a greenlet runs
+// The process that has ended and is on its way back to the hub, which drops it.
 thread_local ProcessObject* ended = nullptr;
 
 CoroutineProcess* self_of(core::Waker* w) noexcept {
@@ -92,7 +92,7 @@ void enter(ProcessObject* p) {
   if (stepping()) [[unlikely]]
     step_begins(p);
   Owned here(PyGreenlet_GetCurrent());
-  // The outer hub belongs to a scheduler in whose greenlet the loop of another runs.
+  // The outer hub belongs to a scheduler in whose greenlet the loop of another scheduler runs.
   PyGreenlet* const outer = std::exchange(hub, here.get());
   Owned r(switch_to(p->greenlet_state->at.get()));
   hub = outer;
@@ -174,7 +174,7 @@ PyObject* greenlet_frame(ProcessObject* p) {
   return nullptr;
 }
 
-// This is not done when weft is imported: a program without greenlet processes does not need the
+// Not done when weft is imported, because a program without greenlet processes does not need the
 // package greenlet.
 int need_greenlets() {
   if (!_PyGreenlet_API) PyGreenlet_Import();
@@ -182,7 +182,7 @@ int need_greenlets() {
   const Owned why(take_exception());
   PyErr_Format(PyExc_ImportError,
                "greenlet processes need the package greenlet (%S); install it: pip install "
-               "'weft[greenlets]'",
+               "'weft-csp[greenlets]'",
                why.get());
   return -1;
 }

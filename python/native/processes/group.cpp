@@ -71,9 +71,9 @@ bool withdraw_wait(ProcessBase& p) noexcept {
 
 }  // namespace
 
-// The exception that left a block beside a failure counts as a failure too, unless it is quiet in a
-// process (rules 3.5, 4.3, 6.5). A quiet one follows from the failure, which cancelled the block
-// and let go of ends, in either order.
+// Returns whether the exception that left a block beside a failure does not count as a failure
+// itself: it is quiet in a process (rules 3.5, 4.3, 6.5). Such an exception follows from the
+// failure, which cancelled the block and released ends, in either order.
 static bool quiet(PyObject* e) noexcept {
   if (PyErr_GivenExceptionMatches(e, errors.Cancelled)) return true;
   return (PyErr_GivenExceptionMatches(e, errors.Retired) ||
@@ -81,8 +81,8 @@ static bool quiet(PyObject* e) noexcept {
          is_met(e);
 }
 
-// Raises the failure, or an exception group if there are several (rule 7.2). `also` is the exception
-// of the block, or null.
+// Raises the failure, or an exception group if there are several (rule 7.2). `also` is the
+// exception of the block, or null.
 PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also) {
   Owned list(PyList_New(0));
   if (also && !quiet(also)) append(list, Py_NewRef(also));
@@ -176,8 +176,8 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
   bool waited = false;
   {
     runtime::ThreadProcess::Hosting hosting(self, scheduler);
-    // On the heap, as groups are: a greenlet that was started from a shallower stack uses this part
-    // of the stack when it wakes the waiting one (greenlet.cpp).
+    // It is on the heap, as groups are: a greenlet that was started from a shallower stack uses
+    // this part of the stack when it wakes the greenlet that waits (greenlet.cpp).
     const auto waiting = std::make_unique<runtime::Stop>(scheduler);
     runtime::Stop& stop = *waiting;
     const GeneratorHooks hooks(scheduler.run);
@@ -224,8 +224,8 @@ bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::excepti
 namespace {
 
 // Runs the processes in `list` on this thread, which is `self`. The outermost run waits for spawned
-// processes too. Null: an exception is to be raised. `alone`: the list has one process, and an
-// exception that leaves it is raised (rule 7.1).
+// processes too. Returns null if an exception must be raised. `alone`: the list has one process,
+// and an exception that leaves it is raised (rule 7.1).
 PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost* outermost,
                      PyObject* list, bool alone) {
   std::vector<std::exception_ptr> failures;
@@ -238,7 +238,7 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost*
                                    std::make_unique<runtime::Group>(run, &scheduler, &self)};
     runtime::Group& group = *groups[0];
     runtime::Group& spawned = *groups[1];
-    if (outermost) {  // the two groups fail as one (rule 7.4)
+    if (outermost) {  // if one of the two groups fails, both fail (rule 7.4)
       spawned.also = &group;
       group.also = &spawned;
       outermost->run.spawned = &spawned;
@@ -278,7 +278,8 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
   }
   const auto outermost = std::make_unique<Outermost>(clock);
   PyObject* r = nullptr;
-  if (outermost->run.self.cancel().load()) {  // cancelled by an enclosing timeout that had expired
+  // an enclosing timeout that had expired has cancelled it
+  if (outermost->run.self.cancel().load()) {
     never_run(list);
     raise_cancelled(outermost->run.self, nullptr);
   } else if (claim_processes(list) == 0) {
@@ -292,7 +293,7 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
 
 struct GroupOpObject {
   PyObject_HEAD GroupObject* group;
-  ProcessObject* process;  // the process, while it waits
+  ProcessObject* process;  // the process that waits; null otherwise
   bool parallel;
   bool waiting;
   bool done;
@@ -364,7 +365,7 @@ Status begin_to_wait(GroupObject* g, ProcessBase& p) {
   return g->group->begin_wait(p);
 }
 
-// All processes have ended: gives the outcome of the Parallel, or of the block.
+// Called when all processes have ended: returns the outcome of the Parallel, or of the block.
 PyObject* conclude(GroupObject* g, ProcessBase& p, bool parallel) {
   std::vector<std::exception_ptr> failures = g->group->take_failures();
   const std::exception_ptr left = g->group->take_end();
@@ -374,7 +375,8 @@ PyObject* conclude(GroupObject* g, ProcessBase& p, bool parallel) {
   if (!failures.empty()) return raise_failures(std::move(failures), g->block);
   if ((parallel || !g->block) && p.cancel().load()) return raise_cancelled(p, nullptr);
   if (left) return raise_left(left);
-  return parallel ? results_of(g->list) : Py_NewRef(Py_False);  // the block's exception goes on
+  // if the block raised, its exception goes on
+  return parallel ? results_of(g->list) : Py_NewRef(Py_False);
 }
 
 PySendResult conclude_op(GroupOpObject* o, ProcessBase& p, PyObject** r) {
@@ -408,8 +410,8 @@ const char* verb_of(GroupOpObject* o) noexcept {
   return o->parallel ? "Parallel" : "leaving a Group";
 }
 
-// Nobody awaits the operation any longer: the processes that it waited for are cancelled, and the
-// owner's group waits for them (rules 6.2, 7.6).
+// Called when nobody awaits the operation any longer: the processes for which it waited are
+// cancelled, and the owner's group waits for them (rules 6.2, 7.6).
 void give_up(GroupOpObject* o) noexcept {
   GroupObject* const g = o->group;
   if (o->done) return;
@@ -421,7 +423,7 @@ void give_up(GroupOpObject* o) noexcept {
     abandon_group(g, *me->base.group);
   } else if (o->parallel) {
     never_run(g->list);
-  }  // otherwise its owner still has to leave the block: leave_blocks() sees to it
+  }  // if the block is open, its owner still has to leave it: leave_blocks() handles that
 }
 
 // Returns false, with an exception set, if `me` may not step the operation.
@@ -475,7 +477,7 @@ PySendResult group_op_send(PyObject* self, PyObject*, PyObject** r) {
   return PYGEN_NEXT;
 }
 
-// Takes the place of group_op_send while somebody observes.
+// Replaces group_op_send while there is an observer.
 PySendResult group_op_send_observed(PyObject* self, PyObject* arg, PyObject** r) {
   GroupOpObject* o = gop(self);
   if (o->done) return group_op_send(self, arg, r);
@@ -590,8 +592,8 @@ PyObject* f_current_process(PyObject*, PyObject*) {
   ProcessObject* p = process_object(this_process());
   return Py_NewRef(p ? reinterpret_cast<PyObject*>(p) : Py_None);
 }
-// Where the caller is. 0: ordinary code, 1: a coroutine process, 2: a thread process (or a thread
-// that runs a network), 3: a greenlet process, 4: an asyncio loop.
+// _where(): returns what the caller is. 0: ordinary code, 1: a coroutine process, 2: a thread
+// process (or a thread that runs a network), 3: a greenlet process, 4: an asyncio loop.
 PyObject* f_where(PyObject*, PyObject*) {
   if (current_coroutine()) return PyLong_FromLong(1);
   if (current_greenlet()) return PyLong_FromLong(3);
@@ -619,13 +621,13 @@ PyObject* f_yield(PyObject*, PyObject*) { return operation_yield(); }
 
 PyObject* f_after_fork(PyObject*, PyObject*) {
   ++generation;
-  ++ends_closed;  // choices that were made before check their channels again
+  ++ends_closed;  // makes choices that were made before check their channels again
   forget_threads();
   forget_calls();
   forget_blocks();
   main_is_this_thread();
   runtime::this_context = nullptr;
-  // The process that the thread was in the parent stayed behind.
+  // The process that this thread was in the parent does not exist here.
   runtime::ThreadProcess::become(nullptr);
   root_run = nullptr;
   Py_RETURN_NONE;

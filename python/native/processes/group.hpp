@@ -1,4 +1,4 @@
-// What the two files of composition share. group.cpp starts processes and waits for them at once,
+// Shared by the two files of composition. group.cpp starts processes and waits for them at once;
 // block.cpp has the block of a Group.
 #pragma once
 #include <exception>
@@ -27,23 +27,23 @@ enum class GroupState : std::uint8_t { made, open, left, ended };
 
 struct GroupObject {
   PyObject_HEAD PyObject* list;  // the processes
-  runtime::Group* group;         // while the group is open
+  runtime::Group* group;         // set while the group is open
   PyObject* block;               // the exception that left the block
-  Outermost* outermost;          // the outermost run that the block is, in ordinary code
+  Outermost* outermost;          // in ordinary code: the outermost run that the block is
   runtime::Scheduler* scheduler;
   runtime::Group* spawned;
   runtime::Group* own_group;  // the group of the run's own thread, while the block lasts
-  GuestObject* guest;         // the network that the block is, in an asyncio task
+  GuestObject* guest;         // in an asyncio task: the network that the block is
   // The process, or the asyncio task, that entered the block and has to leave it.
   const void* owner;
   GroupObject* around;  // the enclosing block of the same owner
-  PyObject* file;       // the file in which it was entered
+  PyObject* file;       // the file in which the block was entered
   int line;
-  std::uint32_t generation;  // as the generation of a channel
+  std::uint32_t generation;  // the fork in which the group was made, as for channels
   std::uint32_t starting;    // how many processes are being started in it at the moment
   GroupState state;
-  bool virtual_time;  // virtual time was asked for
-  bool borrowed;      // the scheduler belongs to an enclosing block
+  bool virtual_time;  // whether virtual time was asked for
+  bool borrowed;      // whether the scheduler belongs to an enclosing block
 };
 
 extern PyTypeObject GroupType;
@@ -55,8 +55,8 @@ GroupObject* new_group(Owned<> list);
 PyObject* new_group_op(GroupObject* owned, bool parallel);
 // Waits in a greenlet process; returns the outcome.
 PyObject* wait_for(Caller& self, GroupObject* g, bool parallel);
-// The group's owner will not wait for it: its processes are cancelled, and `successor` waits for
-// them.
+// Called when the group's owner will not wait for it: its processes are cancelled, and `successor`
+// waits for them.
 void abandon_group(GroupObject* g, runtime::Group& successor) noexcept;
 
 // Waits, as the scheduler of this thread, until the groups have ended.
@@ -69,9 +69,9 @@ void goes_on_after(runtime::ThreadProcess& self, std::initializer_list<runtime::
 // returns false. `outermost` is null for a network within another.
 bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures,
                    PyObject* block = nullptr);
-// Raises what left the one process of a run quietly (rule 7.1). Returns null.
+// Raises the exception that left the one process of a run quietly (rule 7.1). Returns null.
 PyObject* raise_left(const std::exception_ptr& left);
-// Raises the failures: the one exception, or a group of them (rule 7.2). `also`: the exception of
+// Raises the failures: the one exception, or a group of them (rule 7.2). `also` is the exception of
 // the block, or null. Returns null.
 PyObject* raise_failures(std::vector<std::exception_ptr> failures, PyObject* also = nullptr);
 PyObject* raise_deadlock(PyRun& run);

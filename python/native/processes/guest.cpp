@@ -35,8 +35,8 @@ void schedule_due(LinkObject* l, PyObject* loop) noexcept;
 namespace {
 
 constexpr std::int64_t kBudget =
-    // The length of a turn in ns. A task that sleeps needs up to three turns of the loop: the timer
-    // is found, the timer runs, the task runs.
+    // The length of a turn in ns. A task that sleeps needs up to three turns of the loop: one finds
+    // the timer, one runs the timer, one runs the task.
     40'000;
 
 GuestObject* gst(PyObject* o) noexcept { return reinterpret_cast<GuestObject*>(o); }
@@ -70,7 +70,7 @@ int load_names() {
 
 // --- the current task ----------------------------------------------------------------------------
 
-// Makes `task` (null: none) the current task of the loop; returns the task before it.
+// Makes `task` (or none, if it is null) the current task of the loop. Returns the task before it.
 Owned<> swap_task(PyObject* loop, PyObject* task) noexcept {
   Owned<> before;
   if (names.swap != Py_None) {
@@ -88,10 +88,10 @@ Owned<> swap_task(PyObject* loop, PyObject* task) noexcept {
   return before;
 }
 
-// The changes to the current task by the turn that runs on this thread.
+// The changes to the loop's current task by the turn that runs on this thread.
 struct Turn {
   GuestObject* guest;
-  PyObject* loop;  // borrowed; null: its loop does not run
+  PyObject* loop;  // borrowed; null if the loop does not run
   Owned<> before;
   bool entered = false;
   Turn* outer;
@@ -116,9 +116,9 @@ namespace {
 
 // --- turns ---------------------------------------------------------------------------------------
 
-void guest_ring(runtime::Parking& p) noexcept {  // from any thread
+void guest_ring(runtime::Parking& p) noexcept {  // may be called from any thread
   auto* g = static_cast<GuestObject*>(p.host);
-  // The thread does not wait for the GIL: whoever lets the guest go waits for threads that ring.
+  // The thread does not wait for the GIL: code that releases the guest waits for threads that ring.
   if (aside()) {
     g->called.store(true);
     return ring(g->link);
@@ -146,7 +146,7 @@ void schedule(GuestObject* g, PyObject* loop) noexcept {
   g->scheduled = true;
   const Owned h(
       with_signals_held([&] { return PyObject_CallMethodOneArg(loop, names.call_soon, g->turn); }));
-  if (!h) g->scheduled = false;  // the loop is closed
+  if (!h) g->scheduled = false;  // fails if the loop is closed
 }
 
 void disarm(GuestObject* g) noexcept {
@@ -157,8 +157,8 @@ void disarm(GuestObject* g) noexcept {
       with_signals_held([&] { return PyObject_CallMethodNoArgs(h.get(), names.cancel); }));
 }
 
-// `least`: ns. A loop with a coarse clock may ring early; the timer must not ask for less than that
-// clock can tell.
+// Sets the timer. `least` is in ns: a loop with a coarse clock may call early, and the timer must
+// not ask for less than that clock can resolve.
 void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0) noexcept {
   if (at == g->armed) return;
   disarm(g);
@@ -172,7 +172,7 @@ void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0
   PyErr_Clear();
 }
 
-// Sets the timer for a look at a standstill, once, if the guest rests until then (rule 10.6).
+// Sets the timer for one look at a standstill, if the guest rests until then (rule 10.6).
 void look_later(GuestObject* g, PyObject* loop, std::uint32_t number) noexcept {
   g->standstill = number;
   const Owned d(PyFloat_FromDouble(
@@ -200,18 +200,20 @@ void tell_waiter(GuestObject* g) noexcept {
   set_future(f.get());
 }
 
-// Is there nothing else on the loop that could wake a process (rules 10.4 and 13.6)? None: only
-// callbacks that are about to run. The function also notes whether a handler of the loop's may act.
+// Returns True if nothing else on the loop could wake a process (rules 10.4 and 13.6), False if
+// something could, None if there are only callbacks that are about to run. Also records whether a
+// signal handler of the loop may act.
 PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
   if (g->awaiting > 0 || g->open || !g->waiter) return Py_False;
   const Owned r(with_signals_held([&] { return PyObject_CallOneArg(names.alone, loop); }));
   g->run->loop_acts = r && PyList_CheckExact(r.get());
   if (g->run->loop_acts) return Py_True;
-  return r == Py_True || r == Py_None ? r.get() : Py_False;  // these objects always live
+  // these objects are immortal, so the reference stays valid
+  return r == Py_True || r == Py_None ? r.get() : Py_False;
 }
 
-// A process has failed, so the block is to end (rule 7.5). The task is told once; leaving the block
-// takes the request back.
+// A process has failed, so the block must end (rule 7.5). The task is told once; leaving the block
+// withdraws the request.
 void tell_block(GuestObject* g) noexcept {
   if (!g->open || g->told || !g->task || g->run->self.cancel().load() == 0) return;
   g->told = true;
@@ -220,7 +222,7 @@ void tell_block(GuestObject* g) noexcept {
   if (!r) PyErr_WriteUnraisable(g->task);
 }
 
-// After a turn: another turn, rest, or the end.
+// Decides what follows a turn: another turn, rest, or the end.
 void go_on(GuestObject* g, PyObject* loop) noexcept {
   run_deferred();
   if (g->ended) return;
@@ -241,11 +243,11 @@ void go_on(GuestObject* g, PyObject* loop) noexcept {
   arm(g, loop, at);
   if (at != prim::forever) return;
   PyObject* const only = alone(g, loop);
-  // To look again after those callbacks.
+  // Looks again after those callbacks.
   if (only == Py_None && g->looks < 3 && ++g->looks) schedule(g, loop);
   if (only != Py_True) return;
-  // If a virtual clock jumps, or a deadlock is declared, that rings. Otherwise a standstill may
-  // begin.
+  // If a virtual clock jumps, or a deadlock is declared, the guest is rung. Otherwise a standstill
+  // may begin.
   if (const std::uint32_t n = g->run->run.conclude()) look_later(g, loop, n);
 }
 
@@ -295,7 +297,7 @@ PyObject* guest_look(PyObject* o, PyObject*) {
   g->run->run.stood_still(g->standstill);
   Py_RETURN_NONE;
 }
-// _alone() knows the method by its name.
+// _alone() recognises the method by its name.
 PyMethodDef look_def{"weft_standstill", gated<guest_look>, METH_NOARGS, nullptr};
 PyMethodDef timer_def{"weft_timer", gated<guest_timer>, METH_NOARGS, nullptr};
 PyMethodDef turn_def{"weft_turn", gated<guest_turn>, METH_NOARGS, nullptr};
@@ -342,13 +344,14 @@ void begin_run(GuestObject* g, runtime::Clock clock) {
   g->run->self.function = "main";
   watch_outside(g->run->run);
   g->run->run.activated();
-  g->run->run.enter_outside();  // for the loop's own timers and sockets: go_on() looks closer
+  // stands for the loop's own timers and sockets: go_on() looks closer
+  g->run->run.enter_outside();
   g->scheduler = new runtime::Scheduler(g->run->run);
   g->scheduler->host_by(&guest_ring, g);
   g->run->guest = g->scheduler;
   g->group = new runtime::Group(g->run->run, g->scheduler, &g->run->self);
   g->spawned = new runtime::Group(g->run->run, g->scheduler, &g->run->self);
-  g->spawned->also = g->group;  // the two groups fail as one (rule 7.4)
+  g->spawned->also = g->group;  // if one of the two groups fails, both fail (rule 7.4)
   g->group->also = g->spawned;
   g->run->spawned = g->spawned;
 }
@@ -407,8 +410,8 @@ void free_run(GuestObject* g) noexcept {
     delete g->scheduler;
     delete g->run;
   } else {
-    // Threads of the network live on, and refer to the guest. Nobody waits for them, and they ring
-    // nobody.
+    // Threads of the network go on, and refer to the guest. Nobody waits for them, and they ring
+    // nothing.
     g->group->end_wait(g->ends[0]);
     g->spawned->end_wait(g->ends[1]);
     g->scheduler->host_by(nullptr, nullptr);
@@ -419,8 +422,8 @@ void free_run(GuestObject* g) noexcept {
   g->run = nullptr;
 }
 
-// The loop will not run any more: the processes are cancelled and stepped to their ends, as far as
-// they go without it.
+// Called when the loop will not run any more: the processes are cancelled and stepped to their
+// ends, as far as that is possible without the loop.
 void abandon(GuestObject* g) noexcept {
   if (!g->run || g->in_turn) return;
   const SavedException kept;
@@ -457,7 +460,7 @@ PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
                      virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady, false,
                      alone != 0));
   if (PyObject* raised = g ? raised_meanwhile() : nullptr) {
-    // A signal's handler has raised: whoever was to wait for the guest will not.
+    // A signal handler has raised: the code that was to wait for the guest will not.
     abandon(g.get());
     g.reset();
     restore_exception(raised);
@@ -465,12 +468,13 @@ PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
   return reinterpret_cast<PyObject*>(g.release());
 }
 
-// wait(future): the future is set once all processes have ended.
+// wait(future): sets the future once all processes have ended.
 PyObject* guest_wait(PyObject* o, PyObject* future) {
   GuestObject* g = gst(o);
   Py_XSETREF(g->waiter, Py_NewRef(future));
   const Owned loop(g->run ? loop_of(g->link) : nullptr);
-  if (loop && !g->scheduled) {  // it may rest already, and only now be alone
+  // the guest may rest already, and only now have nothing else on its loop
+  if (loop && !g->scheduled) {
     const Section s(g->link);
     if (std::exchange(g->resting, false)) g->scheduler->begin_turn();
     go_on(g, loop.get());
@@ -500,8 +504,8 @@ int guest_clear(PyObject* o) {
   return 0;
 }
 // finish(block, asked): returns the results, or raises the failures. `block` is the exception that
-// left the block of a Group, or None. `asked`: the task that awaits the guest was cancelled. That
-// takes precedence over a quiet end of the one process.
+// left the block of a Group, or None. `asked` says that the task that awaits the guest was
+// cancelled; that takes precedence over a quiet end of the one process.
 PyObject* guest_finish(PyObject* o, PyObject* args) {
   GuestObject* g = gst(o);
   PyObject* block;
@@ -585,7 +589,7 @@ void abandon_orphans(LinkObject* l) noexcept {
       continue;
     }
     const Owned held = new_ref(g);
-    abandon(g);  // takes it off the list, whatever its processes do meanwhile
+    abandon(g);  // removes it from the list, whatever its processes do meanwhile
     g = l->guests;
   }
 }

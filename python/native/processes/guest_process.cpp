@@ -1,12 +1,13 @@
-// A process of a network that is a guest of asyncio (rules 13.1, 13.4): a task to the loop, which
-// may await the loop's futures.
+// A process of a network that is a guest of asyncio (rules 13.1, 13.4). To the loop it is a task,
+// which may await the loop's futures.
 //
 //   join_guest() ──► between steps ──guest_await()──► parked on a future ──future_done() │ withdraw_await()──► guest_begin() ─┐
 //                       │   ▲─────────────────────────────────────────────────────────────────────────────────────────────────┘
 //                       └──ended: leave_guest()
 //
-// asyncio cancels the process by _task_cancel(). A future that it waits for is cancelled, an
-// operation is withdrawn; otherwise the cancellation comes at its next point (rules 6.1 to 6.3).
+// asyncio cancels the process by _task_cancel(). If the process waits for a future, the future is
+// cancelled; if it waits in an operation, that is withdrawn; otherwise the cancellation comes at
+// its next point (rules 6.1 to 6.3).
 #include "gate.hpp"
 #include "interpreter/errors.hpp"
 #include "processes/asyncio.hpp"
@@ -19,8 +20,8 @@
 namespace weft::py {
 namespace {
 
-// Withdraws a process from a future that is not done. (The process lets go of the future when it
-// runs: no Python code runs here.)
+// Withdraws a process from a future that is not done. (The process drops the future when it runs:
+// no Python code runs here.)
 bool withdraw_await(ProcessBase& p) noexcept {
   if (p.status != Status::pending) return false;
   p.status = Status::cancelled;
@@ -67,7 +68,7 @@ ProcessObject* process_with_task(PyObject* o) {
   return proc(o);
 }
 
-// _task_cancel(process, message): asyncio's cancellation of the process.
+// _task_cancel(process, message): asyncio's request to cancel the process.
 PyObject* f_task_cancel(PyObject*, PyObject* args) {
   PyObject *o, *message;
   if (!PyArg_ParseTuple(args, "OO", &o, &message)) return nullptr;
@@ -86,7 +87,7 @@ PyObject* f_task_cancel(PyObject*, PyObject* args) {
   }
   Py_RETURN_TRUE;
 }
-// _task_uncancel(process): takes back asyncio's request to cancel.
+// _task_uncancel(process): withdraws asyncio's request to cancel.
 PyObject* f_task_uncancel(PyObject*, PyObject* o) {
   if (ProcessObject* p = process_with_task(o)) {
     p->guest->must_cancel = false;
@@ -94,7 +95,7 @@ PyObject* f_task_uncancel(PyObject*, PyObject* o) {
   }
   Py_RETURN_NONE;
 }
-// _task_state(process): returns (the future that it awaits, must_cancel).
+// _task_state(process): returns the future that the process awaits, and must_cancel.
 PyObject* f_task_state(PyObject*, PyObject* o) {
   ProcessObject* p = process_with_task(o);
   PyObject* f = p && p->guest->future ? p->guest->future.get() : Py_None;
@@ -203,7 +204,7 @@ PyObject* guest_cancellation(ProcessBase& b) noexcept {
   GuestPart* part = p ? p->guest : nullptr;
   if (!part || !(part->must_cancel || part->interrupted)) return nullptr;
   part->must_cancel = part->interrupted = false;
-  b.cancel().take_back(runtime::Identity::Cancel::host);  // the request from Weft comes next
+  b.cancel().take_back(runtime::Identity::Cancel::host);  // Weft's own request comes next
   return new_cancellation(part->message.get());
 }
 

@@ -1,4 +1,4 @@
-// Networks that are guests of an event loop, and their processes, for the files that start and end
+// Networks that are guests of an event loop, and their processes: for the files that start and end
 // them (guest.cpp, guest_process.cpp).
 #pragma once
 #include <vector>
@@ -12,9 +12,9 @@ struct GuestObject;
 struct LinkObject;
 struct ProcessObject;
 
-// Is the current exception asyncio's cancellation of the process?
+// Returns whether the current exception is asyncio's cancellation of the process.
 bool ended_by_asyncio(ProcessObject* p) noexcept;
-// A process starts on a guest's scheduler.
+// Called when a process starts on a guest's scheduler.
 void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept;
 // Called before a step. Returns an exception to be thrown into the process, or null. `woken_in`:
 // the operation in which it waited.
@@ -22,16 +22,17 @@ PyObject* guest_begin(ProcessObject* p, const runtime::OpKind* woken_in, bool yi
 // Returns 1 if the process is parked on a future, 0 if `yielded` is no future, -1 if an exception
 // is set.
 int guest_await(ProcessObject* p, PyObject* yielded) noexcept;
-void leave_guest(ProcessObject* p) noexcept;  // the process has ended
-// Returns the CancelledError that is due now, a new reference, or null.
+void leave_guest(ProcessObject* p) noexcept;  // called when the process has ended
+// Returns the CancelledError that is due now (a new reference), or null.
 PyObject* guest_cancellation(ProcessBase& p) noexcept;
 
 // --- Group in a task -----------------------------------------------------------------------------
 
-GuestObject* guest_open() noexcept;  // null: an exception is set
+GuestObject* guest_open() noexcept;  // null with an exception set
 runtime::Group* group_of(GuestObject* g) noexcept;
 LinkObject* link_of(GuestObject* g) noexcept;
-// Abandons guests that nobody waits for: the code that should have waited never came to it.
+// Abandons guests for which nobody waits, because the code that should have waited was never
+// reached.
 void abandon_orphans(LinkObject* l) noexcept;
 void let_go_of_tasks(LinkObject* l, std::vector<PyObject*>& kept);
 // Returns an awaitable. `block`: the exception that left the block, or null.

@@ -5,8 +5,9 @@
 //     ├──collected: RuntimeWarning
 //     └──the pool could not take it: refused
 //
-// `process` says who waits; it is changed under the GIL only. While somebody waits the call counts
-// as outside (rule 10.3). The pool of workers is Python's (weft/_backends/io.py).
+// `process` is the process that waits; it is changed only under the GIL. While a process waits, the
+// call counts as outside (rule 10.3). The pool of workers is written in Python
+// (weft/_backends/io.py).
 #include "channels/operations.hpp"
 #include "checking/points.hpp"
 #include "declare.hpp"
@@ -30,13 +31,13 @@ enum class CallState : std::uint8_t { fresh, waiting, refused, done };
 
 struct CallObject {
   PyObject_HEAD PyObject* function;
-  PyObject* args;      // tuple
-  PyObject* keywords;  // dict or null
-  PyObject* context;   // a copy of the caller's variables
+  PyObject* args;      // a tuple
+  PyObject* keywords;  // a dict, or null
+  PyObject* context;   // a copy of the caller's context variables
   PyObject* result;
-  PyObject* error;        // the exception, in place of a result
-  ProcessBase* process;   // the process that waits and has not been woken; null: none
-  ProcessObject* awaits;  // the coroutine process that awaits the call; null: none
+  PyObject* error;        // the exception, if there is no result
+  ProcessBase* process;   // the process that waits and has not been woken, or null
+  ProcessObject* awaits;  // the coroutine process that awaits the call, or null
   runtime::Run* run;
   CallState state;
   bool awaited;
@@ -46,7 +47,8 @@ CallObject* call_of(PyObject* o) noexcept { return reinterpret_cast<CallObject*>
 PyTypeObject CallType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyObject* submit = nullptr;  // the function of the pool
 
-// Nobody waits for the call any longer. Returns false if it has been decided already.
+// Called when nobody waits for the call any longer. Returns false if its process has been woken
+// already.
 bool leave(CallObject* c) noexcept {
   ProcessBase* p = std::exchange(c->process, nullptr);
   if (!p) return false;
@@ -57,7 +59,8 @@ bool leave(CallObject* c) noexcept {
 bool withdraw_call(ProcessBase& p) noexcept { return leave(static_cast<CallObject*>(p.place)); }
 constexpr runtime::OpKind io_op{"io call", &withdraw_call, nullptr};
 
-// Gives the call to the pool. Returns false, with the exception set, if the pool could not take it.
+// Gives the call to the pool. Returns false, with the exception set, if the pool could not accept
+// it.
 bool begin(CallObject* c, ProcessBase& p) {
   c->state = CallState::waiting;
   c->run = &p.group->run;
@@ -67,11 +70,11 @@ bool begin(CallObject* c, ProcessBase& p) {
   p.op = &io_op;  // set before the pool has the call, which may be done before submit returns
   if (Owned(PyObject_CallOneArg(submit, reinterpret_cast<PyObject*>(c)))) return true;
   if (!leave(c)) {
-    // The call was done meanwhile, or cancelled, so the pool has it. Only an exception of a
-    // signal's handler is of interest.
+    // The call was done meanwhile, or cancelled, so the pool has it. Only the exception of a signal
+    // handler matters.
     if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
-    // That exception is raised here, as if the signal had come a little later. A guest has no run
-    // that would be asked for it.
+    // That exception is raised here, as if the signal had come a little later. For a guest no run
+    // would be asked for it.
     else if (p.status == Status::ok)
       Py_XSETREF(c->error, take_exception());
     else
@@ -79,11 +82,12 @@ bool begin(CallObject* c, ProcessBase& p) {
     return true;
   }
   p.op = nullptr;
-  c->state = CallState::refused;  // run() does nothing for it, even if the pool has it after all
+  // run() does nothing for the call, even if the pool has it after all
+  c->state = CallState::refused;
   return false;
 }
 
-// Returns the outcome, for a process that waited.
+// Returns the outcome, for a process that has waited.
 PyObject* outcome(CallObject* c) {
   c->state = CallState::done;
   if (!c->error) return std::exchange(c->result, nullptr);
@@ -91,7 +95,7 @@ PyObject* outcome(CallObject* c) {
   return nullptr;
 }
 
-// The call has waited, and is stepped again.
+// Called when the call has waited, and is stepped again.
 PySendResult resume(CallObject* c, ProcessObject* me, PyObject** r) {
   ProcessBase& p = me->base;
   if (c->awaits != me || !resumed(me, reinterpret_cast<PyObject*>(c))) {
@@ -150,7 +154,7 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     raise_cancelled(p, nullptr);
     return PYGEN_ERROR;
   }
-  if (checking) [[unlikely]] {  // a check runs the call here and now: it is a step
+  if (checking) [[unlikely]] {  // a check runs the call right here, as a step
     c->state = CallState::done;
     *r = PyObject_Call(c->function, c->args, c->keywords);
     return *r ? PYGEN_RETURN : PYGEN_ERROR;
@@ -168,13 +172,13 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
 PyObject* call_next(PyObject* self) { return iternext_by(call_send, self); }
 PyObject* call_pysend(PyObject* self, PyObject*) { return send_by(call_send, self); }
 
-// A coroutine that waits for the call is closed or thrown into.
+// Called when a coroutine that waits for the call is closed or thrown into.
 void give_up(CallObject* c) noexcept {
   if (ProcessObject* const me = std::exchange(c->awaits, nullptr))
     leave(me, reinterpret_cast<PyObject*>(c), [](ProcessBase& p) { return p.op->withdraw(p); });
   c->state = CallState::done;
 }
-// Does somebody wait for the call who does not drive it here?
+// Returns whether something waits for the call that does not drive it here.
 bool others(CallObject* c) noexcept {
   return c->awaits ? !driven_by(c->awaits) : c->process != nullptr;
 }
@@ -189,7 +193,7 @@ PyObject* call_close(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// Waits for the call in a greenlet process.
+// wait(): waits for the call in a greenlet process.
 PyObject* call_wait(PyObject* self, PyObject*) {
   run_deferred();
   Caller caller("io call");
@@ -216,18 +220,18 @@ PyObject* call_wait(PyObject* self, PyObject*) {
   return caller.give(outcome(c));
 }
 
-// Runs the call, on a worker.
+// run(): makes the call, on a worker.
 PyObject* call_run(PyObject* self, PyObject*) {
   CallObject* c = call_of(self);
-  // The code that submitted this call was told that it could not be done.
+  // The code that submitted this call was told that the pool could not accept it.
   if (c->state == CallState::refused) Py_RETURN_NONE;
   if (!c->function) {
     if (c->state == CallState::fresh) return bad_use("this io call was already made: make another");
-    Py_RETURN_NONE;  // another thread than the pool's has called
+    Py_RETURN_NONE;  // a thread that is not of the pool has called this
   }
   Owned function(std::exchange(c->function, nullptr));
   {
-    const ForeignThread beyond;  // a call that nobody waits for any longer may hold ends
+    const ForeignThread beyond;  // a call for which nobody waits any longer may hold ends
     PyObject* r = nullptr;
     if (PyContext_Enter(c->context) == 0) {
       {
@@ -305,11 +309,11 @@ PyMethodDef call_methods[] = {
     {}};
 PyAsyncMethods call_async{};
 
-// The thread that calls is a worker of the pool from now on, until it ends.
+// _worker(on): the calling thread is a worker of the pool from now on, or no more if `on` is False.
 PyObject* f_worker(PyObject*, PyObject* on) {
   if (on == Py_True) {
     own_thread(PyThreadState_Get(), nullptr);
-    look_again();  // until now runs took it for a stranger
+    look_again();  // until now runs counted this thread as a foreign thread
   } else {
     disown_thread(PyThreadState_Get());
   }

@@ -5,9 +5,9 @@
 
 namespace weft::py {
 
-// Makes a process that takes over the ends. The caller fills it, then calls made().
+// Makes a process that takes ownership of the ends. The caller fills it, and then calls made().
 ProcessObject* new_process(Kind kind, Ends& ends);
-void made(ProcessObject* p) noexcept;  // the process is whole, and not started
+void made(ProcessObject* p) noexcept;  // called when the process is complete, and not started
 // Until the process is started, the collector treats its coroutine as a part of it.
 void take_within(ProcessObject* p) noexcept;
 // The collector tracks the coroutine again, if the process had it as a part.
@@ -17,26 +17,27 @@ void leave_within(ProcessObject* p) noexcept;
 int claim_processes(PyObject* list);
 // Starts a process that was claimed. A failure to start it counts as its own failure.
 void start_process(runtime::Group& g, ProcessObject* p);
-// Gives back the processes that claim_processes() has claimed and nobody will start now.
+// Releases the processes that claim_processes() has claimed and that will not be started now.
 void unclaim_processes(PyObject* list) noexcept;
 // Ends the processes that were not claimed (rules 2.3, 6.5).
 void never_run(PyObject* list) noexcept;
 // Calls the function of a thread or greenlet process; returns its result.
 PyObject* call_body(ProcessObject* p);
-// The process has ended with `result` (owned), or with the current exception.
+// Called when the process has ended with `result` (owned) or, if that is null, with the current
+// exception.
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result);
 runtime::Executor* executor_of_group(ProcessBase& p) noexcept;
 void post_to_group(core::Waker* w) noexcept;
-// Starts a thread for a process. Returns false, with an exception that says what to do `instead`,
-// if there is no thread.
+// Starts a thread for a process. If there is no thread, returns false, with an exception that says
+// what to do `instead`.
 bool begin_thread(void (*body)(void*), void* arg, const char* process, const char* instead);
 
-// Called after code of the user's has run within a wait, with the exception that it raised. In
-// the child of a fork that this code made, the program ends (rule 11.4). `before`: the generation
-// before the code ran.
+// Called after code of the user's has run within a wait, with the exception that it raised. If that
+// code has made a fork and this is the child, the program ends (rule 11.4). `before` is the
+// generation before the code ran.
 void not_in_child(std::uint32_t before);
-// _end_program(exception │ None): ends this program with status 0, or as that exception ends a program.
-// The code on the calling thread goes no further: no `finally` of it runs.
+// _end_program(exception │ None): ends this program with status 0, or as that exception ends a
+// program. The code on the calling thread goes no further: no `finally` of it runs.
 PyObject* f_end_program(PyObject*, PyObject* error);
 PyObject* f_continue_with_parent(PyObject*, PyObject*);
 

@@ -1,6 +1,6 @@
 // The time limit on a block in a process, a thread or ordinary code (rule 7.12).
-// weft/_backends/limits.py has what Python sees of it. In an asyncio task the limit is the loop's
-// (weft/_backends/asyncio.py).
+// weft/_backends/limits.py has the part that Python code sees. In an asyncio task the limit belongs
+// to the loop (weft/_backends/asyncio.py).
 //
 //   made ──enter()──► open ──leave()──► left
 #include "processes/limit.hpp"
@@ -26,11 +26,11 @@ enum class LimitState : std::uint8_t { made, open, left };
 struct LimitObject {
   PyObject_HEAD runtime::Limit limit;
   LimitState state;
-  bool mine;                 // its own Cancelled has left the block
-  std::uint32_t generation;  // as the generation of a channel
+  bool mine;                 // whether its own Cancelled has left the block
+  std::uint32_t generation;  // the fork in which it was made, as for channels
 };
 LimitObject* lim(PyObject* o) noexcept { return reinterpret_cast<LimitObject*>(o); }
-PyObject* name_by;  // "_by"; made once, so that looking it up needs no memory
+PyObject* name_by;  // the string "_by", made once so that looking it up needs no memory
 
 // Closes the limits of a plain thread, which may end while a suspended generator keeps a limit
 // open.
@@ -50,8 +50,8 @@ ProcessBase* owner() {
   return &t;
 }
 
-// Converts (seconds │ None, relative to now?) to ns of the process's clock. Returns false, with an
-// exception set, if it cannot.
+// Converts `when`, in seconds or None, to ns of the process's clock. `relative`: the seconds count
+// from now. Returns false, with an exception set, if it cannot.
 bool deadline_of(PyObject* when, bool relative, ProcessBase& p, std::int64_t& ns) {
   ns = prim::forever;
   if (when == Py_None) return true;
@@ -75,8 +75,8 @@ PyObject* limit_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   lim(o)->generation = generation;
   return o;
 }
-// True in the child of a fork, if the limit's process, and the run whose timer it is, are the
-// parent's. A limit that ordinary code has entered outside any run goes on in the child.
+// Returns true in the child of a fork if the limit's process, and the run whose timer it is, belong
+// to the parent. A limit that ordinary code has entered outside any run goes on in the child.
 bool is_parents(const LimitObject* l) {
   return l->generation != generation && l->limit.is_open() && !l->limit.of(*owner());
 }
@@ -106,7 +106,7 @@ PyObject* limit_enter(PyObject* o, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// May the caller leave or move the limit? -1: bad use.
+// Checks that the caller may leave or move the limit. Returns -1 for bad use.
 int check_mine(LimitObject* l, const char* what) {
   if (l->state != LimitState::open)
     bad_use("%s of a timeout whose block %s", what,
@@ -121,7 +121,7 @@ int check_mine(LimitObject* l, const char* what) {
   return -1;
 }
 
-// leave(exception │ None): tells whether the exception is the limit's own Cancelled.
+// leave(exception │ None): returns whether the exception is the limit's own Cancelled.
 PyObject* limit_leave(PyObject* o, PyObject* e) {
   LimitObject* l = lim(o);
   if (l->state == LimitState::open && is_parents(l)) {  // rule 11.4
@@ -170,7 +170,7 @@ PyMethodDef limit_methods[] = {{"enter", gated<limit_enter>, METH_VARARGS, nullp
                                {}};
 PyGetSetDef limit_getset[] = {{"expired", gated<limit_expired>, nullptr, nullptr, nullptr}, {}};
 
-// _close_limits(): limits that ordinary code on the calling thread has entered lose their effect.
+// _close_limits(): ends the effect of limits that ordinary code on the calling thread has entered.
 PyObject* f_close_limits(PyObject*, PyObject*) {
   ProcessBase& p = *owner();
   runtime::Limit::close_all(p, runtime::Limit::run_of(p));

@@ -1,12 +1,12 @@
-// The objects that Python sees as limits, and what a cancellation raises.
+// The objects that Python code sees as limits, and what a cancellation raises.
 #pragma once
 #include "value.hpp"
 
 namespace weft::py {
 
-// Raises Cancelled; the request to end is then met.
+// Raises Cancelled, which meets the request to cancel.
 PyObject* raise_cancelled(ProcessBase& p, PyObject* value);
-// Returns a borrowed reference; null for null.
+// Returns the object of a limit (borrowed), or null for null.
 PyObject* limit_object(runtime::Limit* l) noexcept;
 
 }  // namespace weft::py

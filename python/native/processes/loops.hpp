@@ -1,11 +1,12 @@
-// What other folders ask about asyncio's loops. asyncio.hpp has the rest.
+// What other directories ask about asyncio's loops. asyncio.hpp has the rest.
 #pragma once
 
 namespace weft::py {
 
-bool in_asyncio() noexcept;  // a loop runs on this thread
-// True if a loop runs and the caller is no process of a scheduler, but a task or a callback.
+bool in_asyncio() noexcept;  // returns whether a loop runs on this thread
+// Returns true if a loop runs and the caller is no process of a scheduler, but a task or a
+// callback.
 bool in_task() noexcept;
-void ring_loops() noexcept;  // wakes the loops in which somebody waits
+void ring_loops() noexcept;  // wakes the loops in which something waits
 
 }  // namespace weft::py

@@ -1,11 +1,11 @@
 // Why a process has no result (rule 7.1): the record of how it ended, and the weft.NoResult that
-// tells it.
+// explains it.
 //
 //   end_process() ──quiet──► a Why in p->outcome ──somebody asks for the result: result_of()──► a NoResult in p->outcome
 //                 ──a failure that is its watchers'──► a Why in its Watch ──result_of()──► a NoResult there
 //
-// Processes commonly end without a result, and nobody asks why. So when one ends, only references
-// are taken. The texts are made when somebody asks for them.
+// Processes commonly end without a result, and usually nobody asks why. So when one ends, only
+// references are taken. The texts are made when somebody asks for them.
 //
 // Invariant: a Why refers to strings and to the code of a function; never to an exception, a
 // traceback, a frame or an end.
@@ -24,26 +24,29 @@ namespace weft::py {
 namespace {
 
 struct WhyObject {
-  PyObject_HEAD PyObject* above;  // str: the path of the process that started it
+  PyObject_HEAD PyObject* above;  // a str: the path of the process that started it
   const char* function;           // the name of its function, kept for ever
   // The code in which the exception that ended the process was raised; or the place itself, as a
-  // str. Null: not known.
+  // str; or null if that is not known.
   PyObject* code;
-  PyObject* reason;     // str. Null: the process failed, and result_of() has not made the text yet
-  std::uint32_t index;  // the index of ProcessBase, plus one; 0: the path has no index
-  int instruction;      // its number in that code; negative: the line, negated
+  // a str; null: the process failed, and result_of() has not made the text yet
+  PyObject* reason;
+  std::uint32_t index;  // ProcessBase::index plus one; 0: the path has no index
+  // the number of the instruction in that code; if negative, the line, negated
+  int instruction;
   Ending how;
 };
 WhyObject* why(PyObject* o) noexcept { return reinterpret_cast<WhyObject*>(o); }
 
 PyTypeObject WhyType{PyVarObject_HEAD_INIT(nullptr, 0)};
-PyObject* package = nullptr;  // str: the folder of this package, with a separator at its end
-PyObject* at_name;            // "_at"
+PyObject* package = nullptr;  // a str: the directory of this package, with a separator at its end
+PyObject* at_name;            // the string "_at"
 
-// --- where it ended ------------------------------------------------------------------------------
+// --- where the process ended ---------------------------------------------------------------------
 
-// Is this code of the package's own, in a folder that begins with `_`? (weft.toolkit, the
-// plug-and-play processes and the like do not count: their processes are like any others.)
+// Returns whether this code belongs to the package itself, in a directory that begins with `_`.
+// (weft.toolkit, the plug-and-play processes and the like do not count: their processes are like
+// any others.)
 bool is_ours(PyCodeObject* code) noexcept {
   Py_ssize_t n, m;
   const char* const folder = PyUnicode_AsUTF8AndSize(package, &m);
@@ -53,8 +56,8 @@ bool is_ours(PyCodeObject* code) noexcept {
   return file[m] == '_';
 }
 
-// Finds where `e` was raised: the innermost code that is not of this package. If all of it is, the
-// place is the one that `e._at` names, or else the innermost code.
+// Finds where `e` was raised: in the innermost code that does not belong to this package. If all of
+// it does, the place is the one that `e._at` names, or else the innermost code.
 void take_place(WhyObject* w, PyObject* e) {
   const Owned trace(PyException_GetTraceback(e));
   const PyTracebackObject* found = nullptr;
@@ -95,7 +98,7 @@ PyObject* why_where(PyObject* o, void*) {
 
 // --- which process it was ------------------------------------------------------------------------
 
-// Returns the path of the process that waits for the group; null: there is none. Often many
+// Returns the path of the process that waits for the group; null if there is none. Often many
 // processes of one group end in a row, so the last text is kept.
 PyObject* path_above(runtime::Group& g) {
   static struct {
@@ -189,7 +192,7 @@ PyObject* failure_text(PyObject* e) {
 
 // --- the type ------------------------------------------------------------------------------------
 
-// A NoResult is pickled as four strings.
+// Pickles a NoResult as four strings.
 PyObject* why_reduce(PyObject* o, PyObject*) {
   const Owned errors_module(PyImport_ImportModule("weft.errors"));
   PyObject* const type =
@@ -260,7 +263,7 @@ PyObject* result_of(ProcessObject* p) {
   if (!why(w.get())->reason && p->failed) why(w.get())->reason = failure_text(p->outcome);
   Owned r(no_result(w.get()));
   if (!r) return nullptr;
-  // The user's code that made the text may have set the NoResult meanwhile.
+  // Code of the user's, which made the text, may have set the NoResult meanwhile.
   if (!Py_IS_TYPE(its(), &WhyType)) return Py_NewRef(its());
   if (watch)
     watch->why = new_ref(r.get());

@@ -9,13 +9,13 @@ class Outcome {
  public:
   // Keeps `owned`; if that is null, takes the current exception.
   void keep(PyObject* owned) noexcept;
-  // Returns the value, a new reference; or null, with the exception set.
+  // Returns the value (a new reference), or null with the exception set.
   PyObject* take() noexcept;
   void drop() noexcept {
     value_.reset();
     error_.reset();
   }
-  PyObject* value() const noexcept { return value_.get(); }  // null: the operation has raised
+  PyObject* value() const noexcept { return value_.get(); }  // null if the operation has raised
 
  private:
   Owned<> value_, error_;

@@ -16,22 +16,22 @@ class Outermost {
   ~Outermost() = default;
 
   PyRun run;
-  // True also if a signal came before there were processes, and found nobody to cancel.
+  // Returns true also if a signal came before there were processes, and found nothing to cancel.
   bool was_interrupted() const noexcept { return run.interrupt || run.interrupted; }
   // While the run is made, and from over() on, when all its processes have ended, code that runs on
-  // the thread (a finaliser, a signal's handler) finds an operation under way. So it begins nothing
-  // in a run that is not there yet, or is about to go.
+  // the thread (a finaliser, a signal handler) finds an operation under way. So it begins nothing
+  // in a run that does not exist yet, or is about to be destroyed.
   void begun() noexcept { run.self.op = nullptr; }
   void over() noexcept;
-  // Gives Ctrl-C and the thread back to the program. An exception that a signal's handler raised
-  // last replaces `result`, if there is one.
+  // Returns Ctrl-C and the thread to the program. The exception that a signal handler raised last
+  // replaces `result`, if there is one.
   void end(PyObject*& result) noexcept;
 
  private:
   std::optional<ThreadProcess::Scope> scope_;
   std::optional<Interrupts> interrupts_;
   PyRun* const outer_;
-  // The plain thread that this thread also is; the run has its timeouts meanwhile (rule 7.12).
+  // The plain thread that this thread also is. Meanwhile the run has its timeouts (rule 7.12).
   runtime::ThreadProcess* plain_ = nullptr;
 };
 

@@ -1,17 +1,18 @@
-// How processes run and end: a coroutine is stepped by the scheduler, a function runs on its own
-// thread or in a greenlet (greenlet.cpp). process_type.cpp has the type that Python sees.
+// How processes run and end: a coroutine is stepped by the scheduler; a function runs on its own
+// thread or in a greenlet (greenlet.cpp). process_type.cpp has the type that Python code sees.
 //
 //   made (holds its ends) ──start_process()──► running ──► ended: lets go of its ends, then its group is told (rule 7.7)
 //     └──collected: its ends are let go, RuntimeWarning
 //
-// A coroutine apart has a thread and a scheduler of its own. Groups that it started and nobody left
-// run to their ends there:
+// A coroutine *apart* has a thread and a scheduler of its own. Groups that it started and did not
+// leave run to their ends there:
 //
 //   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──► its group is told: apart_body()
 //
-// How it ended (rules 3.5, 4.3, 4.6, 6.5): returned │ Cancelled, a Retired or a Poisoned that was
-// met: quiet │ else: failed. A process that a Poisoned ends poisons the ends that it holds, whether
-// the Poisoned was met or not. A process that did not return has no result (no_result.cpp).
+// A process has returned, or ended quietly by a Cancelled or by a Retired or Poisoned that it met,
+// or failed (rules 3.5, 4.3, 4.6, 6.5). A process that a Poisoned ends poisons the ends that it
+// holds, whether it met the Poisoned or not. A process that did not return has no result
+// (no_result.cpp).
 #include "processes/process.hpp"
 
 #ifdef __linux__
@@ -68,8 +69,8 @@ ProcessObject* new_process(Kind kind, Ends& ends) {
   p->kind = kind;
   p->given_up = p->done = p->failed = p->yielded = p->within = p->owed = p->over = p->receives =
       p->native_code = 0;
-  // Code that finds the process among the collector's objects must not start it before it is whole:
-  // see made().
+  // Code that finds the process among the collector's objects must not start it before it is
+  // complete: see made().
   p->started = 1;
 #ifdef Py_GIL_DISABLED
   p->stepping = 0;
@@ -102,8 +103,8 @@ namespace {
 
 // --- ending --------------------------------------------------------------------------------------
 
-// Takes the current exception, which leaves the process (owned). `how` becomes whether it is a
-// failure.
+// Takes the current exception, which leaves the process, and returns it (owned). Sets `how` to
+// whether it is a failure.
 PyObject* judge(ProcessObject* p) {
   const bool by_asyncio = ended_by_asyncio(p);
   PyObject* e = take_exception();
@@ -126,7 +127,7 @@ PyObject* judge(ProcessObject* p) {
 
 }  // namespace
 
-// For a coroutine apart that is over, on its thread: its group, which waits for that thread too.
+// For a coroutine apart that is over, on its thread: its group, which also waits for that thread.
 static thread_local runtime::Group* waits_for_thread = nullptr;
 
 // Sets `left` to the exception that has left the process. Returns why the process has no result, or
@@ -138,7 +139,7 @@ static Owned<> judge_end(ProcessObject* p, ProcessBase& b, Owned<>& left) {
   if (p->how != Ending::failed && !b.group->keeps_end()) left.reset();
   return why;
 }
-// `why` says why the process has no result, or is null.
+// Stores the outcome. `why` says why the process has no result, or is null.
 static void take_outcome(ProcessObject* p, PyObject* result, PyObject* failure, Owned<> why) {
   p->failed = failure != nullptr;
   if (failure && why) p->watch()->why = std::move(why);
@@ -153,13 +154,13 @@ static void let_go_of_all(ProcessObject* p) {
   Py_CLEAR(p->body);
   let_go(p);
   Py_CLEAR(p->context);
-  if (!p->watch()) delete std::exchange(p->rare, nullptr);  // it will select no more
+  if (!p->watch()) delete std::exchange(p->rare, nullptr);  // the process selects no more
   if (p->guest) leave_guest(p);
   run_deferred();
 }
 
-// The process has ended with `result` (owned) or, if that is null, with the current exception. `b`:
-// the member by which the group knows the process.
+// Called when the process has ended with `result` (owned) or, if that is null, with the current
+// exception. `b` is the part of the process that its group knows.
 void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   if (observing()) [[unlikely]]
     observe_end(p, result);
@@ -174,7 +175,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   runtime::Limit::close_all(b, g->run);
   p->done = 1;
   // A coroutine has no stack any more: operations that finalisers begin from now on belong to no
-  // process. The other kinds of process refuse them by themselves (Caller).
+  // process. The other kinds of process refuse such operations by themselves (Caller).
   if (coroutine_of(&b) && this_process() == &b) runtime::this_context->running = nullptr;
   take_outcome(p, result, failure, std::move(why));
   let_go_of_all(p);
@@ -184,7 +185,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   std::exception_ptr ptr;
   if (left && !(failure && watched_by_others(p)))
     ptr = std::make_exception_ptr(Failure(left.release()));
-  left.reset();  // before the group is told: the run may be over then
+  left.reset();  // before the group is told, because the run may be over then
   const auto how = static_cast<weft::Ending>(p->how);
   if (checking) [[unlikely]]
     checking->ended(p, g);
@@ -194,8 +195,9 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   if (waits_for_thread) runtime::Scheduler::current()->stop();
 }
 
-// The code that was to start these processes was cancelled first, failed, or never came to it
-// (rules 6.1, 7.3). They end without having run, and let go of their ends (rules 2.3, 6.5).
+// Called when the code that was to start these processes was cancelled first, failed, or was never
+// reached (rules 6.1, 7.3). The processes end without having run, and release their ends (rules
+// 2.3, 6.5).
 void never_run(PyObject* list) noexcept {
   const SavedException kept;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
@@ -217,18 +219,19 @@ void never_run(PyObject* list) noexcept {
   run_deferred();
 }
 
-// The code of a process has come to its end, with `result` or, if that is null, the current
-// exception, in the child of a fork that it made. The code that would go on after it belongs to the
+// Called when the code of a process has come to its end, with `result` or, if that is null, the
+// current exception, in the child of a fork that it made. The code that would follow belongs to the
 // parent. So this program ends, as other programs do (rule 11.4).
 [[noreturn]] static void end_child(PyObject* result) {
   const OutsideGate beyond;
-  if (!result) PyErr_Print();  // for SystemExit it ends the program
+  if (!result) PyErr_Print();  // for SystemExit this ends the program
   Py_Exit(result ? 0 : 1);
 }
 
-// _continue_with_parent(): when the thread that started this program ends, usually with its whole
-// program, the system sends SIGCONT to this one, in case it has been stopped. A signal that ends
-// this program would be wrong: that thread may end alone. Only Linux has such a request.
+// _continue_with_parent(): asks the system to send SIGCONT to this program when the thread that
+// started it ends, usually with its whole program: this program may be stopped then. A signal that
+// ends this program would be wrong, because that thread may end alone. Only Linux has such a
+// request.
 PyObject* f_continue_with_parent(PyObject*, PyObject*) {
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGCONT);
@@ -282,7 +285,7 @@ CoroutineProcess* self_of(core::Waker* w) noexcept {
   return static_cast<CoroutineProcess*>(static_cast<ProcessBase*>(w));
 }
 
-// The process's context variables replace the scheduler's while it runs. An empty context is made
+// While the process runs, its context variables replace the scheduler's. An empty context is made
 // only when something is set.
 class Variables {
  public:
@@ -336,7 +339,7 @@ void not_awaitable(ProcessObject* p, PyObject* r) {
     bad_use("awaited a %.100s, which is not an operation of Weft", Py_TYPE(r)->tp_name);
 }
 
-// A coroutine has done a step in the child of a fork, which the coroutine itself made.
+// Called when a coroutine has done a step in the child of a fork that the coroutine itself made.
 [[noreturn]] void end_child_at(PySendResult s, PyObject* r) {
   if (s == PYGEN_NEXT)
     bad_use(
@@ -375,7 +378,7 @@ PySendResult throw_into(PyObject* body, PyObject* owned, PyObject** r) {
   return *r ? PYGEN_RETURN : PYGEN_ERROR;
 }
 
-// Returns false if an exception is set.
+// Copies the caller's context for the process. Returns false if an exception is set.
 bool inherit_context(ProcessObject* p) {
   PyObject* const now = PyThreadState_Get()->context;
   const Py_ssize_t n = now ? PyObject_Size(now) : 0;
@@ -383,15 +386,15 @@ bool inherit_context(ProcessObject* p) {
   return n == 0 || p->context;
 }
 
-// The process's coroutine has ended, with `result` (owned) or the current exception.
+// Called when the process's coroutine has ended, with `result` (owned) or the current exception.
 void coroutine_over(ProcessObject* p, PyObject* result) {
   const Owned held(p);
   if (p->kind == Kind::apart) (waits_for_thread = p->base.group)->adopt();
   end_process(p, p->base, result);
 }
 
-// The same for a coroutine that has left an operation behind (awaiting.hpp, invariants 1 and 3).
-// Returns false if the process is owed no wake-up, and can end.
+// As coroutine_over(), for a coroutine that has left an operation behind (awaiting.hpp, invariants
+// 1 and 3). Returns false if the process is owed no wake-up, and can end.
 bool has_to_wait(ProcessObject* p, PyObject* result) {
   PyObject* e = result ? nullptr : take_exception();
   if (p->waits) drop_awaited(p->waits);
@@ -415,9 +418,9 @@ void end_late(ProcessObject* p) {
 
 }  // namespace
 
-// The process has yielded an object that is no operation of Weft. A bare yield lets others run; a
-// future is waited for if a loop runs. Returns false, with an exception set, if the object cannot
-// be waited for here.
+// Called when the process has yielded an object that is no operation of Weft. A bare yield lets
+// others run; a future is waited for if a loop runs. Returns false, with an exception set, if the
+// object cannot be waited for here.
 [[gnu::noinline]] static bool is_parked_on(ProcessObject* p, PyObject* yielded) {
   if (yielded == Py_None) {
     if (p->owed) return true;  // the wake-up that the process is owed runs it again
@@ -436,7 +439,7 @@ void end_late(ProcessObject* p) {
   return false;
 }
 
-// The process's coroutine has returned `result`, or raised.
+// Called when the process's coroutine has returned `result`, or has raised.
 static void coroutine_left(ProcessObject* p, PyObject* result) {
   if (checking && !p->waits && !p->owed && checking->ends_later(p)) [[unlikely]]
     p->owed = 1;  // the process is in the run queue
@@ -444,8 +447,8 @@ static void coroutine_left(ProcessObject* p, PyObject* result) {
     coroutine_over(p, result);
 }
 
-// The wake-up that the process was owed has come. Returns true if the process had ended before, and
-// is over now.
+// Called when the wake-up that the process was owed has come. Returns true if the process had ended
+// before, and is over now.
 static bool is_over_by_wake_up(ProcessObject* p) {
   wake_up_came(p);
   if (!p->over) return false;
@@ -516,8 +519,8 @@ void thread_body(void* arg) {
       end_process(p.get(), *t, r);
     }
     own_thread(t->state, nullptr);
-    // This comes before any code of the user's: the run may end as soon as another thread has the
-    // GIL.
+    // This is done before any code of the user's runs, because the run may end as soon as another
+    // thread has the GIL.
     t->run->gone();
     delete t;
     p.reset();
@@ -530,7 +533,7 @@ void thread_body(void* arg) {
 }  // namespace
 
 bool begin_thread(void (*body)(void*), void* arg, const char* process, const char* instead) {
-  if (interpreter_ends()) {  // then a thread never gets the interpreter's lock
+  if (interpreter_ends()) {  // such a thread would never get the interpreter's lock
     bad_use(
         "process %s: the interpreter is ending and starts no more threads: run the process "
         "earlier, in an atexit function at the latest",
@@ -559,7 +562,7 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
   g.run.activated();
   if (begin_thread(thread_body, t, t->function, "use coroutine processes (async def)"))
     return static_cast<void>(its.release());
-  end_process(p, *t, nullptr);  // the process has failed, and tells its group
+  end_process(p, *t, nullptr);  // the process has failed, and its group is told
   delete t;
   g.run.deactivated();
 }
@@ -572,7 +575,7 @@ runtime::Executor* executor_apart(ProcessBase& p) noexcept {
 void wake_apart(core::Waker* w) noexcept { object_of(self_of(w))->own->post(w); }
 const runtime::ProcessOps apart_ops{{&wake_apart, &coroutine_run, nullptr, 0}, &executor_apart};
 
-// Are there processes that the coroutine has left behind and that run here?
+// Returns whether there are processes that the coroutine has left behind and that run here.
 bool anybody_here(runtime::Scheduler& mine) {
   bool any = false;
   mine.run.each_process([&](ProcessBase& p) { any = any || p.executor() == &mine; });
@@ -590,12 +593,12 @@ void apart_body(void* arg) {
     let_tools_see_thread();
     {
       const GeneratorHooks hooks(mine->run);
-      while (!p->done || anybody_here(*mine)) mine->loop();  // end_process() stops it
+      while (!p->done || anybody_here(*mine)) mine->loop();  // end_process() stops the loop
     }
     own_thread(PyThreadState_Get(), nullptr);
     std::exchange(waits_for_thread, nullptr)->finished(0, nullptr);
-    // This comes before any code of the user's: the run may end as soon as another thread has the
-    // GIL.
+    // This is done before any code of the user's runs, because the run may end as soon as another
+    // thread has the GIL.
     mine->run.gone();
     delete mine;
     p->own = nullptr;
@@ -611,7 +614,7 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
   p->base.ops = &p->own->ops_here(apart_ops);
   g.add(p->base);
   if (p->watch()) name_watch(p);
-  // One for the process, one for the thread, which lasts longer.
+  // One reference for the process, and one for the thread, which lasts longer.
   Owned its = new_ref(p), beyond = new_ref(p);
   p->own->post(&p->base);
   g.run.activated();
@@ -619,7 +622,7 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
     static_cast<void>(its.release());
     return static_cast<void>(beyond.release());
   }
-  end_process(p, p->base, nullptr);  // the process has failed, and tells its group
+  end_process(p, p->base, nullptr);  // the process has failed, and its group is told
   delete std::exchange(p->own, nullptr);
   g.run.deactivated();
 }
@@ -661,7 +664,7 @@ void start_process(runtime::Group& g, ProcessObject* p) {
   leave_within(p);
   Py_CLEAR(p->outcome);
   if (checking && p->kind == Kind::thread && need_greenlets() == 0) [[unlikely]]
-    p->kind = Kind::greenlet;  // greenlets run one at a time, as the check decides
+    p->kind = Kind::greenlet;  // greenlets run one at a time, in the order that the check decides
   if (p->kind == Kind::thread) return start_thread(g, p);
   if (p->kind == Kind::apart) return start_apart(g, p);
   if (p->kind == Kind::pooled) return start_pooled(g, p);
@@ -672,7 +675,7 @@ void start_process(runtime::Group& g, ProcessObject* p) {
     (is_reader(reinterpret_cast<PyObject*>(p->held[i])) ? c.last_reader : c.last_writer) =
         p->base.id;
   }
-  // The scheduler on which it was started.
+  // The scheduler on which the process was started.
   auto& here = *static_cast<runtime::Scheduler*>(g.executor);
   p->base.ops = p->kind == Kind::greenlet ? &greenlet_ops_on(here) : &here.ops_here(coroutine_ops);
   if (p->watch()) name_watch(p);

@@ -1,5 +1,5 @@
-// The object that Python sees as a process, and which process runs here. life.hpp has the functions
-// for processes.
+// The object that Python code sees as a process, and which process runs here. life.hpp has the
+// functions for processes.
 //
 // Invariant: a process has at most one outstanding operation. The operation's node is in the
 // process, and its slot is in the operation. While a greenlet is parked its stack may hold the
@@ -28,7 +28,7 @@ enum class Kind : std::uint8_t { coroutine, thread, greenlet, apart, pooled };
 inline bool is_async(Kind k) noexcept { return k == Kind::coroutine || k == Kind::apart; }
 
 struct EndObject;
-struct GreenletState;  // a greenlet process's greenlet (greenlet.cpp)
+struct GreenletState;  // the greenlet of a greenlet process (greenlet.cpp)
 struct GuestPart;
 struct NativeCall;
 class PoolThread;
@@ -38,10 +38,10 @@ struct Watch;
 struct ProcessObject {
   PyObject_VAR_HEAD  // ob_size: the number of ends held
       CoroutineProcess base;
-  // The coroutine; for other kinds (function, arguments, keywords); null when the process has
-  // ended.
+  // The coroutine; for other kinds a tuple (function, arguments, keywords); null once the process
+  // has ended.
   PyObject* body;
-  PyObject* context;  // contextvars; null: empty
+  PyObject* context;  // its contextvars; null: empty
   // The result, the reason why there is none (no_result.cpp), or the failure; before the start, the
   // ProcessFunction.
   PyObject* outcome;
@@ -56,37 +56,39 @@ struct ProcessObject {
     runtime::Scheduler* own;        // for a coroutine apart
     PoolThread* pool;               // for a process on the pool
   };
-  GuestPart* guest;  // for a coroutine process of a network that is a guest (guests.hpp); else null
-  Rare* rare;        // null: the process needs none of it yet
+  // for a coroutine process of a network that is a guest (guests.hpp); otherwise null
+  GuestPart* guest;
+  Rare* rare;  // null if the process needs none of these fields yet
   Kind kind;
   std::uint8_t started;
   // The process is not started, and no warning says so: its program stops at its start, or it was
-  // `process * 0`.
+  // made by `process * 0`.
   std::uint8_t given_up;
   std::uint8_t done;
   std::uint8_t failed;
   Ending how;  // set once the process is done
-  // The process has put itself into the run queue: 1, because it was asked to; 2, to give way
-  // (awaited.hpp).
+  // The process has put itself into the run queue: 1, because the program asked for it; 2, to give
+  // way (awaited.hpp).
   std::uint8_t yielded;
   // The collector treats the coroutine as a part of the process, and does not track it.
   std::uint8_t within;
-  std::uint8_t owed;  // a wake-up is on its way that no operation waits for (awaiting.hpp)
+  std::uint8_t owed;  // a wake-up is on its way for which no operation waits (awaiting.hpp)
   // The coroutine has ended and its outcome is there, but the process is owed a wake-up.
   std::uint8_t over;
-  std::uint8_t receives;     // the process still holds an end that it received (held.cpp)
-  std::uint8_t native_code;  // a component's process, which says itself where in its source it is
+  // the process still holds an end that it received in an extended read (held.cpp)
+  std::uint8_t receives;
+  std::uint8_t native_code;  // a component's process, which reports its own place in its source
 #ifdef Py_GIL_DISABLED
   std::uint8_t stepping;  // the coroutine runs, so its frames must not be looked at
 #endif
   EndObject* held[1];  // ob_size ends
 
-  Watch* watch() const noexcept;  // rare.hpp
+  Watch* watch() const noexcept;  // defined in rare.hpp
 };
 extern PyTypeObject ProcessType;
 inline ProcessObject* proc(PyObject* o) noexcept { return reinterpret_cast<ProcessObject*>(o); }
 
-// Returns the member by which the group knows the process, once it has been started.
+// Returns the part of the process that its group knows, once the process has been started.
 inline ProcessBase& base_of(ProcessObject* p) noexcept {
   return p->kind == Kind::thread && p->thread ? static_cast<ProcessBase&>(*p->thread) : p->base;
 }
@@ -105,13 +107,13 @@ inline ProcessObject* coroutine_of(ProcessBase* p) noexcept {
   return p && p->ops->run == &coroutine_run ? object_of(static_cast<CoroutineProcess*>(p))
                                             : nullptr;
 }
-// The coroutine process that is running on this thread, or null.
+// Returns the coroutine process that is running on this thread, or null.
 inline ProcessObject* current_coroutine() noexcept { return coroutine_of(this_process()); }
 
 // Returns the object of any process that has one; null for the outermost run's own thread.
 ProcessObject* process_object(ProcessBase* p) noexcept;
-// Has the process ended, so that only a finaliser can run in it? Then nobody would close what it
-// opens.
+// Returns whether the process has ended, so that only a finaliser can run in it: then nobody would
+// close what that opens.
 inline bool is_over(ProcessBase* p) noexcept {
   const ProcessObject* const o = process_object(p);
   return o && o->done;

@@ -1,11 +1,11 @@
-// The type of process objects: what Python sees of a process, and lists of them. process.cpp has
-// how it runs.
+// The type of process objects: what Python code sees of a process, and lists of them. process.cpp
+// implements how a process runs.
 //
 // Invariants
-//  1 A process that was never started closes its coroutine and lets go of its ends when it is
+//  1 A process that was never started closes its coroutine and releases its ends when it is
 //    collected. It warns, unless it was given up.
-//  2 While a coroutine belongs to nobody but its process (`within`), the garbage collector reaches
-//    the coroutine's references through the process.
+//  2 While a coroutine belongs only to its process (`within`), the garbage collector reaches the
+//    coroutine's references through the process.
 #include "processes/process_type.hpp"
 
 #include "channels/arrays.hpp"
@@ -215,7 +215,8 @@ PyGetSetDef process_getset[] = {
 
 PyTypeObject ProcessType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-// Is this an object that a process awaits: a write, a select, a nested Parallel?
+// Returns whether this is an object that a process awaits, such as a write, a select or a nested
+// Parallel.
 static bool is_operation(PyObject* o) noexcept {
   const PyAsyncMethods* const async = Py_TYPE(o)->tp_as_async;
   return async && async->am_await && !Py_IS_TYPE(o, &ProcessType);

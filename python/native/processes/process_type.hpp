@@ -1,13 +1,13 @@
-// How a function takes the processes that it is given, and refuses what is no process.
+// Converts the processes that a function was given to a list, and refuses what is no process.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 namespace weft::py {
 
-// Flattens processes and iterables of processes, one level, to a list.
+// Returns a list of processes from processes and iterables of processes, flattened by one level.
 PyObject* process_list(PyObject* const* args, Py_ssize_t n);
-// `where` follows the repr, as in " in a list".
+// Raises the error for an object that is no process. `where` follows its repr, as in " in a list".
 PyObject* no_process(PyObject* o, const char* where);
 
 }  // namespace weft::py

@@ -13,14 +13,15 @@ namespace weft::py {
 
 // The watchers of a process's end (rule 7.11).
 struct Watch {
-  // Its name points into `name`; its last_writer is the id of the process.
+  // The latch's name points into `name`; its last_writer is the id of the process.
   core::LatchEngine<Shared> latch;
   std::string name;
   ProcessObject* process;                      // the process that is watched
   std::vector<Owned<ProcessObject>> watchers;  // kept until the process has ended
-  bool beyond = false;                         // somebody who is no process watches
-  bool watched = false;                        // the failure of the process goes to its watchers
-  Owned<> why;                                 // the reason of such a failure (no_result.cpp)
+  bool beyond = false;                         // whether something that is no process watches
+  // whether the failure of the process goes to its watchers
+  bool watched = false;
+  Owned<> why;  // the reason of such a failure (no_result.cpp)
 };
 
 // The guard at which the next one-shot select of a process begins, for the guards of that select.
@@ -29,12 +30,12 @@ struct SelectMemory {
   std::uint64_t key = 0;
   std::uint32_t start = 0;
   std::unique_ptr<std::vector<std::pair<std::uint64_t, std::uint32_t>>> more;
-  std::uint32_t& of(std::uint64_t k);  // choice.cpp
+  std::uint32_t& of(std::uint64_t k);  // defined in choice.cpp
 };
 
 struct Rare {
   SelectMemory selects;
-  std::unique_ptr<Watch> watch;  // null: nobody has asked for the process's end
+  std::unique_ptr<Watch> watch;  // null if nobody has asked for the process's end
   Outcome kept;                  // the outcome of an operation that gives way
 };
 

@@ -1,4 +1,4 @@
-// A PyRun is an outermost run of Python, and these functions tell which run a thread is in.
+// A PyRun is an outermost run of Python. The functions here say which run a thread is in.
 #pragma once
 #include <vector>
 
@@ -13,7 +13,7 @@ struct ChannelObject;
 // been given to no process.
 struct LeftOpen {
   ChannelObject* channel;  // owned
-  bool readers;            // the open ends are readers
+  bool readers;            // whether the open ends are readers
 };
 // An outermost run: the state that the runtime's Run does not have.
 struct PyRun {
@@ -21,25 +21,29 @@ struct PyRun {
   ThreadProcess self;
   PyThreadState* state = nullptr;
   runtime::Group* spawned = nullptr;
-  // The exception that a signal's handler raised while the run slept. In a block of ordinary code,
+  // The exception that a signal handler raised while the run slept. In a block of ordinary code,
   // the thread raises the exception where it waits, or at its next operation (Cancel::host tells
   // it). Elsewhere the run is cancelled, and raises the exception at its end.
   PyObject* interrupt = nullptr;
-  bool interrupted = false;             // Ctrl-C has interrupted the run
-  runtime::Scheduler* guest = nullptr;  // for a guest: its scheduler, which looks in its next turn
-  // for a guest that concludes: does its loop have a signal handler that may act (handlers.hpp)?
+  bool interrupted = false;  // whether Ctrl-C has interrupted the run
+  // for a guest: its scheduler, which looks for the exception in its next turn
+  runtime::Scheduler* guest = nullptr;
+  // for a guest that draws a conclusion: whether its loop has a signal handler that may act
+  // (handlers.hpp)
   bool loop_acts = false;
   PyObject* generators = nullptr;  // the run's hook for async generators (generators.cpp); owned
 #ifdef Py_GIL_DISABLED
-  bool counted;          // its thread is among those that the interpreter counts (report.cpp)
+  // whether its thread is among those that the interpreter counts (report.cpp)
+  bool counted;
   unsigned long thread;  // the identity of its thread
 #endif
   // The blocked processes at a deadlock.
   std::vector<runtime::Report::Blocked> blocked;
-  std::vector<LeftOpen> left_open;                                  // at a deadlock
-  bool in_block() const noexcept { return self.group != nullptr; }  // for a block of ordinary code
+  std::vector<LeftOpen> left_open;  // set at a deadlock
+  // true for a block of ordinary code
+  bool in_block() const noexcept { return self.group != nullptr; }
   std::vector<PoolThread*> pool;  // the run's threads of the pool; protected by the GIL
-  // Made by a check: nothing outside can wake it (rule 17.9).
+  // Whether a check has made the run: then nothing outside can wake it (rule 17.9).
   const bool checked;
   explicit PyRun(runtime::Clock c);
   PyRun(const PyRun&) = delete;

@@ -1,4 +1,4 @@
-// How a loop's methods are called so that no handler of a signal runs within a call (asyncio.cpp).
+// Calls a loop's methods so that no signal handler runs within a call (asyncio.cpp).
 #pragma once
 #include "interpreter/errors.hpp"
 #include "interpreter/interrupt.hpp"
@@ -6,14 +6,16 @@
 
 namespace weft::py {
 
-// A handler of a signal could raise in the middle of a loop's method that is written in Python, and
+// A signal handler could raise in the middle of a loop's method that is written in Python, and
 // leave a future done whose task is never told. So signals are held back during such a call
-// (HoldSignals). Exceptions from the handlers of earlier signals do not belong there either: they
-// are kept, and raised in the main thread as soon as that runs Python code again.
-// The exception of signals that have come already: a new reference, or null.
+// (HoldSignals). Exceptions from handlers of earlier signals do not belong there either: they are
+// kept, and raised in the main thread as soon as that runs Python code again.
+//
+// raised_by_signals() returns the exception of signals that have come already (a new reference), or
+// null.
 PyObject* raised_by_signals() noexcept;
 void raise_in_main(PyObject* owned_or_null) noexcept;
-// The exception kept so far, on the main thread: a new reference, or null.
+// Returns the exception that was kept so far, on the main thread (a new reference), or null.
 PyObject* raised_meanwhile() noexcept;
 // Returns the call's result; null if it raised an exception, which is cleared. A signal whose
 // handler was set after the loop was first met is not held back. If such a handler raises, the call
@@ -32,7 +34,7 @@ PyObject* with_signals_held(F call) noexcept {
     }
   }
   if (!r) PyErr_Clear();
-  // At the end, because it is raised in the next Python code that runs.
+  // Done last, because the exception is raised in the next Python code that runs.
   raise_in_main(raised.release());
   return r;
 }

@@ -1,4 +1,4 @@
-// A ThreadProcess is a thread that is a process.
+// A ThreadProcess represents a thread that is a process.
 #pragma once
 #include "processes/process.hpp"
 
@@ -8,10 +8,10 @@ namespace weft::py {
 struct ThreadProcess final : runtime::ThreadProcess {
   ProcessObject* object;
   PyThreadState* state = nullptr;
-  // of a block in ordinary code: what it runs whenever it waits (block_thread.cpp)
+  // for a block in ordinary code: the scheduler that it runs whenever it waits (block_thread.cpp)
   runtime::Scheduler* block_scheduler = nullptr;
 #ifdef Py_GIL_DISABLED
-  bool asleep = false;  // so its frames do not change
+  bool asleep = false;  // whether it sleeps, so that its frames do not change
 #endif
   ThreadProcess(runtime::Run* r, ProcessObject* o) noexcept
       : runtime::ThreadProcess(r), object(o) {}

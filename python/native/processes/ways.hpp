@@ -28,7 +28,7 @@ namespace weft::py {
 
 class Choice;
 
-template <class D>  // the operation's object
+template <class D>  // D is the operation's object
 class InProcess {
  public:
   static constexpr bool is_task = false;
@@ -67,9 +67,9 @@ class InProcess {
     return PYGEN_NEXT;
   }
   Status status(Engine*) const noexcept { return me_->base.status; }
-  int look(Choice& c) const noexcept;  // for a choice that was parked
+  int look(Choice& c) const noexcept;  // used for a choice that was parked
 
-  // While code of the user decides, the process is in no other operation.
+  // While code of the user's runs to make a decision, the process is in no other operation.
   void hold(const runtime::OpKind& kind) const noexcept { me_->base.op = &kind; }
   void release() const noexcept { me_->base.op = nullptr; }
 
@@ -98,7 +98,7 @@ class InTask {
   ProcessObject* object() const noexcept { return nullptr; }
   runtime::Run* run() const noexcept { return nullptr; }
   Value& slot() const noexcept { return o_->value; }
-  bool cancelled() const noexcept { return false; }  // asyncio cancels by throwing
+  bool cancelled() const noexcept { return false; }  // asyncio cancels by throwing an exception
   template <Side S>
   Status begin(ChannelObject* c) const noexcept {
     if constexpr (S == Side::in) return c->core.begin_foreign(*o_->task_waiter);
@@ -121,11 +121,11 @@ class InTask {
   }
   void give_way(PyObject* owned) noexcept {
     o_->task_waiter->outcome.keep(owned);
-    *r_ = Py_NewRef(Py_None);  // the yield of asyncio's own: the other callbacks run
+    *r_ = Py_NewRef(Py_None);  // asyncio's own kind of yield: the other callbacks run
     result_ = PYGEN_NEXT;
   }
   PySendResult suspended() const noexcept { return result_; }
-  // `c`: the core at which it reads; null: it does not read.
+  // `c` is the core at which the operation reads, or null if it does not read.
   Status status(Engine* c) const noexcept {
     TaskWaiter& p = *o_->task_waiter;
     if (p.woken) return p.status;
@@ -139,7 +139,7 @@ class InTask {
   int look(Choice& c) const noexcept;
 
   void hold(const runtime::OpKind&) const noexcept {
-    o_->task_waiter->woken = false;  // from here on a wake-up ends a hold
+    o_->task_waiter->woken = false;  // a wake-up from here on ends a hold
   }
   void release() const noexcept {}
 
@@ -147,7 +147,7 @@ class InTask {
     if (o_->task_waiter->owed && s != Status::cancelled) owe_cancellation();
   }
   void withdrawn(PyObject* value) const {
-    if (o_->task_waiter->owed)  // at a far end only the answer tells it
+    if (o_->task_waiter->owed)  // at a far end only the home's answer shows the cancellation
       raise_cancellation();
     else
       raise_cancelled(*o_->task_waiter, value);
@@ -181,7 +181,7 @@ class InCaller {
     return is_far(c) ? caller_.begin_lazily(begins) : begins();
   }
 
-  // The same for a choice; `parked` means that the choice is waited for next.
+  // As begin_far() for a plain operation, for a choice. `parked` means that the choice waits next.
   template <class F>
   int begin_far(F&& begins, int parked) const {
     return caller_.begin_saying(begins, parked);
@@ -201,7 +201,7 @@ class InCaller {
 
   void decided(Status) const noexcept {}
   void withdrawn(PyObject* value) const { caller_.withdrawn(value); }
-  void end_of_iteration() const {}  // null without an exception
+  void end_of_iteration() const {}  // returns null without an exception
   PySendResult give(PyObject* owned) const noexcept {
     *r_ = caller_.give(owned);
     return *r_ ? PYGEN_RETURN : PYGEN_ERROR;

@@ -10,13 +10,13 @@ namespace weft::py {
 
 struct PyRun;
 
-// Python has set a function to call when an executor falls idle.
+// Whether Python code has set a function to call when an executor falls idle.
 extern bool looking;
-void locate(ProcessBase& p) noexcept;               // updates its file and line
-void watch_standstill(runtime::Run& run) noexcept;  // rule 10.6
-void fell_idle() noexcept;                          // an executor is about to sleep
-// Tells who waits where in a run that rests, in the form of _facts(); null: the run does not rest.
-// It runs no Python code.
+void locate(ProcessBase& p) noexcept;               // updates the process's file and line
+void watch_standstill(runtime::Run& run) noexcept;  // for rule 10.6
+void fell_idle() noexcept;                          // called when an executor is about to sleep
+// Returns which process waits where in a run that is idle, in the form of _facts(); null if the run
+// is not idle. Runs no Python code.
 PyObject* facts_at_rest(PyRun& run) noexcept;
 
 // Calls f(end, the place that is its channel, whether it writes) for the open ends that a process
@@ -54,9 +54,9 @@ class OneMoment {
  private:
   int collector_;
 };
-PyObject* every_fact(bool at_rest);  // in the form of _facts(); called in OneMoment
-// Numbers that change whenever a value comes to a channel or goes: values passed, values dropped,
-// values in the buffer.
+PyObject* every_fact(bool at_rest);  // in the form of _facts(); called while a OneMoment lives
+// Returns numbers that change whenever a value enters or leaves a channel: values passed, values
+// dropped, values in the buffer.
 std::array<unsigned long long, 3> figures_of(const Engine& c) noexcept;
 PyObject* figures_row(const std::array<unsigned long long, 3>& f);
 

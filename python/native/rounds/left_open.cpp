@@ -3,11 +3,11 @@
 //
 //   a report notes such channels (report.cpp) ──the network has ended──► say_left_open(): searches those that are still open
 //
-// No list has all ends, so they are searched among all objects that the collector knows, and in the
-// variables of the functions that run (weft/_watching/left_open.py). The search runs once all
-// processes have ended and no lock is held. Without an interpreter lock other threads change the
-// references of objects during the search; but there the collector knows all ends themselves
-// (leaf.hpp).
+// There is no list of all ends, so they are searched among all objects that the collector knows,
+// and in the variables of the functions that run (weft/_watching/left_open.py). The search runs
+// once all processes have ended and no lock is held. Without an interpreter lock other threads
+// change the references of objects during the search; but there the collector knows all ends
+// themselves (leaf.hpp).
 #include "rounds/left_open.hpp"
 
 #include <set>
@@ -45,8 +45,8 @@ struct Search {
   }
 };
 
-// _made_at(channel, readers, objects): the lines at which the channel's ends were made that are
-// open and to which the objects refer.
+// _made_at(channel, readers, objects): returns the lines at which those open ends of the channel
+// were made to which the objects refer.
 PyObject* f_made_at(PyObject*, PyObject* args) {
   PyObject *channel, *objects;
   int readers;

@@ -1,4 +1,4 @@
-// Tells which ends were left open at a deadlock (left_open.cpp).
+// Says which ends were left open at a deadlock (left_open.cpp).
 #pragma once
 #include <string>
 

@@ -4,16 +4,16 @@
 //   _look_new() ──► Look ──_look_base(): a round──► _look(): one sample, as often as wanted
 //   ──► _look_rows(): pieces, until one is empty ──► _look_channels() ──► _look_base() …
 //
-// No process counts or notes anything for a look. A sample reads what the runtime has anyway, at
-// that moment, with the GIL. So a look costs nothing while nobody looks.
+// No process counts or records anything for a look. A sample reads what the runtime has anyway, at
+// that moment, with the GIL. So it costs nothing while nobody looks.
 //
 // Invariants
 //  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces,
-//    since the GIL is not let go of within a piece.
-//  2 Between two samples processes and channels come and go. A process is known by its number. A
-//    channel is known by its address, and by its counts, which never fall: if they are smaller, it
-//    is another channel.
-//  3 What a Look keeps of a process goes once the samples do not find that process any more.
+//    since the GIL is not released within a piece.
+//  2 Between two samples processes and channels come and go. A process is identified by its number.
+//    A channel is identified by its address, and by its counts, which never fall: if they are
+//    smaller, it is another channel.
+//  3 A Look drops what it keeps of a process once the samples do not find that process any more.
 #include <pthread.h>
 #include <time.h>
 
@@ -45,7 +45,7 @@ namespace weft::py {
 
 namespace {
 
-// In the order of weft/_watching/look.py, STATES.
+// What a process does, in the order of STATES in weft/_watching/look.py.
 enum Now : std::uint8_t { runs, due, reads, writes, either, timed, barrier, children, io, kStates };
 
 PyObject* cr_running = nullptr;  // Coroutine.cr_running; kept for ever
@@ -89,7 +89,7 @@ Now by_verb(const char* verb) noexcept {
       {"blocking call", io},  {"await", io},     {"yield_", due}};
   for (const auto& [v, now] : verbs)
     if (std::strcmp(v, verb) == 0) return now;
-  return children;  // at the beginning or the end of a run
+  return children;  // the process is at the beginning or the end of a run
 }
 
 // Returns what the process does at this moment. Puts the channels at which it waits into `sides`.
@@ -116,21 +116,26 @@ Now state_of(ProcessBase& p, Sides& sides) {
 }
 
 struct Seen {
-  std::array<std::uint32_t, kStates> found{};  // samples in each state, since the last rows
-  std::uint64_t sample = 0;                    // the last one
-  std::uint64_t rows = 0;                      // the rows in which it was told last
-  std::int64_t since = 0;                      // when its state began, as far as is known
-  std::int64_t cpu = -1;                       // CPU time of its thread at the last rows
-  std::uint64_t mark = 0;                      // what had passed at its ends then
+  // for each state, the samples that found the process in it since the last rows
+  std::array<std::uint32_t, kStates> found{};
+  // the number of the last sample that found the process
+  std::uint64_t sample = 0;
+  std::uint64_t rows = 0;  // the number of the rows that last contained it
+  std::int64_t since = 0;  // when its state began, as far as is known, in ns
+  std::int64_t cpu = -1;   // CPU time of its thread at the last rows, in ns
+  // the number of values that had then passed at its ends
+  std::uint64_t mark = 0;
   Now now = runs;
-  bool before = true;  // has it been in this state since it was first seen?
+  bool before = true;  // whether it has been in this state since it was first seen
   bool has_weight() const noexcept { return found[runs] + found[timed] + found[io] > 0; }
 };
 struct Flow {
   std::uint64_t sample = 0;
-  unsigned long long transfers = 0, dropped = 0;  // at the last rows
-  std::array<std::uint32_t, 2> waits{};  // samples in which somebody waited to read, to write
-  std::array<std::uint32_t, 2> line{};   // how many processes did, at the last sample
+  unsigned long long transfers = 0, dropped = 0;  // at the time of the last rows
+  // how many samples found a process waiting to read, and to write
+  std::array<std::uint32_t, 2> waits{};
+  // how many processes waited in either way at the last sample
+  std::array<std::uint32_t, 2> line{};
 };
 
 struct Look {
@@ -141,8 +146,8 @@ struct Look {
   std::uint64_t stride = 1;  // a sample looks at one of so many processes, in turn
 };
 
-// A sample looks at about so many processes at most: it is short, for whoever waits for the GIL
-// meanwhile.
+// The most processes, approximately, at which a sample looks. That keeps a sample short for threads
+// that wait for the GIL meanwhile.
 constexpr std::size_t kInASample = 30'000;
 
 constexpr const char* kLook = "weft look";
@@ -151,7 +156,7 @@ Look* look_in(PyObject* o) { return static_cast<Look*>(PyCapsule_GetPointer(o, k
 std::vector<ProcessBase*> everybody() {
   std::vector<ProcessBase*> all;
   for (PyRun* run : every_run()) run->run.each_process([&](ProcessBase& p) { all.push_back(&p); });
-  return all;  // they stay as long as the GIL is held
+  return all;  // they stay alive as long as the GIL is held
 }
 
 const Engine& engine(const core::SyncObject* place) noexcept {
@@ -207,7 +212,8 @@ PyObject* f_look(PyObject*, PyObject* o) {
   return PyLong_FromSize_t(all.size());
 }
 
-// Calls f(channel, is it a writer) for each open end that a process was given or has received.
+// Calls f(channel, whether the end is a writer) for each open end that a process was given or has
+// received.
 template <class F>
 void each_end(ProcessBase& p, F&& f) {
   each_end_held(
@@ -233,7 +239,7 @@ std::int64_t cpu_of(const ProcessObject* o) noexcept {
   return std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
-// _look_base(look): a round begins here. The next rows and channels tell what has been since.
+// _look_base(look): begins a round. The next rows and channels describe what has happened since.
 PyObject* f_base(PyObject*, PyObject* o) {
   Look* const look = look_in(o);
   if (!look) return nullptr;
@@ -283,11 +289,11 @@ const char* kind_of(const ProcessObject* o) noexcept {
   return "";
 }
 
-// _look_rows(look, most): a row for each of at most so many processes that had no row since the
-// last _look_channels(). A row is (number, its parent's number, path, kind, state, ns in that
-// state, was it so when it was first looked at, what it does (doing()), samples by state, ns of CPU
-// time since its last row or -1, the ends that it holds, the ends at which it waits); an end is
-// (channel, is it a writer).
+// _look_rows(look, most): returns a row for each of at most `most` processes that had no row since
+// the last _look_channels(). A row is (number, its parent's number, path, kind, state, ns in that
+// state, whether it was so when it was first looked at, what it does (doing()), samples by state,
+// ns of CPU time since its last row or -1, the ends that it holds, the ends at which it waits); an
+// end is (channel, whether it is a writer).
 PyObject* f_rows(PyObject*, PyObject* args) {
   PyObject* o;
   Py_ssize_t most;
@@ -299,7 +305,7 @@ PyObject* f_rows(PyObject*, PyObject* args) {
   Owned list(PyList_New(0));
   Sides sides;
   auto all = everybody();
-  // If not all are asked for, those that did more than wait for others come first.
+  // If not all rows are wanted, processes that did more than wait for others come first.
   if (all.size() > static_cast<std::size_t>(most))
     std::stable_partition(all.begin(), all.end(), [&](ProcessBase* p) {
       const auto it = look->seen.find(std::uint32_t(p->id));
@@ -328,7 +334,7 @@ PyObject* f_rows(PyObject*, PyObject* args) {
         f.line = {};
       }
     });
-    // Something has passed at its ends: it may have gone on since, and come back to the same state.
+    // Something has passed at its ends, so it may have gone on and come back to the same state.
     if (mark != s.mark) {
       s.since = at;
       s.before = false;
@@ -357,15 +363,16 @@ PyObject* f_rows(PyObject*, PyObject* args) {
   return list.release();
 }
 
-// _look_channels(look): ({channel: (name, values passed since the last time, values dropped, values
-// in the buffer, capacity, samples in which somebody waited to read, to write, how many wait to
-// read now, to write, id() of the channel)}, how many samples there were). The round is over.
+// _look_channels(look): returns ({channel: (name, values passed since the last time, values
+// dropped, values in the buffer, capacity, samples in which a process waited to read, to write, how
+// many wait to read now, to write, id() of the channel)}, how many samples there were). Ends the
+// round.
 PyObject* f_channels(PyObject*, PyObject* o) {
   Look* const look = look_in(o);
   if (!look) return nullptr;
   const OneMoment moment;
-  // Only a channel at which a living process waits, or of which it holds an end, is there for
-  // certain.
+  // Only channels at which a living process waits, or of which it holds an end, are certain to
+  // exist.
   std::unordered_map<const core::SyncObject*, bool> there;
   Sides sides;
   for (ProcessBase* p : everybody()) {
@@ -382,7 +389,7 @@ PyObject* f_channels(PyObject*, PyObject* o) {
     Flow& f = it->second;
     const Engine& c = engine(it->first);
     const auto [transfers, dropped, buffered] = figures_of(c);
-    if (transfers < f.transfers) f.transfers = 0;  // another channel at its address
+    if (transfers < f.transfers) f.transfers = 0;  // another channel is at its address now
     if (dropped < f.dropped) f.dropped = 0;
     const auto now = f.sample == look->samples ? f.line : std::array<std::uint32_t, 2>{};
     ChannelObject* const channel = channel_of_core(c);

@@ -1,8 +1,8 @@
 // This program's part in the question whether a network over several OS processes stands still
 // (WIRE.md 10). weft/_distributed_deadlock/rounds.py has the rounds and the reports.
 //
-// Everything is read with the GIL held and without running Python code: so it is one moment, as in
-// partial.cpp. A link takes frames in under the GIL too, so every frame that was received has
+// Everything is read with the GIL held and without running Python code: so it describes one moment,
+// as in partial.cpp. A link receives frames under the GIL too, so every frame that was received has
 // already woken the processes that it wakes.
 #include <set>
 #include <unordered_map>
@@ -33,7 +33,7 @@ PyObject* standing = nullptr;  // weft._distributed_deadlock.rounds.standing
 unsigned long long name_of(std::uint64_t key) { return wire::detail::end_name(key); }
 PyObject* truth(bool is) { return is ? Py_True : Py_False; }
 
-// Returns the channel of an end that a peer holds; null: it is a barrier.
+// Returns the channel of an end that a peer holds; null if it is a barrier.
 const Engine* engine_of(const wire::Port& p) noexcept {
   return p.barrier() ? nullptr : static_cast<const Engine*>(p.channel());
 }
@@ -41,7 +41,7 @@ const core::SyncObject* place_of(const wire::Port& p) noexcept {
   return p.barrier() ? p.place() : engine_of(p);
 }
 
-// Returns which process has which end by its arguments: [(process, place, writes, the end)].
+// Returns which process has which end as an argument: [(process, place, writes, the end)].
 PyObject* ends_held() {
   Owned list(PyList_New(0));
   for (PyRun* run : every_run())
@@ -55,7 +55,7 @@ PyObject* ends_held() {
   return list.release();
 }
 
-// _network(known=0): a tuple of
+// _network(known=0): returns a tuple of
 //   this program's incarnation;
 //   whether all runs wait only for links, and for `known` others outside that the caller looks at;
 //   [(the peer's incarnation, frames sent, frames received)];
@@ -64,7 +64,7 @@ PyObject* ends_held() {
 //   ends_held().
 // The names of ends are those of WIRE.md 10.7.
 PyObject* network(int known = 0) {
-  // A program that is no peer yet may come over a network, too (WIRE.md 17.16).
+  // A program that is no peer yet may connect over a network, too (WIRE.md 17.16).
   bool quiet = !ends_pending() && runtime::due_tokens.load() == runtime::link_tokens.load() + known;
   for (PyRun* run : every_run()) quiet = quiet && run->run.waits_for_links();
   Owned sessions(PyList_New(0)), lent(PyList_New(0)), far(PyList_New(0));
@@ -107,9 +107,9 @@ PyObject* f_network(PyObject*, PyObject* args) {
   return PyArg_ParseTuple(args, "|i", &known) ? network(known) : nullptr;
 }
 
-// _moment(): (_network(), _facts(), {place: its figures, see figures_of()} of channels with ends in
-// other programs, [place of a far channel of which an end is also under way, or in a value]), all
-// of one moment (WIRE.md 10.9).
+// _moment(): returns (_network(), _facts(), {place: its figures, see figures_of()} of channels with
+// ends in other programs, [place of a far channel of which an end is also under way, or in a
+// value]), all of one moment (WIRE.md 10.9).
 PyObject* f_moment(PyObject*, PyObject*) {
   const OneMoment moment;
   Owned figures(PyDict_New()), shared(PyList_New(0));
@@ -162,8 +162,8 @@ PyObject* f_end_runs(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// _declare_deadlock(report, [path of the knot], [(path, operation, (place, …), where)]): is this a
-// deadlock of any run of this program?
+// _declare_deadlock(report, [path of the knot], [(path, operation, (place, …), where)]): returns
+// whether this is a deadlock of any run of this program.
 PyObject* f_declare(PyObject*, PyObject* args) {
   const char* report;
   PyObject *knot, *rows;
@@ -205,7 +205,8 @@ PyObject* f_ask_links(PyObject*, PyObject* f) {
   runtime::links_are_asked = true;
   Py_RETURN_NONE;
 }
-// _waits_at(end): does a party of this program wait at this far end, and has the home been told?
+// _waits_at(end): returns whether a party of this program waits at this far end, and the home has
+// been told.
 PyObject* f_waits_at(PyObject*, PyObject* o) {
   if (!is_end(o)) return bad_use("_waits_at: expected a channel end, got %R", o);
   const auto* const c = reinterpret_cast<const EndObject*>(o)->channel;
@@ -214,9 +215,9 @@ PyObject* f_waits_at(PyObject*, PyObject* o) {
   const Space::Step step(*side.peer->space);
   return PyBool_FromLong(side.peer->far.waits_at(side.number));
 }
-// _strangers(): (True, identities of the threads that are no process of any run and not Weft's). On
-// a free-threaded build, where these cannot be listed: (False, identities of the other threads),
-// without threads that C code has made known.
+// _strangers(): returns (True, identities of the threads that are no process of any run and not
+// Weft's). On a free-threaded build, where these cannot be listed: (False, identities of the other
+// threads), without threads that C code has made known.
 PyObject* f_strangers(PyObject*, PyObject*) {
 #ifdef Py_GIL_DISABLED
   return Py_BuildValue("ON", Py_False, known_of_all());
@@ -224,8 +225,8 @@ PyObject* f_strangers(PyObject*, PyObject*) {
   return Py_BuildValue("ON", Py_True, strangers_of_all());
 #endif
 }
-// _ends_under_way(): how many ends of other programs' channels this program has sent and still
-// answers for, or has taken over without its home's confirmation so far (WIRE.md 7.4).
+// _ends_under_way(): returns how many ends of other programs' channels this program has sent and is
+// still responsible for, or has taken over without its home's confirmation so far (WIRE.md 7.4).
 PyObject* f_under_way(PyObject*, PyObject*) {
   std::size_t n = 0;
   if (const std::shared_ptr<Space> space = this_space()) {
@@ -251,8 +252,8 @@ PyObject* f_lent(PyObject*, PyObject*) {
   for (ChannelObject* c : found) append(list, reinterpret_cast<PyObject*>(c));
   return list.release();
 }
-// _ancestors(process): the number of the process, that of the process whose group it is in, and so
-// on.
+// _ancestors(process): returns the number of the process, that of the process whose group it is in,
+// and so on.
 PyObject* f_ancestors(PyObject*, PyObject* o) {
   if (!Py_IS_TYPE(o, &ProcessType)) return bad_use("_ancestors: expected a process, got %R", o);
   const ProcessBase& first = base_of(reinterpret_cast<ProcessObject*>(o));
@@ -269,8 +270,8 @@ PyObject* f_ancestors(PyObject*, PyObject* o) {
   for (const std::uint32_t id : ids) append(list, PyLong_FromUnsignedLong(id));
   return list.release();
 }
-// _smallest_knot([[node to which an edge leads]] for each node 0, 1, …): the nodes of the knot,
-// ascending (weft/runtime/knot.hpp).
+// _smallest_knot([[node to which an edge leads]] for each node 0, 1, …): returns the nodes of the
+// knot, ascending (weft/runtime/knot.hpp).
 PyObject* f_smallest_knot(PyObject*, PyObject* to) {
   runtime::Pairs edges;
   const Py_ssize_t n = PyList_Size(to);
@@ -311,7 +312,7 @@ bool links_are_asked() noexcept {
 void say_standing() noexcept {
   const OutsideGate beyond;
   const Owned r(PyObject_CallNoArgs(standing));
-  if (!r) PyErr_Clear();  // the process to be told has gone
+  if (!r) PyErr_Clear();  // the process that was to be told has ended
 }
 
 int init_network(PyObject* m) { return PyModule_AddFunctions(m, functions); }

@@ -1,15 +1,16 @@
 // A report on demand (rules 10.5, 14.3): what every process of every run waits for at this moment,
-// who holds the ends there, and who may go on. weft/_watching/deadlocks.py puts it into words.
+// which processes hold the ends there, and which may go on. weft/_watching/deadlocks.py puts it
+// into words.
 //
 //   each process: look() ──► places_of() ──► going_on() ──► rows for Python: facts_of()
 //
 // Invariants
-//  1 Everything is read with the GIL held and without running Python code, so it is one moment:
-//    nothing in a run moves meanwhile (value.hpp, invariant 1), and the garbage collector runs no
-//    finalisers.
+//  1 Everything is read with the GIL held and without running Python code, so it describes one
+//    moment: nothing in a run moves meanwhile (value.hpp, invariant 1), and the garbage collector
+//    runs no finalisers.
 //  2 Components run without the GIL. While a report on demand lasts, their operations take the GIL
 //    (aside.hpp), so none that waits is committed, and none that is woken waits again. An operation
-//    that was woken before may clear its `op` at any time, so `op` is read once.
+//    that was woken before may clear its `op` at any time, so `op` is read only once.
 #include <array>
 #include <map>
 #include <optional>
@@ -45,11 +46,11 @@ thread_local bool inside = false;
 
 struct Place final : Holders {
   bool is_channel = false;
-  std::optional<std::array<unsigned long long, 3>> moved;  // figures_of() of a channel
-  // The ends that are open, and that no known process holds.
+  std::optional<std::array<unsigned long long, 3>> moved;  // the figures_of() a channel
+  // The number of open ends that no known process holds.
   unsigned long unknown_readers = 0, unknown_writers = 0;
 
-  // True if an unknown process may come, or if the other side never had an end.
+  // Returns true if an unknown process may come, or if the other side never had an end.
   bool open(bool writing) const {
     return unknown_readers + unknown_writers > 0 || (writing ? readers : writers).empty();
   }
@@ -60,7 +61,7 @@ using Places = std::map<const core::SyncObject*, Place>;
 struct One {
   ProcessBase* process;
   const char* state = "able";
-  // The places at which it waits; the flag: whether it writes.
+  // The places at which it waits, each with whether it writes there.
   std::vector<std::pair<const core::SyncObject*, bool>> at;
   // The names of channels that have ended: no party comes there (rule 5.6).
   std::vector<std::string> silent;
@@ -68,7 +69,7 @@ struct One {
 
 struct Collect final : runtime::WaitVisitor {
   One* one = nullptr;
-  bool never = false;  // the process waits for a time that never comes
+  bool never = false;  // whether the process waits for a time that never comes
   std::set<const core::SyncObject*> channels, ends;
   void channel(const core::SyncObject& c, bool writing) override {
     channels.insert(&c);
@@ -90,8 +91,8 @@ std::uint32_t parent_of(const ProcessBase& p) {
   return p.group && p.group->owner() ? std::uint32_t(p.group->owner()->id) : 0u;
 }
 
-// Does the process wait at a channel of another program, in an operation that is no choice? A party
-// for which a home is asked is in no waiting queue here, so facing() cannot tell.
+// Returns whether the process waits at a channel of another program, in an operation that is no
+// choice. A party for which a home is asked is in no waiting queue here, so facing() cannot tell.
 bool waits_afar(ProcessBase& p, const runtime::OpKind& op) noexcept {
   if (op.withdraw != &weft::detail::withdraw_plain<Engine, Side::in> &&
       op.withdraw != &weft::detail::withdraw_plain<Engine, Side::out>)
@@ -106,7 +107,8 @@ void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   ProcessBase& p = *one.process;
   collect.one = &one;
   collect.never = false;
-  const bool timers_stand = at_rest && run.run.clock() != runtime::Clock::steady;  // rule 8.6
+  // a virtual clock stands still too (rule 8.6)
+  const bool timers_stand = at_rest && run.run.clock() != runtime::Clock::steady;
   // A time limit counts like a timer in a select.
   if (!timers_stand && runtime::Limit::any_armed(p, run.run)) return;
   const runtime::OpKind* const op = p.operation();
@@ -128,7 +130,7 @@ Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect
       places[place].is_channel = collect.channels.count(place) != 0;
   for (const One& one : all)
     each_end_held(*one.process, [&](const EndObject* e, const core::SyncObject* at, bool writes) {
-      const auto place = places.find(at);  // if there is none, no process waits there
+      const auto place = places.find(at);  // if the place is not found, no process waits there
       if (place != places.end()) place->second.add(one.process->id, e, writes);
     });
   const auto beyond = [](std::uint32_t open, std::size_t known) {
@@ -222,9 +224,9 @@ PyObject* rows_of(const Places& places) {
 
 // Returns the facts that weft/_watching/deadlocks.py names: ([Waiter], {key: Place}).
 //
-// `where`: the places at which processes wait, as one number; 0: some process can go on. `at_rest`:
-// it is known that none can go on by itself. A process that waits for the answer of another OS
-// process is in no waiting queue.
+// Sets `where` to the places at which processes wait, as one number; 0 means that some process can
+// go on. `at_rest`: it is known that no process can go on by itself, even though a process that
+// waits for the answer of another OS process is in no waiting queue.
 PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = false) {
   std::vector<One> all;
   // The processes stay alive, because they need the GIL to end.
@@ -249,7 +251,7 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = fa
   return by_key ? Py_BuildValue("OO", processes.get(), by_key.get()) : nullptr;
 }
 
-// --- a standstill (rule 10.6): what is told of it is in weft/_watching/standstill.py ----------------------
+// --- a standstill (rule 10.6), which weft/_watching/standstill.py reports ------------------------
 
 class FoundStandstill final : public runtime::Run::Standstill {
  public:
@@ -275,7 +277,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
   const Owned<> facts_;
 };
 
-// A run waits for other OS processes, which are asked.
+// For a run that waits for other OS processes: these are asked.
 class WaitsForLinks final : public runtime::Run::Standstill {
  public:
   void tell() noexcept override {
@@ -284,7 +286,7 @@ class WaitsForLinks final : public runtime::Run::Standstill {
   }
 };
 
-// Nothing moves during this call, because the GIL is held.
+// Looks at a standstill. Nothing moves during this call, because the GIL is held.
 runtime::Run::Standstill* look_at_standstill(runtime::Run& run) noexcept {
   if (links_are_asked()) return new WaitsForLinks;
   const SavedException kept;
@@ -297,7 +299,7 @@ runtime::Run::Standstill* look_at_standstill(runtime::Run& run) noexcept {
   return new FoundStandstill(run, std::move(facts));
 }
 
-// _facts(at_rest=False): the facts of every run that has not ended.
+// _facts(at_rest=False): returns the facts of every run that has not ended.
 PyObject* f_facts(PyObject*, PyObject* args) {
   int at_rest = 0;
   if (!PyArg_ParseTuple(args, "|p", &at_rest)) return nullptr;
@@ -320,8 +322,8 @@ void put(runtime::GoingOn& g, std::string_view fact, std::uint32_t id, std::uint
   if (fact == "waits_for") g.waits_for(id, key);
   if (fact == "holds") g.holds(id, key);
 }
-// _going_on([(name of a function of GoingOn, process, key or 0)]): the processes that may go on.
-// The caller numbers the processes and the keys (weft/_distributed_deadlock/partial.py).
+// _going_on([(name of a function of GoingOn, process, key or 0)]): returns the processes that may
+// go on. The caller numbers the processes and the keys (weft/_distributed_deadlock/partial.py).
 PyObject* f_going_on(PyObject*, PyObject* facts) {
   runtime::GoingOn g;
   std::set<std::uint32_t> all, able;

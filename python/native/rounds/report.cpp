@@ -1,5 +1,5 @@
-// The functions that the runtime asks of Python: giving up the GIL around a sleep, where processes
-// are, and which process holds which end.
+// The functions that the runtime calls in the extension: they release the GIL around a sleep, and
+// say where processes are, and which process holds which end.
 #include "rounds/report.hpp"
 
 #include <algorithm>
@@ -65,7 +65,8 @@ void* give_up() {
 // A thread that runs a component sleeps and yields without the GIL (aside.hpp). The address that it
 // gets back says which of the two it did.
 char as_it_sleeps, as_it_yields;
-thread_local PyThreadState* called_back = nullptr;  // called back from its sleep for a moment
+// set while a sleeping thread is called back for a moment
+thread_local PyThreadState* called_back = nullptr;
 
 void* step_aside() {
   if (aside()) return &as_it_yields;
@@ -80,7 +81,7 @@ void step_back(void* state) {
   take_lock(called_back = std::exchange(aside_state, nullptr));
 }
 
-// Takes the GIL, with which a run concludes.
+// Takes the GIL, which a run needs to draw its conclusion.
 void* take_to_conclude() {
   if (!aside()) return nullptr;
   PyThreadState* const mine = std::exchange(aside_state, nullptr);
@@ -95,7 +96,8 @@ void leave_concluded(void* state) {
 struct Sleeper {
   runtime::Parking* by = nullptr;
   PyThreadState* state = nullptr;
-  unsigned within = 0;  // sleeps of signal handlers that run there; they are not listed
+  // how many sleeps of signal handlers run within this one; they are not listed
+  unsigned within = 0;
   Sleeper *next = nullptr, *before = nullptr;
 };
 thread_local Sleeper sleeper;
@@ -125,7 +127,7 @@ void unlist_sleeper() noexcept {
   s = {};
 }
 
-// Keeps the exception of a signal's handler for the code that waits on this thread.
+// Keeps the exception of a signal handler for the code that waits on this thread.
 void keep_interrupt() { keep_interrupt_for(nullptr, take_exception()); }
 
 int check_signals() {
@@ -136,8 +138,8 @@ int check_signals() {
 }
 
 // Frees the objects that this thread has made and other threads have dropped (owners.hpp). CPython
-// does so when Python code begins to run, and handles signals then too. False: a handler has
-// raised, and its exception is kept.
+// does so when Python code begins to run, and handles signals then too. Returns false if a handler
+// has raised; its exception is kept.
 #ifdef Py_GIL_DISABLED
 PyObject* nothing = nullptr;  // a function that does nothing
 bool has_own_to_drop() noexcept { return owns_dropped(PyThreadState_Get()); }
@@ -174,7 +176,7 @@ void* begin_sleep(runtime::Parking& by) {
   if (looking) [[unlikely]]
     fell_idle();
   if (!drop_own()) return nullptr;
-  main_sleeps_by(&by);  // before the look below: a signal after it wakes this thread
+  main_sleeps_by(&by);  // set before the check below: a signal after the check wakes this thread
   if (check_signals() < 0) {
     main_sleeps_by(nullptr);
     keep_interrupt();
@@ -196,7 +198,7 @@ bool disturbed(void* state) {
   drop_own();
   if (ends_pending()) run_deferred();
   give_up();
-  return true;  // a handler, or an end that is gone, may have made a process runnable here
+  return true;  // a handler, or an end that was released, may have made a process runnable here
 }
 // --- where processes are -------------------------------------------------------------------------
 
@@ -204,7 +206,8 @@ bool disturbed(void* state) {
 // invariant 4).
 void at_line(ProcessBase& p, int line, PyCodeObject* owned) {
   p.line = static_cast<std::uint32_t>(line);
-  // The code object keeps the name, and the frame keeps the code; or the name is kept for ever.
+  // The code object keeps the name alive, and the frame keeps the code; or the name is kept for
+  // ever.
   PyObject* const name = file_name(owned->co_filename);
   if (!name) PyErr_Clear();
   p.about = runtime::in_file(nullptr, name ? PyUnicode_AsUTF8(name) : nullptr);
@@ -214,8 +217,8 @@ void at_frame(ProcessBase& p, PyFrameObject* f) {
   if (f) at_line(p, PyFrame_GetLineNumber(f), PyFrame_GetCode(f));
 }
 #ifdef Py_GIL_DISABLED
-// No frame object is made, because it would belong to this thread. Another thread that returns from
-// the frame would leave its variables, with the ends in them, to that object. They would stay until
+// No frame object is made, because it would belong to this thread. If another thread returned from
+// the frame, the variables, with the ends in them, would go to that object, and stay there until
 // this thread runs Python code again.
 void at_frame_itself(ProcessBase& p, _PyInterpreterFrame* f) {
   PyObject* const code = f ? PyUnstable_InterpreterFrame_GetCode(f) : nullptr;
@@ -251,7 +254,7 @@ void locate_coroutine(ProcessBase& p, PyObject* coroutine) {
 // In 3.14 the field is internal to the interpreter.
 #if defined(Py_GIL_DISABLED) && PY_VERSION_HEX < 0x030E0000
     auto* const c = reinterpret_cast<PyCoroObject*>(o);
-    if (c->cr_frame_state < 0)  // the coroutine waits
+    if (c->cr_frame_state < 0)  // true if the coroutine waits
       at_frame_itself(p, reinterpret_cast<_PyInterpreterFrame*>(c->cr_iframe));
 #else
     PyObject* f = get(cr_frame, o);
@@ -280,7 +283,7 @@ void locate_thread(ThreadProcess& t) {
 #endif
 }
 
-// --- who holds what ------------------------------------------------------------------------------
+// --- which process holds what --------------------------------------------------------------------
 
 std::map<const core::SyncObject*, Holders> held;  // filled during a report
 // The ends found by the last report. They are borrowed, so they are valid until processes go on.
@@ -330,8 +333,8 @@ void holders_of(const core::SyncObject& c, bool readers, runtime::Numbers& add) 
   if (add.empty() && (readers ? core.reader_ends() : core.writer_ends()) > 0)
     left_open.push_back({channel_of_core(core), readers});
 }
-// Did this side never have an end? The party that waits there keeps the channel from ending, and an
-// end that went would have told that party.
+// Returns whether this side never had an end. (If it had had one, the end's release would have told
+// the party that waits there; and that party keeps the channel from ending.)
 bool never_had(const core::SyncObject& c, bool readers) {
   const auto& core = static_cast<const Engine&>(c);
   return !is_far(channel_of_core(core)) && (readers ? core.reader_ends() : core.writer_ends()) == 0;
@@ -347,8 +350,8 @@ void on_deadlock(runtime::Run& run, const runtime::Report& r) {
 
 std::set<PyRun*> runs;  // protected by the GIL
 
-// Is there a thread that may hold an end that no process holds, at a channel where a party waits
-// for the other side?
+// Returns whether there is a thread that may hold an end that no process holds, at a channel where
+// a party waits for the other side.
 bool thread_outside(runtime::Run& run) noexcept {
   if (!foreign_threads(run)) return false;
   held.clear();
@@ -363,7 +366,7 @@ bool thread_outside(runtime::Run& run) noexcept {
       found = found || (writing ? core.reader_ends() : core.writer_ends()) > known;
     }
     void barrier(const core::SyncObject&) override { found = true; }
-    // A process of another run goes on by itself.
+    // A process of another run can go on by itself.
     void end(const core::SyncObject& e) override { found = found || run_of_end(e) != &run; }
     runtime::Run& run;
     explicit Look(runtime::Run& r) : run(r) {}
@@ -376,8 +379,8 @@ bool thread_outside(runtime::Run& run) noexcept {
   return look.found;
 }
 bool anything_outside(runtime::Run& run) noexcept {
-  if (ends_pending()) return true;  // the thread that retires those ends asks again
-  if (wake_owners()) return true;   // these owners ask again too, once they have slept
+  if (ends_pending()) return true;  // the thread that retires those ends will ask again
+  if (wake_owners()) return true;   // these owners too will ask again, once they have slept
   const PyRun& r = run_of(run);
   return !r.checked && (thread_outside(run) || r.loop_acts || handlers_may_act());
 }
@@ -421,8 +424,9 @@ void look_again_in_loops() noexcept {
 }
 void look_for_ends() noexcept {
   ProcessBase* const p = this_process();
-  if (coroutine_of(p) || greenlet_of(p)) return;  // the next turn of its scheduler does it
-  if (interpreter_ends()) return;                 // the threads that slept are gone, or will be
+  // the next turn of its scheduler runs what was deferred
+  if (coroutine_of(p) || greenlet_of(p)) return;
+  if (interpreter_ends()) return;  // the threads that slept have ended, or will
   if (sleepers) sleepers->by->disturb();
   ring_loops();
 }
@@ -461,7 +465,7 @@ PyObject* block_interrupt(const ProcessBase& p) noexcept {
 
 void locate(ProcessBase& p) noexcept {
   ProcessObject* o = process_object(&p);
-  if (!o)  // the thread of an outermost block
+  if (!o)  // the thread of an outermost block has no object
     locate_thread(static_cast<ThreadProcess&>(p));
   else if (o->kind == Kind::thread && o->thread)
     locate_thread(*static_cast<ThreadProcess*>(o->thread));
@@ -476,10 +480,10 @@ void locate(ProcessBase& p) noexcept {
 }
 
 #ifndef Py_GIL_DISABLED
-// Is the function part of Python's own library, or of Weft?
+// Returns whether the function is part of Python's own library, or of Weft.
 bool of_library(PyFrameObject* f) { return of_library(Owned(PyFrame_GetCode(f)).get()); }
-// Finds the thread's innermost function that is not of these libraries, if there is one: a wait in
-// threading, say, does not help the reader of a report.
+// Finds the thread's innermost function that is not part of these libraries, if there is one: a
+// wait in threading, say, does not help the reader of a report.
 void at_users_frame(ThreadProcess& t) {
   const Owned first(PyThreadState_GetFrame(t.state));
   Owned f = new_ref(first.get());
@@ -494,7 +498,7 @@ std::string where_running([[maybe_unused]] ProcessBase& p) {
   const bool thread = o && o->kind == Kind::thread && o->thread;
   auto* const t = thread ? static_cast<ThreadProcess*>(o->thread) : nullptr;
   if (t ? t->state && !in_component(*t) : o && o->kind == Kind::coroutine && o->body) {
-    const bool collects = PyGC_Disable();  // as in begin_report()
+    const bool collects = PyGC_Disable();  // as in begin_report(): no finaliser may run meanwhile
     if (t)
       at_users_frame(*t);
     else

@@ -1,5 +1,5 @@
-// What other folders ask of report.cpp: who is told to look again, the exception of an interrupt,
-// and the channel of a core.
+// What other directories need from report.cpp: functions that make runs look again, the exception
+// of an interrupt, and the channel of a core.
 #pragma once
 #include "value.hpp"
 
@@ -7,19 +7,20 @@ namespace weft::py {
 
 struct ChannelObject;
 
-// Threads that are no processes may hold ends (rule 10.3).
+// Called when threads that are no processes may hold ends (rule 10.3).
 void watch_outside(runtime::Run& run) noexcept;
 PyObject* block_interrupt(
-    // Returns the exception, owned, that `p`, in the block of a run, is to raise instead of
+    // Returns the exception (owned) that `p`, in the block of a run, must raise instead of
     // Cancelled; or null.
     const ProcessBase& p) noexcept;
-// The exception that a signal's handler raised in a plain thread that waits.
+// The exception that a signal handler raised in a plain thread that waits.
 extern thread_local PyObject* guest_interrupt;
-void look_for_ends() noexcept;  // wakes a sleeping thread, which retires those ends (pending.hpp)
+// wakes a sleeping thread, which retires the ends that are pending (pending.hpp)
+void look_for_ends() noexcept;
 // Makes each run look again whether anything outside may wake it.
 void look_again() noexcept;
-void look_again_in_loops() noexcept;  // only the runs that are guests of a loop
-void forget_threads() noexcept;       // in the child of a fork
+void look_again_in_loops() noexcept;  // for the runs that are guests of a loop
+void forget_threads() noexcept;       // called in the child of a fork
 // Returns the channel of which this is the core.
 ChannelObject* channel_of_core(const Engine& core) noexcept;
 

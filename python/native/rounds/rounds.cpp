@@ -1,5 +1,6 @@
-// Rounds of questions that come by sessions, and this program's own rounds (WIRE.md 10.6, 10.8).
-// wire/everywhere.hpp evaluates the answers, for programs in Python as for those in C++.
+// Questions that other programs ask over sessions, and this program's own rounds of questions
+// (WIRE.md 10.6, 10.8). wire/everywhere.hpp evaluates the answers, for programs in Python as for
+// those in C++.
 //
 // rounds.py (weft/_distributed_deadlock/rounds.py) puts this program's answer together. It has to
 // ask its hosts first, so it runs on a thread that may wait. This file keeps the news for that
@@ -12,9 +13,9 @@
 //
 // Invariants
 // - The news is touched only in a step of the space, which is taken with the GIL.
-// - A run is condemned within the step in which the deadlock is told. The ends of the program that
-//   was told first go with its run, and frames that then come by the same session must not let a
-//   run end well.
+// - A run is condemned within the step in which the deadlock is announced. The ends of the program
+//   that heard it first are released with its run, and frames that then come by the same session
+//   must not let a run end well.
 // - A run stays condemned until take_condemned() takes it, or until it is over.
 #include "rounds/rounds.hpp"
 
@@ -50,17 +51,17 @@ class Questions final : public wire::Asking {
 
   struct News {
     std::vector<std::pair<std::uint64_t, std::uint32_t>> asked;
-    std::optional<std::uint32_t> round;  // a round of this program that is over
+    std::optional<std::uint32_t> round;  // the number of a round of this program that is over
     Buffer found;
     bool whole = false;
-    // With a list, owned, of the processes that waited here.
+    // The announced deadlocks, each with a list (owned) of the processes that waited here.
     std::vector<std::pair<Buffer, PyObject*>> told;
   };
   News news;
   std::set<PyRun*> condemned;
 
-  // Condemns the runs of a knot. `who`: a list, to which the processes that waited there are
-  // appended (facts_at_rest()).
+  // Condemns the runs of a knot. Appends the processes that waited there to the list `who`
+  // (facts_at_rest()).
   void condemn(Bytes what, PyObject* who = nullptr) {
     const auto k = Everywhere::Knot::get(what);
     if (!k) return;
@@ -91,7 +92,7 @@ class Questions final : public wire::Asking {
     news.told.emplace_back(Buffer(what.begin(), what.end()), who);
     ring();
   }
-  // The write does not block. If the pipe is full, the bell rings anyway.
+  // The write does not block. If the pipe is full, the bell has been rung already.
   void ring() const noexcept { [[maybe_unused]] const auto n = ::write(bell_, "?", 1); }
 
   const int bell_;
@@ -122,8 +123,8 @@ PyObject* knot_of(const Everywhere::Knot& k) {
   return Py_BuildValue("NN", to_str(k.text), paths.release());
 }
 
-// _rounds_answer(bell, name): links that are made from now on say that this program answers. All
-// news is in _rounds_news(), and a byte `?` is written to the bell, a descriptor.
+// _rounds_answer(bell, name): links that are made from now on announce that this program answers.
+// All news is in _rounds_news(), and a byte `?` is written to the descriptor `bell`.
 PyObject* f_answer(PyObject*, PyObject* args) {
   int bell;
   const char* name;
@@ -131,9 +132,9 @@ PyObject* f_answer(PyObject*, PyObject* args) {
   if (!questions) questions = new Questions(space_named(name), bell);
   Py_RETURN_NONE;
 }
-// _rounds_news(): the news since the last call: ([(who asks, its round)], None or (this program's
-// round that is over, the answers, whether all have answered), [(what was told, the processes that
-// waited in the runs that it condemned, in the form of _facts())]).
+// _rounds_news(): returns the news since the last call: ([(asker, its round)], None or (this
+// program's round that is over, the answers, whether all have answered), [(what was announced, the
+// processes that waited in the runs that it condemned, in the form of _facts())]).
 PyObject* f_news(PyObject*, PyObject*) {
   Questions::News news;
   if (questions) {
@@ -150,7 +151,7 @@ PyObject* f_news(PyObject*, PyObject*) {
   return Py_BuildValue("NNN", asked.release(), found, told.release());
 }
 PyObject* no_questions() { return bad_use("rounds: this program does not answer them yet"); }
-// _rounds_ask(): begins a round that asks whether all wait; returns (this program's incarnation,
+// _rounds_ask(): begins a round that asks whether all wait. Returns (this program's incarnation,
 // the number of the round). _rounds_say() must follow.
 PyObject* f_ask(PyObject*, PyObject*) {
   if (!questions) return no_questions();
@@ -158,7 +159,8 @@ PyObject* f_ask(PyObject*, PyObject*) {
   return Py_BuildValue("KI", static_cast<unsigned long long>(questions->me()),
                        questions->ask(false));
 }
-// _rounds_say(who asks, its round, this program's answer, whether all that it knows of wait, whole)
+// _rounds_say(asker, its round, this program's answer, whether all that it knows wait, whether it
+// knows all): gives this program's answer.
 PyObject* f_say(PyObject*, PyObject* args) {
   unsigned long long who;
   unsigned round;
@@ -172,8 +174,8 @@ PyObject* f_say(PyObject*, PyObject* args) {
   questions->say(who, round, bytes_of(said), waits != 0, whole != 0);
   Py_RETURN_NONE;
 }
-// _rounds_tell(what): tells all programs, in the form of _rounds_knot(), and this one.
-// _declare_deadlock() must follow.
+// _rounds_tell(what): announces a deadlock, in the form of _rounds_knot(), to all programs, and to
+// this one. _declare_deadlock() must follow.
 PyObject* f_tell(PyObject*, PyObject* args) {
   Given what;
   if (!PyArg_ParseTuple(args, "y*", static_cast<Py_buffer*>(&what))) return nullptr;
@@ -186,14 +188,14 @@ PyObject* f_tell(PyObject*, PyObject* args) {
 
 // --- what follows from the answers of a round ----------------------------------------------------
 
-// _rounds_still(answers, whole): do all stand still, with nothing under way?
+// _rounds_still(answers, whole): returns whether all stand still, with nothing under way.
 PyObject* f_still(PyObject*, PyObject* args) {
   Given all;
   int whole;
   if (!PyArg_ParseTuple(args, "y*p", static_cast<Py_buffer*>(&all), &whole)) return nullptr;
   return PyBool_FromLong(Everywhere::get(bytes_of(all), whole != 0).stands_still());
 }
-// _rounds_moved(first, second): has anything happened between these two answers?
+// _rounds_moved(first, second): returns whether anything has happened between these two answers.
 PyObject* f_moved(PyObject*, PyObject* args) {
   Given first, second;
   if (!PyArg_ParseTuple(args, "y*y*", static_cast<Py_buffer*>(&first),
@@ -202,14 +204,14 @@ PyObject* f_moved(PyObject*, PyObject* args) {
   return PyBool_FromLong(Everywhere::get(bytes_of(second), true)
                              .has_moved_since(Everywhere::get(bytes_of(first), true)));
 }
-// _rounds_knot(answers): (the report, [path of the knot], both in the form of a TELL).
+// _rounds_knot(answers): returns (the report, [path of the knot]), both in the form of a TELL.
 PyObject* f_knot(PyObject*, PyObject* args) {
   Given all;
   if (!PyArg_ParseTuple(args, "y*", static_cast<Py_buffer*>(&all))) return nullptr;
   const Everywhere::Knot k = Everywhere::get(bytes_of(all), true).knot();
   return Py_BuildValue("NN", knot_of(k), to_bytes(k.told()));
 }
-// _rounds_told(what): (the report, [path of the knot]), or None if `what` is no TELL.
+// _rounds_told(what): returns (the report, [path of the knot]), or None if `what` is no TELL.
 PyObject* f_told(PyObject*, PyObject* args) {
   Given what;
   if (!PyArg_ParseTuple(args, "y*", static_cast<Py_buffer*>(&what))) return nullptr;
@@ -247,13 +249,13 @@ void await_declared(PyRun* run) noexcept {
     const OutsideGate beyond;
     PyThreadState* const state = give_up_lock();
     std::unique_lock g(taking);
-    // The wait is short: the run may have been taken since the look.
+    // The wait is short, because the run may have been taken since the check.
     taken.wait_for(g, std::chrono::milliseconds(10));
     g.unlock();
     take_lock(state);
   }
 }
-// In the child of a fork the space is the parent's too.
+// Called in the child of a fork, where the space belongs to the parent too.
 void forget_rounds() noexcept { questions = nullptr; }
 
 int init_rounds(PyObject* m) { return PyModule_AddFunctions(m, functions); }

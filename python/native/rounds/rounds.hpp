@@ -12,20 +12,21 @@ struct PyRun;
 
 // Returns this program's space, which is made with this name if there is none yet.
 std::shared_ptr<wire::Space> space_named(const char* name);
-// Was this run condemned by a TELL (WIRE.md 10.6), and not taken here before? Then carry_out() must
-// cancel its processes.
+// Returns whether a TELL has condemned this run (WIRE.md 10.6) and it was not taken here before. If
+// so, carry_out() must cancel its processes.
 bool take_condemned(PyRun* run) noexcept;
 // A run that is over may have been condemned just before. The processes that waited in it are known
-// once _declare_deadlock() is called; this waits for that call, a second at most.
+// once _declare_deadlock() is called; this waits for that call, for a second at most.
 void await_declared(PyRun* run) noexcept;
-void forget_rounds() noexcept;  // in the child of a fork
-// Returns "file:line" of a process that runs. "": not known, as for a component, for a greenlet,
-// and where no GIL stops the process there.
+void forget_rounds() noexcept;  // called in the child of a fork
+// Returns "file:line" of a process that runs. An empty text means that this is not known, as for a
+// component, for a greenlet, and where no GIL stops the process there.
 std::string where_running(ProcessBase& p);
-// Says what a process does, for a list of all: "read 'c' at shop.py:12", "running at shop.py:18".
+// Returns what a process does, for a list of all: "read 'c' at shop.py:12", "running at
+// shop.py:18".
 std::string doing(ProcessBase& p);
-// Is there a link, and are links asked whether all stand still there too (network.cpp)? Then
-// say_standing() says that a run here does.
+// Returns whether there is a link, and links are asked whether all stand still there too
+// (network.cpp). If so, say_standing() reports that a run here does.
 bool links_are_asked() noexcept;
 void say_standing() noexcept;
 

@@ -10,7 +10,8 @@ namespace weft::py {
 struct PyRun;
 
 const std::set<PyRun*>& every_run() noexcept;
-// A null `run` means the run of this thread.
+// Keeps the exception of an interrupt for a run, and takes ownership of it. A null `run` means the
+// run of this thread.
 void keep_interrupt_for(PyRun* run, PyObject* owned) noexcept;
 
 }  // namespace weft::py

@@ -87,7 +87,7 @@ PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
 }
 
 // Returns the place of a value that waits at the channel, in a writer's slot or in the buffer, and
-// is not yet a cell; null: there is none.
+// is not yet a cell; null if there is none.
 Value* first_bare(Engine& c) {
   Value* found = nullptr;
   c.with_lock([&](core::Queue&, core::Queue& writers) {
@@ -122,7 +122,7 @@ PyObject* convert(ChannelObject* c, const Native& n, PyObject* value, const char
 // Checks that the values that wait at a channel convert, and leaves them as they are. Returns -1
 // with BadUse if one does not.
 int check_waiting(ChannelObject* c, const Native& n) {
-  if (is_far(c)) return 0;  // its home knows these values
+  if (is_far(c)) return 0;  // a far channel's home checks these values
   std::vector<Owned<>> all;
   const bool wired = is_wired(c);
   c->core.with_lock([&](core::Queue&, core::Queue& writers) {
@@ -148,8 +148,7 @@ int check_waiting(ChannelObject* c, const Native& n) {
   return r;
 }
 
-// The channel carries a type already, and is to carry t: returns 0 if they are the same, else -1
-// with BadUse.
+// For a channel that carries a type already: returns 0 if that is t, otherwise -1 with BadUse.
 int same_type(ChannelObject* c, const Native& is, const NativeType* t, const char* who) {
   if (is.type == t) return 0;
   bad_use("channel %s carries %s (%s), and %s wants %s: give it another channel",
@@ -173,17 +172,18 @@ int may_attach(ChannelObject* c, const NativeType* t, const char* who) {
   return no_board(c, who) < 0 ? -1 : check_waiting(c, Native{t, who});
 }
 
-// Values that waited at a channel, each with the cell that took its place.
+// Values that waited at a channel, each with the cell that replaced it.
 using Converted = std::vector<std::pair<Owned<>, PyObject*>>;
 
 static int becomes_native(ChannelObject* c, const Native& n) {
   natives.emplace(c, n);
-  ++ends_closed;  // alternatives that hold values to be written there check them again
+  // makes alternatives that hold values to be written to the channel check them again
+  ++ends_closed;
   c->generation |= kNative;
   return 0;
 }
 
-// Puts the values back in place of their cells, so an attach that fails changes nothing.
+// Puts the values back in place of their cells, so that an attach that fails changes nothing.
 static void convert_back(Engine& core, const Converted& done) {
   core.with_lock([&](core::Queue&, core::Queue& writers) {
     const auto back = [&](Value& v) {
@@ -207,10 +207,10 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
   const Native n{t, who};
   if (is_wired(c)) {
     if (no_board(c, who) < 0 || check_waiting(c, n) < 0) return -1;
-    if (natives.contains(c)) return attach(c, t, who);  // another thread has attached it first
+    if (natives.contains(c)) return attach(c, t, who);  // another thread has attached a type first
     return becomes_native(c, n);
   }
-  carry_ends(c);  // its reads look at the values that they take, and so do those that wait there
+  carry_ends(c);  // makes reads, also those that wait already, examine the values that they take
   Converted done;
   int r = 0;
   for (Value* v; r == 0 && (v = first_bare(c->core));) {
@@ -279,7 +279,7 @@ PyObject* unsent_native(PyObject* cell) noexcept {
   return r;
 }
 
-// --- wired as well -------------------------------------------------------------------------------
+// --- native channels that are wired as well ------------------------------------------------------
 
 PyObject* plain_native(ChannelObject* c, PyObject* value) {
   release_lent();
@@ -306,7 +306,7 @@ int value_native(ChannelObject* c, const NativeType* t, PyObject* o, weft_value&
 }
 
 int cells_to_objects(ChannelObject* c) {
-  // From the look at a slot until it has its new content, nobody else may take the value: no
+  // From the look at a slot until the slot has its new content, nothing else may take the value: no
   // finaliser runs, and components wait for the GIL.
   const bool collects = PyGC_Disable();
   std::vector<PyObject*> done;  // cells that are empty, except for parts that an array has left

@@ -1,5 +1,5 @@
-// Values of channels that have a native end (rule 16.2): cells, which a thread makes, moves and
-// drops without the GIL.
+// Values of channels that have a native end (rule 16.2): cells, which a thread can make, move and
+// drop without the GIL.
 //
 //   Python's write ──pack(): converted by the channel's type──► a cell ──► a component's read
 //   a component's write ──► a cell ──► Python's read: unpack(), converted
@@ -9,12 +9,12 @@
 // 16.7).
 //
 // A cell stands where the core has a reference to an object. It looks like an object, of a type
-// that no program sees, so a slot lets go of a cell as it lets go of an object. A cell does not
-// come from the interpreter's allocator, has one owner, and refers to no object.
+// that no program sees, so a slot drops a cell as it drops an object. A cell does not come from the
+// interpreter's allocator, has one owner, and refers to no object.
 //
 // Invariants
-//  1 A channel that is native carries cells of its one type and nothing else, from attach() on
-//    until it is wired.
+//  1 A native channel carries cells of its one type and nothing else, from attach() on until it is
+//    wired.
 //  2 The memory of a cell comes from malloc, so any thread may make and free it.
 #pragma once
 #include <string>
@@ -26,35 +26,36 @@ namespace weft::py {
 
 class NativeType;
 
-// Makes a cell, which takes `v` over; its type is that of the channel. Null: no memory. Works
-// without the GIL.
+// Makes a cell, which takes ownership of `v`; its type is that of the channel. Null if there is no
+// memory. Works without the GIL.
 PyObject* new_cell(const NativeType* t, weft_value v) noexcept;
-weft_value take_cell(PyObject* cell) noexcept;  // frees the cell
+weft_value take_cell(PyObject* cell) noexcept;  // returns the value, and frees the cell
 bool is_cell(PyObject* o) noexcept;
 void drop_cell(PyObject* o) noexcept;
 
-// From now on the channel carries values of this type; values that wait there are converted. `who`
-// is for messages ("process scale of component filter"). Returns -1 with BadUse if the channel is
-// native of another type, a value that waits does not convert, or the channel cannot be native.
+// Makes the channel carry values of this type from now on; values that wait there are converted.
+// `who` is for messages ("process scale of component filter"). Returns -1 with BadUse if the
+// channel is native of another type, a value that waits does not convert, or the channel cannot be
+// native.
 int attach(ChannelObject* c, const NativeType* t, const char* who);
-// Could the type be attached now? Returns 0, or -1 as attach() does; nothing is changed.
+// Returns 0 if the type could be attached now, or -1 as attach() does. Changes nothing.
 int may_attach(ChannelObject* c, const NativeType* t, const char* who);
 // For `Channel(type=...)`: returns -1 with BadUse if `type` is no type of a native channel.
 int type_channel(ChannelObject* c, PyObject* type);
-// Gives `to` the type of `c`; -1 with an exception.
+// Gives `to` the type of `c`. Returns -1 with an exception.
 int type_like(const ChannelObject* c, ChannelObject* to);
-void forget_native(ChannelObject* c) noexcept;  // the channel is gone
+void forget_native(ChannelObject* c) noexcept;  // called when the channel is destroyed
 const NativeType* type_of(const ChannelObject* c) noexcept;
 
-int check_move(ChannelObject* c, PyObject* value);         // for write(move=True)
-PyObject* pack_native(ChannelObject* c, PyObject* value);  // as pack() of values.hpp
-PyObject* unpack_native(PyObject* cell);                   // as unpack()
+int check_move(ChannelObject* c, PyObject* value);         // used for write(move=True)
+PyObject* pack_native(ChannelObject* c, PyObject* value);  // as pack() in values.hpp
+PyObject* unpack_native(PyObject* cell);                   // as unpack() in values.hpp
 PyObject* unsent_native(PyObject* cell) noexcept;
 
 // For a native channel that is wired: converts `value`, and returns the object to be pickled for
 // it; null, with an exception, if it does not convert.
 PyObject* plain_native(ChannelObject* c, PyObject* value);
-// Makes the native value of an object that was read there; -1 with an exception.
+// Makes the native value of an object that was read there. Returns -1 with an exception.
 int value_native(ChannelObject* c, const NativeType* t, PyObject* o, weft_value& to);
 // Called while a channel is being wired: turns the cells that wait there into Python objects, because
 // pack() takes only these. Returns -1 with an exception.

@@ -21,7 +21,7 @@ namespace weft::py {
 namespace {
 
 struct alignas(16) BlockHead {
-  void (*give_back)(void* block) noexcept;  // null: the block is plain memory
+  void (*give_back)(void* block) noexcept;  // null if the block is plain memory
   // Blocks that are released with this one: a list linked by `next` and `before`.
   BlockHead* parts;
   BlockHead *next, *before;
@@ -29,21 +29,22 @@ struct alignas(16) BlockHead {
 BlockHead* head_of(void* block) noexcept { return static_cast<BlockHead*>(block) - 1; }
 
 struct DLManaged;
-struct Loan {           // while the debug mode is on
+struct Loan {           // exists while the debug mode is on
   Owned<> note;         // the lender and the place of the loan, for the debug mode
-  std::uint64_t sum;    // the checksum of the numbers, while they must not be touched
-  std::string touched;  // how a change was noticed; empty: none was
+  std::uint64_t sum;    // the checksum of the numbers, while they must not be changed
+  std::string touched;  // how a change was noticed; empty if none was
   std::string holder;   // the process that has the array, or had it last
 };
-struct Lent {  // a block
+struct Lent {  // a block that lends an array
   weft_array array;
   Py_buffer view;
-  DLManaged* tensor;  // null: the array came by the buffer protocol
+  DLManaged* tensor;  // null if the array came by the buffer protocol
   bool constant;
-  Loan* loan;  // null: the debug mode is off
+  Loan* loan;  // null if the debug mode is off
 };
 prim::atomic<bool> watching{false};
-PyObject *note_loan = nullptr, *tell_loan = nullptr;  // (value, channel) -> note; (note, text)
+// functions: (value, channel) -> note; (note, text)
+PyObject *note_loan = nullptr, *tell_loan = nullptr;
 
 std::uint64_t sum_of(const weft_buffer& b) noexcept {
   std::uint64_t h = b.bytes, w = 0;
@@ -87,7 +88,7 @@ void give_back_lent(void* block) noexcept {
 // Returns the kind of numbers of a format of the buffer protocol: i, u or f; 0 for an unknown one.
 char kind_of_format(const char* f) noexcept {
   if (!f) return 'u';
-  if (*f && std::strchr("@=<", *f)) ++f;  // the byte order of this machine
+  if (*f && std::strchr("@=<", *f)) ++f;  // means the byte order of this machine
   if (!*f || f[1]) return 0;
   return std::strchr("bhilqn", *f)   ? 'i'
          : std::strchr("BHILQN", *f) ? 'u'
@@ -98,7 +99,7 @@ char kind_of(const NativeType* t) noexcept {
   return t->code == 'f' || t->code == 'd' ? 'f' : t->code < 'a' ? 'u' : 'i';
 }
 
-// A type of one dimension takes an array of any shape, and reads its numbers in order of memory.
+// A type of one dimension accepts an array of any shape, and reads its numbers in order of memory.
 int take_shape(const NativeType* t, PyObject* v, int dimensions, const Py_ssize_t* extents,
                Lent* l) {
   if (t->dimensions == 1) return 0;
@@ -319,7 +320,8 @@ int check_only(PyObject* v) {
   } else if (PyMemoryView_Check(v)) {
     PyObject* const of = PyMemoryView_GET_BUFFER(v)->obj;
     if (of && Py_REFCNT(of) > 1) why = "it is a view of memory that somebody else refers to";
-  } else if (const Owned base(PyObject_GetAttrString(v, "base")); base) {  // an array of numpy
+    // true for an array of numpy
+  } else if (const Owned base(PyObject_GetAttrString(v, "base")); base) {
     if (base != Py_None) why = "it is a view of another array: write that, or a copy";
   } else {
     PyErr_Clear();

@@ -1,4 +1,4 @@
-// What the files of native types share (native_types.hpp): the types themselves, and values under
+// Shared by the files of native types (native_types.hpp): the types themselves, and values under
 // way.
 //
 //   native_types.cpp   types and their texts; the classes of aggregates
@@ -15,16 +15,16 @@ namespace weft::py {
 
 class NativeType {
  public:
-  char kind;           // the first letter: i d b n s y v [ ( { ? < a
+  char kind;           // the first letter of its text: i d b n s y v [ ( { ? < a
   char code = 0;       // the format of an array's numbers, as in Python's module struct
-  int dimensions = 1;  // of an array
+  int dimensions = 1;  // for an array
   bool constant = false;
-  bool lends = false;  // the type contains arrays
+  bool lends = false;  // whether the type contains arrays
   std::vector<const NativeType*> parts;
-  std::string text, name;             // name: that of an aggregate
-  std::vector<std::string> fields;    // those of an aggregate
+  std::string text, name;             // name: for an aggregate
+  std::vector<std::string> fields;    // for an aggregate: the names of its fields
   mutable PyObject* names = nullptr;  // the names of the fields, as a tuple of str
-  mutable PyObject* made = nullptr;   // the class of the objects that Python gets
+  mutable PyObject* made = nullptr;   // the class of the objects that Python code gets
   // The last class that was found to have these fields.
   mutable PyObject* fits = nullptr;
 
@@ -40,7 +40,7 @@ class NativeType {
 
 // Sets a TypeError that names both types. Returns -1.
 int refuse(const NativeType* t, PyObject* value);
-// Do the objects of this class have the fields of the aggregate? -1 with an exception.
+// Returns whether the objects of this class have the fields of the aggregate; -1 with an exception.
 int fits_aggregate(const NativeType* t, PyTypeObject* cls);
 
 // The bytes of a value under way, and the blocks that go with them.
@@ -56,7 +56,8 @@ struct Flattened {
 };
 
 int lend(const NativeType* t, PyObject* v, weft_value& to);
-// Takes the block over. On failure it returns null with an exception, and has given the block back.
+// Makes a view of an array. Takes ownership of the block, even on failure; then returns null with
+// an exception.
 PyObject* view_of(const NativeType* t, weft_value& v);
 
 }  // namespace weft::py

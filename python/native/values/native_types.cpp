@@ -1,5 +1,5 @@
-// Types of native values, made from their texts, and the classes that Python has for aggregates
-// (native_types.hpp).
+// Types of native values, made from their texts, and the classes that represent aggregates in
+// Python (native_types.hpp).
 #include "values/native_types.hpp"
 
 #include <map>
@@ -87,8 +87,8 @@ std::string listed(const NativeType* t, const char* open, const char* close, boo
 
 // --- classes of aggregates -----------------------------------------------------------------------
 
-PyObject* fitting = nullptr;  // (class, names) -> bool, of weft._components.types
-PyObject* text_of = nullptr;  // (Python type) -> text, of the same module
+PyObject* fitting = nullptr;  // a function of weft._components.types: (class, names) -> bool
+PyObject* text_of = nullptr;  // a function of the same module: (Python type) -> text
 
 // Appends the aggregates in a type, the inner ones first: (text, name, names of fields,
 // descriptions of fields).

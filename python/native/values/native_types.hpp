@@ -17,45 +17,47 @@
 
 namespace weft::py {
 
-class NativeType;  // a channel's type: parsed from its text (component_abi.h), kept for ever
+// the type of a native channel; parsed from its text (component_abi.h), and kept for ever
+class NativeType;
 
 // Returns the type with this text; null, with an exception, if the text names no type.
 const NativeType* native_type(const char* text);
 // Returns the type for a type of Python (weft._components.types).
 const NativeType* native_type_of(PyObject* type);
-// Describes the type for messages: "list[float]". Without `whole`, as an annotation, with
-// aggregates by their names.
+// Describes the type for messages: "list[float]". If `whole` is false, describes it as an
+// annotation, with aggregates by their names.
 std::string describe(const NativeType* t, bool whole = true);
-// The repr of a value, shortened. If repr() fails, this is `otherwise`, which may show the value's
-// type (%.100s).
+// Returns the repr of a value, shortened. If repr() fails, returns `otherwise`, which may show the
+// value's type (%.100s).
 PyObject* shown(PyObject* value, const char* otherwise);
 
 // Converts `value` to the type. Returns 0; -1 with BadUse, or with the exception of the conversion.
 // The block comes from allocate_block(), or lends a buffer.
 int to_native(const NativeType* t, PyObject* value, weft_value& to);
-// Does the exception of a conversion say that the value does not convert (rule 16.4)? Then the
-// caller gets a BadUse; any other exception is left as it is.
+// Returns whether the exception of a conversion says that the value does not convert (rule 16.4).
+// Then the caller gets a BadUse; any other exception is left as it is.
 bool says_no_value(PyObject* raised);
-// Takes over nothing but the arrays in the value.
+// Converts a native value to an object. Takes ownership only of the arrays in the value.
 PyObject* from_native(const NativeType* t, const weft_value& v);
 
-// Makes the block of a value; null: no memory. Any thread may release it, without the GIL and under
-// locks of the core.
+// Makes the block of a value; null if there is no memory. Any thread may release it, without the
+// GIL and under locks of the core.
 void* allocate_block(std::size_t bytes) noexcept;
 void release_block(void* block) noexcept;
-void keep_part(void* block, void* part) noexcept;  // `part` is released with the block
-void take_part(void* block, void* part) noexcept;  // `part` is released with the block no more
-// Releases what components have given back; needs the GIL.
+void keep_part(void* block, void* part) noexcept;  // from now on `part` is released with the block
+// from now on `part` is not released with the block
+void take_part(void* block, void* part) noexcept;
+// Releases the arrays that components have given back. Needs the GIL.
 void release_lent() noexcept;
-// For the debug mode: the channel to which this thread lends arrays; and the note that a process of
-// a component has taken the arrays in the block, or gives them on.
+// For the debug mode. lending_to: the channel to which this thread lends arrays. loan_moves():
+// records that a process of a component has taken the arrays in the block, or passes them on.
 inline constinit thread_local PyObject* lending_to = nullptr;
 void loan_moves(void* block, const char* process, const char* component, bool taken);
 // For write(move=True): returns -1 with BadUse if other code may use the memory.
 int check_only(PyObject* value);
 bool is_array(const NativeType* t) noexcept;
 inline void drop_native(weft_value& v) noexcept { release_block(std::exchange(v.block, nullptr)); }
-// Like from_native(); but an array, which it takes over, becomes a view.
+// As from_native(); but an array, of which it takes ownership, becomes a view.
 PyObject* to_python(const NativeType* t, weft_value& v);
 
 }  // namespace weft::py

@@ -1,4 +1,4 @@
-// Native values and Python's: conversion both ways (native_types.hpp).
+// Converts native values to Python objects, and Python objects to native values (native_types.hpp).
 #include <algorithm>
 
 #include "interpreter/error_types.hpp"
@@ -141,9 +141,9 @@ int flatten_fields(const NativeType* t, PyObject* v, Flattened& to) {
   return 0;
 }
 
-// A value of any type, behind a letter that says which type.
-constexpr int kDeepestValue = 100;  // lists and dicts within others
-// The letter of a value that is neither a list nor a dict; 0: it cannot be a Value.
+// A value of type v is preceded by a letter that says which type it has.
+constexpr int kDeepestValue = 100;  // the deepest nesting of lists and dicts
+// Returns the letter of a value that is neither a list nor a dict; 0 if it cannot be a Value.
 char kind_of_scalar(PyObject* v) noexcept {
   if (v == Py_None) return 'n';
   if (PyBool_Check(v)) return 'b';
@@ -158,7 +158,7 @@ int flatten_any(const NativeType* t, PyObject* v, Flattened& to, int depth);
 // Adds a list, a tuple or a dict.
 int flatten_any_items(const NativeType* t, PyObject* v, Flattened& to, int depth) {
   const bool dict = PyDict_Check(v);
-  // This is a copy, because converting an item may change the original.
+  // A copy, because converting an item may change the original.
   const Owned all(dict ? PyDict_Items(v) : PySequence_Tuple(v));
   if (!all) return -1;
   const Py_ssize_t n = PySequence_Size(all.get());

@@ -30,9 +30,10 @@ struct Recorder {
   explicit Recorder(std::size_t size) : ring(size), lane(ring) {}
 };
 std::unique_ptr<Recorder> recorder;
-PyObject* on_failure = nullptr;  // called when an outermost run raises
+PyObject* on_failure = nullptr;  // the function that is called when an outermost run raises
 
-// A thread that is no process. Its name is asked for before the lane is touched: that runs Python.
+// Returns the name of a thread that is no process. Called before the lane is touched, because it
+// runs Python code.
 const std::string& name_of_thread() noexcept {
   static thread_local std::string name;
   if (!name.empty()) return name;
@@ -52,7 +53,7 @@ const std::string& name_of_thread() noexcept {
 Known& the_process(ProcessBase& b) {
   return recorder->lane.process(std::uint32_t(b.id), [&] { return runtime::path_of(b); });
 }
-// Of what runs here. Null: nobody is to be recorded.
+// Returns the entry of what runs here. Null: it is not to be recorded.
 Known* the_running() {
   ProcessBase* const b = this_process();
   if (process_object(b)) return &the_process(*b);
@@ -63,11 +64,12 @@ Known* the_running() {
   return &recorder->lane.process(-id, [&]() -> const std::string& { return name; });
 }
 
-// As Python has it: without quotes.
+// Returns a place's name as Python code has it, without quotes.
 std::string plain_name(const core::SyncObject& place) {
   return place.line || !place.name ? runtime::name_of(place) : place.name;
 }
-// Tells a place from one that was at its address before, whose name may have had the same address.
+// Distinguishes a place from an earlier one at its address, whose name may have had the same
+// address.
 const void* identity(PyObject* name, const core::SyncObject& place) noexcept {
   return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(PyObject_Hash(name)) +
                                        place.line + 1);
@@ -88,7 +90,7 @@ Known* the_place(PyObject* target) {
   return nullptr;
 }
 
-// Nearly always one of few literals, which are found by their addresses.
+// The verb is nearly always one of a few literals, which are found by their addresses.
 Op op_of_verb(const char* verb) noexcept {
   struct Verb {
     const char* verb = nullptr;
@@ -108,7 +110,7 @@ Op op_of_verb(const char* verb) noexcept {
   return here.op;
 }
 
-// As a trace has it: by the name of its type.
+// Tests an exception by the name of its type, as a trace does.
 bool is(PyObject* exception, const char* name) noexcept {
   return exception && std::strcmp(Py_TYPE(exception)->tp_name, name) == 0;
 }
@@ -136,7 +138,7 @@ void flight_over(const char* verb, PyObject* target, PyObject* result, PyObject*
   bool has_more = false;
   Outcome outcome = Outcome::commit;
   if (op == Op::select_other) {
-    has_more = true;  // the guard + 1
+    has_more = true;  // then the guard plus one follows
     PyObject* const i = result && PyTuple_Check(result) && PyTuple_GET_SIZE(result)
                             ? PyTuple_GET_ITEM(result, 0)
                             : nullptr;
@@ -187,7 +189,7 @@ void flight_ends(ProcessObject* p, PyObject* left) noexcept {
       PyErr_Clear();
     }
   }
-  if (!recorder) return;  // str() has run Python code
+  if (!recorder) return;  // str() has run Python code, which may have stopped the recorder
   recorder->lane.room();
   recorder->lane.end(form::Clock::now(), the_process(base_of(p)), how, why);
 }
@@ -205,7 +207,7 @@ void forget_flight() noexcept { recorder.reset(); }
 
 namespace {
 
-// _flight_on(bytes): the recorder begins, with a ring of so many bytes.
+// _flight_on(bytes): starts the recorder, with a ring of so many bytes.
 PyObject* f_on(PyObject*, PyObject* o) {
   const std::size_t size = PyLong_AsSize_t(o);
   if (size == static_cast<std::size_t>(-1) && PyErr_Occurred()) return nullptr;
@@ -222,7 +224,7 @@ PyObject* f_off(PyObject*, PyObject*) {
   observe_more();
   Py_RETURN_NONE;
 }
-// The processes that wait now, as records at the end of the ring.
+// Records the processes that wait now, at the end of the ring.
 void record_waits() {
   const std::uint64_t now = form::Clock::now();
   for (PyRun* run : every_run())
@@ -269,7 +271,7 @@ PyObject* f_write(PyObject*, PyObject* args) {
   }
   Py_RETURN_NONE;
 }
-// _flight_hide(on): what the calling process does is, or is no longer, Weft's own.
+// _flight_hide(on): says whether what the calling process does is Weft's own work.
 PyObject* f_hide(PyObject*, PyObject* on) {
   if (!recorder) Py_RETURN_NONE;
   const bool hides = PyObject_IsTrue(on) == 1;

@@ -1,5 +1,5 @@
-// The flight recorder of the program: events as bytes, in a ring (runtime/flight.hpp). It hears what
-// the observer hears (observe.hpp), before it, and calls no Python code.
+// The flight recorder of the program: events as bytes, in a ring (runtime/flight.hpp). It gets what
+// the observer gets (observe.hpp), before it, and calls no Python code.
 //
 // Invariants
 //  1 All of it is used with the GIL held (inside the gate), so there is one lane.
@@ -12,15 +12,17 @@
 
 namespace weft::py {
 
-bool flying() noexcept;        // is the recorder on?
-void flight_parks() noexcept;  // the running process begins to wait
-// `result` null: the exception `left` (owned by the caller; may be null too: the end of a loop).
-// `target` as for observe().
+bool flying() noexcept;        // whether the recorder is on
+void flight_parks() noexcept;  // called when the running process begins to wait
+// Called when an operation is over. If `result` is null, `left` is the exception (owned by the
+// caller); it may be null too, at the end of a loop. `target` is as for observe().
 void flight_over(const char* op, PyObject* target, PyObject* result, PyObject* left) noexcept;
 void flight_starts(ProcessObject* p) noexcept;
-void flight_ends(ProcessObject* p, PyObject* left) noexcept;  // null: it returned
-// An outermost run raises the current exception: the file is written, if that is asked for.
+// `left` is null if the process returned
+void flight_ends(ProcessObject* p, PyObject* left) noexcept;
+// Called when an outermost run raises the current exception: writes the file, if that was asked
+// for.
 void flight_failed() noexcept;
-void forget_flight() noexcept;  // in the child of a fork
+void forget_flight() noexcept;  // called in the child of a fork
 
 }  // namespace weft::py

@@ -13,7 +13,7 @@ namespace weft::py::flight_file {
 
 namespace {
 
-constexpr std::uint32_t kLongest = 1 << 20;  // of a piece, in bytes
+constexpr std::uint32_t kLongest = 1 << 20;  // the most bytes of a piece
 
 std::size_t read_at(int fd, std::uint64_t at, unsigned char* to, std::size_t n) {
   std::size_t got = 0;
@@ -53,7 +53,8 @@ Files::Files(const std::vector<std::string>& names) {
     for (const Open& f : files_) close(f.fd);
     throw;
   }
-  // On one machine all have one steady clock; of several the systems' clocks must do.
+  // On one machine all programs have one steady clock. For several machines the systems' clocks are
+  // used.
   const bool several = std::any_of(heads.begin(), heads.end(),
                                    [&](const Head& h) { return h.host != heads[0].host; });
   for (std::size_t i = 0; several && i < heads.size(); ++i)
@@ -118,7 +119,8 @@ void Files::index(std::uint32_t file, const std::string& name) {
       }
       lanes_[it->second].blocks.push_back({at, size});
     } else if (!headed || piece[0] < 'A' || piece[0] > 'Z') {
-      break;  // no piece of this format; others are for later versions, and are skipped
+      // no piece of this format; pieces of other kinds are for later versions, and are skipped
+      break;
     }
     at += size;
   }
@@ -143,8 +145,8 @@ std::uint32_t Files::process_of(std::uint32_t file, std::int64_t id, std::string
   const auto [it, fresh] =
       process_numbers_[file].try_emplace(id, static_cast<std::uint32_t>(processes.size()));
   if (fresh) processes.push_back({std::string(path), id, file});
-  // A path gets an index once there is a second process of its name. Backwards the first one that
-  // is met is the last.
+  // A path gets an index once there is a second process of its name. Read backwards, the first name
+  // that is met is the final one.
   if (!fresh && !backwards_) processes[it->second].path = path;
   return it->second;
 }

@@ -3,8 +3,8 @@
 //
 // Invariants
 //  1 Only one block of each lane is in memory, whatever the size of a file.
-//  2 Nothing that a file says is trusted: numbers are looked up, lengths are compared with what is
-//    there. What was read before a fault counts; `fault` says where the rest is missing.
+//  2 Nothing that a file says is trusted: numbers are looked up, lengths are compared with the
+//    bytes that exist. What was read before a fault counts; `fault` says where the rest is missing.
 //  3 A file that is cut off anywhere is read up to there.
 #pragma once
 #include <cstdint>
@@ -24,13 +24,14 @@ namespace form = runtime::flight;
 inline constexpr std::uint32_t kNone = ~0u;
 
 struct Event {
-  std::int64_t t = 0;  // ns
+  std::int64_t t = 0;  // in ns
   std::int64_t waited = 0;
   std::uint32_t process = 0;
   std::uint32_t place = kNone;
   std::uint32_t guard = kNone;
-  std::uint64_t number = 0;  // of a commit: among the reads, or the writes, of its place
-  std::string_view text;     // until the next event of this lane
+  // for a commit: its number among the reads, or the writes, of its place
+  std::uint64_t number = 0;
+  std::string_view text;  // valid until the next event of this lane
   form::Op op = form::Op::other;
   form::Outcome outcome = form::Outcome::commit;
   form::Why why = form::Why::retired;
@@ -57,7 +58,7 @@ struct Head {
   std::uint64_t units0 = 0, ns0 = 0, units1 = 0, ns1 = 0, system = 0, pid = 0, dropped = 0;
   std::string host, program, version;
 };
-// Not a trace that can be read: the sentence says why.
+// The file is no trace that can be read; the text says why.
 struct NoTrace : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -69,32 +70,33 @@ class Files {
   Files(const Files&) = delete;
 
   void rewind(bool backwards);
-  // The next event, or null. It stays until the next call.
+  // Returns the next event, or null. It is valid until the next call.
   const Event* next();
 
   std::vector<Process> processes;
   std::vector<Place> places;
   std::vector<Head> heads;
-  std::string fault;  // empty: the files are whole
+  std::string fault;  // empty if the files are complete
   std::int64_t first() const noexcept { return first_; }
 
  private:
-  struct Where {  // a block
+  struct Where {  // the position of a block
     std::uint64_t at;
     std::uint32_t size;
   };
   struct Lane {
     std::uint32_t file;
     std::vector<Where> blocks;
-    std::size_t block = 0;  // the next one to read
+    std::size_t block = 0;  // the index of the next block to read
     std::vector<unsigned char> bytes;
     const unsigned char* p = nullptr;
     const unsigned char* end = nullptr;
     std::uint64_t units = 0;
-    std::vector<std::uint32_t> processes, places;  // by their numbers in the block
+    std::vector<std::uint32_t> processes, places;  // the index is the number in the block
     std::string_view other;
     Event event;
-    std::vector<Event> events;  // backwards: of the block, the next one last
+    // when reading backwards: the events of the block; the next one is the last element
+    std::vector<Event> events;
   };
   void open(const std::string& name);
   void index(std::uint32_t file, const std::string& name);
@@ -110,7 +112,7 @@ class Files {
     int fd;
     std::string name;
     double slope;
-    std::int64_t shift;  // added to its ns
+    std::int64_t shift;  // added to the ns of its events
   };
   std::vector<Open> files_;
   std::vector<Lane> lanes_;

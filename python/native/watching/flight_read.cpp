@@ -1,10 +1,11 @@
-// What `weft trace` asks of files of the flight recorder: what each process and place did, the
+// What `weft trace` reads from files of the flight recorder: what each process and place did, the
 // critical path, and the events one after the other.
 //
-// The critical path is found backwards, from the last event: a process that had waited at a place
-// was let go on by the last one that did the other thing there (the other side of a channel; whoever
-// arrived at the barrier; a child that ended), and before that moment the path is that process's.
-// So one pass is enough, and what it remembers is a sum for each process and place.
+// The critical path is found backwards, from the last event. A process that had waited at a place
+// could go on because of the last process that did the matching thing there (at the other side of a
+// channel, as the last to arrive at a barrier, or as a child that ended). Before that moment the
+// path is that other process's. So one pass is enough, and it keeps only a sum for each process and
+// place.
 #include <map>
 #include <string>
 #include <vector>
@@ -24,7 +25,7 @@ using flight_file::kNone;
 using form::Op;
 using form::Outcome;
 
-// What an operation takes its time for, as shares.py has it.
+// What an operation spends its time on, in the categories of shares.py.
 enum Kind : std::uint8_t { kReads, kWrites, kTime, kIo, kOtherWait, kKinds };
 Kind kind_of(const Event& e) noexcept {
   if (e.reads()) return kReads;
@@ -47,16 +48,18 @@ struct Totals {
     waited[kind_of(e)] += e.waited;
   }
 };
-struct Of : Totals {  // a process
+struct Of : Totals {  // the totals of a process
   bool seen = false, started = false, ended = false, waits = false;
   std::int64_t first = 0, last = 0, since = 0;
   Kind what = kReads;
-  std::vector<std::uint32_t> in, out;  // places
+  // the places from which it has read, and to which it has written
+  std::vector<std::uint32_t> in, out;
 };
 void note(std::vector<std::uint32_t>& all, std::uint32_t place) {
   for (std::size_t i = all.size(); i > 0; --i)
     if (all[i - 1] == place) {
-      if (i != all.size()) std::swap(all[i - 1], all.back());  // found at once the next time
+      // so that it is found at once the next time
+      if (i != all.size()) std::swap(all[i - 1], all.back());
       return;
     }
   if (all.size() < 64) all.push_back(place);
@@ -69,7 +72,7 @@ PyObject* text_of(std::string_view s) noexcept {
   return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace");
 }
 
-// Are signals to be looked at? Now and then; -1: an exception.
+// Returns 1 if signals must be checked now, which is so only now and then; -1 for an exception.
 int heed(std::uint64_t& count) { return (++count & 0xFFFFF) == 0 ? PyErr_CheckSignals() : 0; }
 
 PyObject* f_open(PyObject*, PyObject* o) {
@@ -175,12 +178,12 @@ class Backwards {
  public:
   explicit Backwards(Files& files) : files_(files) {}
 
-  struct Share {  // of a process on the path, in ns
+  struct Share {  // what a process contributes to the path, in ns
     std::int64_t busy = 0, time = 0, unknown = 0, late = 0;
   };
   std::map<std::uint32_t, Share> processes;
   std::map<std::pair<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>>, std::uint64_t> hands;
-  std::int64_t from = 0, to = 0;  // the path, in ns
+  std::int64_t from = 0, to = 0;  // the path's beginning and end, in ns
 
   bool walk() {
     files_.rewind(true);
@@ -189,7 +192,8 @@ class Backwards {
       if (heed(count) < 0) return false;
       if (e->what == form::kAway) continue;
       if (!begun_) {
-        if (e->what == form::kWaits) continue;  // as of when the file was written
+        // these were written when the file was written, so they are no events of the path
+        if (e->what == form::kWaits) continue;
         begun_ = true;
         me_ = e->process;
         to = at_ = e->t;
@@ -227,14 +231,14 @@ class Backwards {
     at_ = std::min(at_, waited_from_);
   }
   void seek(const Event& e) {
-    if (e.t < waited_from_) {  // nobody in these files has let it go on
+    if (e.t < waited_from_) {  // no process in these files has let it go on
       processes[me_].unknown += std::max<std::int64_t>(at_ - waited_from_, 0);
       at_ = std::min(at_, waited_from_);
       seeks_ = false;
       return;
     }
     if (e.process == me_ || !lets_go_on(e)) return;
-    // On one thread the process could not go on before that one's step was over.
+    // On one thread the process could not go on before the step of that other process was over.
     const std::int64_t until = std::min(at_, std::max(step_of(e.process), e.t));
     processes[me_].late += std::max<std::int64_t>(at_ - until, 0);
     if (wanted_.place != kNone) ++hands[{wanted_.place, {e.process, me_}}];
@@ -242,7 +246,7 @@ class Backwards {
     at_ = until;
     seeks_ = false;
   }
-  // When the process's step ended that was going on before the last event that was met.
+  // Returns when the process's step ended that was going on before the last event that was met.
   std::int64_t& step_of(std::uint32_t process) {
     if (process >= steps_.size()) steps_.resize(files_.processes.size(), 0);
     return steps_[process];
@@ -259,7 +263,7 @@ class Backwards {
     if (wanted_.op == Op::sync) return e.op == Op::sync;
     return wanted_.writes() ? e.reads() : e.writes();
   }
-  // Before its start the path is that of who started it.
+  // Before a process's start the path is that of the process that started it.
   void to_parent() {
     const flight_file::Process& mine = files_.processes[me_];
     const std::string_view path(mine.path);
@@ -270,7 +274,7 @@ class Backwards {
     const auto it =
         end == path.npos ? by_path_.end() : by_path_.find(std::string(path.substr(0, end)));
     if (it == by_path_.end() || it->second == me_)
-      over_ = true;  // ordinary code started it
+      over_ = true;  // ordinary code started the process
     else
       me_ = it->second;
   }
@@ -284,7 +288,7 @@ class Backwards {
   std::map<std::string, std::uint32_t> by_path_;
 };
 
-// _flight_path(files) → (ns of the whole, [(process, busy, time, unknown, late)],
+// _flight_path(files) → (the length of the path in ns, [(process, busy, time, unknown, late)],
 // [(place, from, to, how often)])
 PyObject* f_path(PyObject*, PyObject* o) {
   Files* const files = files_in(o);
@@ -312,8 +316,8 @@ PyObject* f_rewind(PyObject*, PyObject* o) {
   files->rewind(false);
   Py_RETURN_NONE;
 }
-// _flight_next(files, n) → at most n events, [] at the end: (ns since the first, tag, process,
-// Op, place or -1, Outcome, why, guard or -1, ns waited or -1, number, text)
+// _flight_next(files, n) → at most n events, [] at the end: (ns since the first, tag, process, Op,
+// place or -1, Outcome, why, guard or -1, ns waited or -1, number, text)
 PyObject* f_next(PyObject*, PyObject* args) {
   PyObject* o;
   Py_ssize_t n;

@@ -4,12 +4,12 @@
 
 namespace weft::py {
 
-// A run begins: from the first one on this OS process can be looked at (look_door.cpp). For each
-// later run this costs one test.
+// Called when a run begins: from the first run on this OS process can be looked at (look_door.cpp).
+// For each later run this costs one test.
 void can_be_looked_at() noexcept;
-// In the child of a fork, which opens a door of its own at its next run.
+// Called in the child of a fork, which opens a door of its own at its next run.
 void forget_look_door() noexcept;
-// Names the calling thread in the system: by the last 15 bytes of this path.
+// Names the calling thread in the system, by the last 15 bytes of this path.
 void name_thread(const char* path) noexcept;
 
 }  // namespace weft::py

@@ -1,19 +1,20 @@
 // The door through which a program is looked at (rule 14.9): a socket in the user's runtime
-// directory, and a thread that sleeps until somebody comes. The signal that asks where every
-// process is, and the names of threads, are here too.
+// directory, and a thread that sleeps until another program connects. The signal that asks where
+// every process is, and the names of threads, are here too.
 //
 //   the first run ──► $XDG_RUNTIME_DIR/weft/PID.sock, a thread in accept()
 //   ──somebody comes──► this user, or root? ──a thread for them──► weft._watching.look.serve()
 //
 // Invariants
-//  1 Until somebody comes the interpreter knows no thread of the door, so nothing of Python's sees
+//  1 Until a program connects, the interpreter knows no thread of the door, so no Python code sees
 //    one. All signals are blocked on these threads: handlers run on the program's own threads.
-//  2 Only this user and root get in: the directory has the mode 0700, the socket 0600, and the
-//    kernel says who has come.
+//  2 Only this user and root are admitted: the directory has the mode 0700, the socket 0600, and
+//    the kernel says which user has connected.
 //  3 A child of a fork has neither the socket nor the thread. It opens its own at its next run.
 //  4 Where the door cannot be opened nothing is said here: `weft ps` says what is missing.
 //  5 The program may close descriptors that it did not open, and use their numbers for files of its
-//    own. So before each use a thread here looks whether the number still stands for its file (File).
+//    own. So before each use a thread here checks whether the number still refers to its file
+//    (File).
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -37,9 +38,9 @@ namespace weft::py {
 
 namespace {
 
-constexpr int kAtOnce = 8;  // so many look at the same time; others wait
+constexpr int kAtOnce = 8;  // how many may look at the same time; others wait
 
-// Which file a descriptor stands for.
+// Identifies the file to which a descriptor refers.
 struct File {
   dev_t device = 0;
   ino_t number = 0;
@@ -54,8 +55,9 @@ std::atomic<bool> tried{false};
 int door = -1;
 File door_file{-1};
 std::string socket_path;
-pid_t owner = 0;  // of the socket: this OS process, unless it is a fork's child
-sem_t places;     // how many more may look at the same time
+// the OS process that has the socket: this one, unless this is the child of a fork
+pid_t owner = 0;
+sem_t places;  // how many more may look at the same time
 
 std::string runtime_directory() {
   if (const char* const x = std::getenv("XDG_RUNTIME_DIR"); x && *x) return x;
@@ -76,7 +78,7 @@ bool ours(int fd) noexcept {
 }
 
 // Calls a function of Weft's on a thread that the interpreter does not know yet. Meanwhile the
-// thread counts as a helper thread. `argument`: what the function is called with, if not null.
+// thread counts as a helper thread. `argument` is the argument of that function, or null.
 void as_helper(const char* module, const char* function, const int* argument) {
   const PyGILState_STATE gil = enter_interpreter();
   {
@@ -90,7 +92,7 @@ void as_helper(const char* module, const char* function, const int* argument) {
     if (!r && PyErr_ExceptionMatches(PyExc_Exception) && !argument)
       PyErr_WriteUnraisable(m);
     else if (!r)
-      PyErr_Clear();  // who has come sees that nothing more is said
+      PyErr_Clear();  // the program that has connected sees that nothing more comes
     Py_XDECREF(r);
     Py_XDECREF(m);
     Py_XDECREF(helps);
@@ -163,13 +165,13 @@ bool open_door() {
   std::memcpy(at.sun_path, socket_path.c_str(), socket_path.size() + 1);
   struct stat is {};
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return false;
-  // A directory of somebody else, or one that others have rights to, is not used.
+  // A directory that belongs to another user, or to which others have rights, is not used.
   if (lstat(directory.c_str(), &is) != 0 || !S_ISDIR(is.st_mode) || is.st_uid != geteuid() ||
       (is.st_mode & 077) != 0)
     return false;
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
-  unlink(socket_path.c_str());  // of a program that had this number before
+  unlink(socket_path.c_str());  // left by a program that had this number before
   sem_init(&places, 0, kAtOnce);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 &&
       chmod(socket_path.c_str(), 0600) == 0 && listen(fd, 16) == 0 &&
@@ -186,13 +188,13 @@ bool open_door() {
   return false;
 }
 
-// --- signals that ask where every process is (weft/_watching/on_signal.py), or for the flight
-// recorder's file ---------------------------------------------------------------------------------
+// --- signals that ask where every process is, or for the flight recorder's file ------------------
 
-std::atomic<int> bell{-1};          // the end of a pipe that the handler writes to
-File bell_file{-1};                 // the file of `bell`; it is set before `bell` is
-std::atomic<pid_t> rings_for{0};    // the OS process whose thread reads from that pipe
-bool asked = false;                 // was on_signal() called, perhaps in the parent of a fork?
+std::atomic<int> bell{-1};        // the end of a pipe to which the handler writes
+File bell_file{-1};               // the file of `bell`; it is set before `bell` is
+std::atomic<pid_t> rings_for{0};  // the OS process whose thread reads from that pipe
+// whether on_signal() was called, perhaps in the parent of a fork
+bool asked = false;
 std::atomic<int> writes_flight{0};  // the signal at which the flight recorder's file is written
 
 void ring(int number) {
@@ -237,8 +239,8 @@ bool hang_bell() {
   return true;
 }
 
-// _on_signal(number, flight=False): when this signal comes, weft._watching.on_signal.say() is called
-// on a helper thread, or weft._watching.flight.say().
+// _on_signal(number, flight=False): when this signal comes, a helper thread calls
+// weft._watching.on_signal.say(), or weft._watching.flight.say().
 PyObject* f_on_signal(PyObject*, PyObject* args) {
   int number, flight = 0;
   if (!PyArg_ParseTuple(args, "i|p", &number, &flight)) return nullptr;
@@ -275,7 +277,7 @@ void forget_look_door() noexcept {
 void name_thread(const char* path) noexcept {
   const std::size_t n = std::strlen(path);
   const char* tail = path + (n > 15 ? n - 15 : 0);
-  while ((static_cast<unsigned char>(*tail) & 0xC0) == 0x80) ++tail;  // not within a character
+  while ((static_cast<unsigned char>(*tail) & 0xC0) == 0x80) ++tail;  // does not cut a character
   pthread_setname_np(pthread_self(), tail);
 }
 

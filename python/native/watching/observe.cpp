@@ -61,7 +61,7 @@ struct Step {
   std::int64_t since = 0;
   std::uint64_t number = 0;
 };
-std::map<unsigned long, Step> steps;  // by thread
+std::map<unsigned long, Step> steps;  // the key is the thread
 prim::atomic<std::uint64_t> last_step{0};
 
 PyObject* f_watch_steps(PyObject*, PyObject* on) {
@@ -70,8 +70,8 @@ PyObject* f_watch_steps(PyObject*, PyObject* on) {
   if (!watched) steps.clear();
   Py_RETURN_NONE;
 }
-// The steps that schedulers run: for each (process, start in ns of the steady clock, number of the
-// step, identifier of the thread).
+// _running_steps(): returns the steps that schedulers run: for each (process, start in ns of the
+// steady clock, number of the step, identifier of the thread).
 PyObject* f_running_steps(PyObject*, PyObject*) {
   Owned list(PyList_New(0));
   std::map<unsigned long, Step> now = steps;
@@ -145,7 +145,8 @@ void observe_returned(const char* op, PyObject* target, PyObject* result) noexce
   observe("commit", op, target, result);
 }
 void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept {
-  p.waits_in(&kind);  // a finaliser that runs in the observer must not begin another operation
+  // so that a finaliser that runs in the observer does not begin another operation
+  p.waits_in(&kind);
   observe("park", kind.verb, nullptr, nullptr);
 }
 void observe_start(ProcessObject* p) noexcept {

@@ -2,9 +2,9 @@
 // on demand (rule 14).
 //
 // Invariants
-//  1 While nobody observes, the hooks cost an operation of a coroutine process nothing: observing
-//    exchanges the functions that the interpreter calls (am_send). One flag is tested where a
-//    thread blocks, at each step of the scheduler, and in each operation of a component.
+//  1 While there is no observer, the hooks cost an operation of a coroutine process nothing:
+//    observing exchanges the functions that the interpreter calls (am_send). One flag is tested
+//    where a thread blocks, at each step of the scheduler, and in each operation of a component.
 //  2 The observer is called with the GIL held, outside every lock, before the operation begins and
 //    after it has its outcome; never from within itself. A component takes the GIL to call the
 //    observer (component_observe.cpp), and not to read the flags. So an observer that was set a
@@ -20,13 +20,14 @@ namespace weft::py {
 
 struct ProcessObject;
 
-// `what`: "begin" (detail: the value written), "park", "commit" (the value read, (index, value) of
-// a select), "raise" (the exception), "start", "end" (the result or the exception), "lent" (an end
-// of the channel `target` is about to go to another program). `target` of the other events: the
-// end, the barrier, the guards (Choice::describe()) or the group's list; it may be null.
+// Calls the observer. `what` is "begin" (detail: the value written), "park", "commit" (the value
+// read, (index, value) of a select), "raise" (the exception), "start", "end" (the result or the
+// exception), or "lent" (an end of the channel `target` is about to go to another program).
+// `target` of the other events is the end, the barrier, the guards (Choice::describe()) or the
+// group's list; it may be null.
 void observe(const char* what, const char* op, PyObject* target, PyObject* detail) noexcept;
 void observe_sent(PySendResult s, const char* op, PyObject* target, PyObject* result) noexcept;
-// Tells that a thread parks; from here on the thread is in the operation.
+// Reports that a thread parks; from here on the thread is in the operation.
 void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept;
 void observe_returned(const char* op, PyObject* target, PyObject* result) noexcept;
 void observe_start(ProcessObject* p) noexcept;
@@ -44,10 +45,10 @@ PyObject* observed(const char* op, PyObject* target, PyObject* value, F&& f) {
   return r;
 }
 
-// The flight recorder was switched on or off: hears who hears of operations.
+// Called when the flight recorder was switched on or off: sets the flags and hooks again.
 void observe_more() noexcept;
 
-// Each is in the file that has the functions to exchange.
+// Each of these is in the file that has the functions to exchange.
 void observe_operations(bool on) noexcept;
 void observe_selects(bool on) noexcept;
 void observe_groups(bool on) noexcept;

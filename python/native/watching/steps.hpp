@@ -1,4 +1,4 @@
-// How the steps of processes are noted, for a watchdog that looks at them (observe.cpp).
+// Records the steps of processes, for a watchdog that looks at them (observe.cpp).
 #pragma once
 #include "value.hpp"
 
@@ -7,8 +7,8 @@ namespace weft::py {
 struct ProcessObject;
 struct PyRun;
 
-// It is written under the GIL, and read also without it.
-extern prim::atomic<bool> steps_are_watched;  // a watchdog looks at the steps of schedulers
+// Written under the GIL; also read without it.
+extern prim::atomic<bool> steps_are_watched;  // whether a watchdog looks at the steps of schedulers
 inline bool stepping() noexcept { return steps_are_watched.load(std::memory_order_relaxed); }
 
 // The step of a thread of the pool, which runs without the GIL (component_pool.cpp). The thread
@@ -29,6 +29,6 @@ void each_pooled_step(PyRun& run, void (*f)(const WatchedStep&, void*), void* to
 
 void step_begins(ProcessObject* p) noexcept;
 void step_ends() noexcept;
-void forget_steps() noexcept;  // in the child of a fork, which has none of those threads
+void forget_steps() noexcept;  // called in the child of a fork, which has none of those threads
 
 }  // namespace weft::py

@@ -1,6 +1,6 @@
 // Readers that stopped early (rule 3.6): the Retired of a write has ended a process, since all
 // readers of the channel had returned after one read each. Weft logs this. The usual cause is a
-// `read()` in place of a loop, and the values that nobody read would be lost silently.
+// `read()` in place of a loop, and the values that were not read would be lost silently.
 //
 //   let_go() of a process that returned: ++readers_returned close_end() of a reader in another way:
 //   kOtherwise
@@ -24,7 +24,7 @@ struct {
 } names;
 
 // Returns the channel at which a plain operation, not a select, raised this Retired. The reference
-// is new; null: there is no such channel in this OS process.
+// is new; null if there is no such channel in this OS process.
 PyObject* channel_of(PyObject* retired) noexcept {
   const Owned guard(PyObject_GetAttr(retired, names.guard));
   Owned channel(guard == Py_None ? PyObject_GetAttr(retired, names.channel) : nullptr);
@@ -35,7 +35,7 @@ PyObject* channel_of(PyObject* retired) noexcept {
 
 bool stopped_early(ChannelObject* c) noexcept {
   if (c->readers_returned == 0 || c->readers_returned == kOtherwise) return false;
-  // If reader ends are still open, a read has raised it.
+  // If reader ends are still open, a read has raised the Retired.
   if (!of_this_fork(c) || c->core.reader_ends() > 0) return false;
   bool once_each = false;
   c->core.with_lock(
@@ -52,7 +52,7 @@ void look_for_early_stop(PyObject* left, PyObject* why) noexcept {
     Owned<> r;
     {
       const OutsideGate beyond;
-      // It imports logging, so it is imported only here.
+      // The module imports logging, so it is imported only here.
       const Owned m(PyImport_ImportModule("weft._watching.stopped_early"));
       if (m) r.reset(PyObject_CallMethod(m.get(), "tell", "O", why));
     }

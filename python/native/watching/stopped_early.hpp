@@ -7,11 +7,11 @@
 
 namespace weft::py {
 
-// A value of ChannelObject::readers_returned: a reader end went in another way than by the return
-// of its process, or too many went to be counted.
+// A value of ChannelObject::readers_returned: a reader end was closed in another way than by the
+// return of its process, or too many were closed to be counted.
 inline constexpr std::uint8_t kOtherwise = 255;
 
-// This Retired has ended a process. `why`: see no_result.hpp.
+// Called when this Retired has ended a process. `why`: see no_result.hpp.
 void look_for_early_stop(PyObject* left, PyObject* why) noexcept;
 
 }  // namespace weft::py

@@ -1,10 +1,11 @@
-// The form in which the values of a channel go to an end in another OS process.
+// The form in which the values of a channel are sent to an end in another OS process.
 #pragma once
 #include "channels/marks.hpp"
 
 namespace weft::py {
 
-// Pickles; CBOR for a board; typed CBOR for a program on another machine; for a barrier nothing.
+// pickle: for hosts; cbor: for a board; typed: CBOR with types, for a program on another machine;
+// nothing: for a barrier, which has no values.
 enum class Carries : std::uint8_t { pickle, cbor, typed, nothing };
 inline constexpr std::uint32_t marks_of(Carries what) noexcept {
   return what == Carries::typed ? kBoard | kObjects : what == Carries::cbor ? kBoard : 0;

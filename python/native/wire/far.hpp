@@ -1,5 +1,5 @@
-// What wire.cpp, far_channel.cpp and abroad.cpp share: values in a wire::Room, a channel as the
-// code of its home sees it, and the party's side of a far channel. wire.cpp has the invariants.
+// Shared by wire.cpp, far_channel.cpp and abroad.cpp: values in a wire::Room, a channel as the code
+// of its home sees it, and the party's side of a far channel. wire.cpp has the invariants.
 #pragma once
 #include <unordered_map>
 
@@ -20,7 +20,7 @@ inline const char* type_of(Carries what) noexcept {
   return what == Carries::typed ? kValues : what == Carries::cbor ? kCbor : kPickle;
 }
 
-// Returns the value that came in a frame. Null: it is no value of that kind.
+// Returns the value that came in a frame; null if the payload is no value of that kind.
 inline PyObject* value_from(Carries what, const wire::Payload& p, wire::Carrier& by) noexcept {
   if (what == Carries::nothing) return p.in_body || p.small ? nullptr : Py_NewRef(Py_None);
   return what == Carries::pickle ? packed_from(p, by) : cbor_from(p, what);
@@ -73,7 +73,7 @@ class SlotRoom final : public wire::Room {
 template <Side S>
 class ChannelPort : public wire::Port {
  public:
-  // Takes over one count of the core, if `counted`.
+  // If `counted`, takes ownership of one count of the core.
   explicit ChannelPort(ChannelObject* c, bool counted = true) noexcept
       : Port(S == Side::out), closed_(!counted), channel_(c) {
     Py_INCREF(reinterpret_cast<PyObject*>(c));
@@ -157,7 +157,7 @@ class ChannelPort : public wire::Port {
   ChannelObject* const channel_;
 };
 
-// The same for a board, or for an untrusted program on another machine: values are CBOR.
+// As ChannelPort, for a board or for an untrusted program on another machine: values are CBOR.
 template <Side S, Carries What>
 class CborPort : public ChannelPort<S> {
  public:
@@ -169,9 +169,9 @@ class CborPort : public ChannelPort<S> {
   }
 };
 
-// The same for a process that is supervised (SEMANTICS.md 7.13): the end does not die with the
-// process, since the supervisor holds it as well. With a list, the value that the process had in
-// hand goes to the list instead of back to the channel.
+// As Base, for a process that is supervised (SEMANTICS.md 7.13): the end does not die with the
+// process, since the supervisor holds it as well. If there is a list, a value whose extended read
+// the process had not finished goes to the list instead of back to the channel.
 template <Side S, class Base = ChannelPort<S>>
 class SupervisedPort final : public Base {
  public:
@@ -192,7 +192,7 @@ class SupervisedPort final : public Base {
   }
 
  private:
-  const bool last_;  // no process is started in its place
+  const bool last_;  // no further process will be started in this one's place
   PyObject* const in_hand_;
 };
 
@@ -200,7 +200,7 @@ class SupervisedPort final : public Base {
 
 class FarSide;
 
-// One operation for which the home is asked.
+// One operation that the home is asked to carry out.
 class Asked final : public wire::FarOp {
  public:
   Asked(FarSide& f, core::Node& n);
@@ -215,7 +215,7 @@ class Asked final : public wire::FarOp {
   wire::FarGuard guard_;
 };
 
-// A far channel's agent, and its knowledge of its end at the home.
+// The agent of a far channel, and what is known here of its end at the home.
 class FarSide : public core::FarAgent {
  public:
   FarSide(std::shared_ptr<wire::FarEnd> e, bool reads, Carries what) noexcept
@@ -236,12 +236,13 @@ class FarSide : public core::FarAgent {
   const bool reads;
   const Carries carries;
   bool is_barrier() const noexcept { return carries == Carries::nothing; }
-  // The value of an extended read is the next to be read if this program dies (WIRE.md 4.7).
+  // Whether the value of an extended read goes to the next reader if this program dies (WIRE.md
+  // 4.7).
   bool keeps = false;
   std::shared_ptr<wire::FarEnd> end;  // null: the end was given back
 
-  // For an extended read that has committed: the number by which its home knows it. It is asked for
-  // once; then the block is over.
+  // Returns the number by which the home knows an extended read that has committed. Called once for
+  // each such read; then its block is over.
   std::uint64_t happened(const core::Node& n) noexcept {
     const Space::Step step(*peer->space);
     const auto at = blocks_.extract(&n);
@@ -251,8 +252,8 @@ class FarSide : public core::FarAgent {
     const Space::Step step(*peer->space);
     peer->far.held_end(number, back);
   }
-  // Asks for each party that has joined the waiting queue. A closed end is given back after the
-  // parties that came before it.
+  // Asks the home about each party that has joined the waiting queue. A closed end is given back
+  // after the parties that came before it.
   void look() noexcept {
     const Space::Step step(*peer->space);
     while (core::Node* n = reads ? core->next<Side::in>() : core->next<Side::out>()) {
@@ -264,7 +265,7 @@ class FarSide : public core::FarAgent {
     if (reads ? core->closed<Side::in>() : core->closed<Side::out>())
       give_back(reads ? core->died_here<Side::in>() : core->died_here<Side::out>());
   }
-  // Has the home been asked for this party, without an answer so far?
+  // Returns whether the home was asked about this party and has not answered.
   bool asks_for(core::Node& n) const noexcept {
     const Space::Step step(*peer->space);
     return asked_.count(&n) != 0;
@@ -289,15 +290,15 @@ class FarSide : public core::FarAgent {
       core->has_ended<Side::out>(s, strength);
   }
 
-  // An operation is over, and its outcome says how. Called in a step.
+  // Called in a step when an operation is over; its outcome says how.
   void over(Asked& a) noexcept {
     const wire::Outcome o = a.outcome;
     core::Node& n = a.node;
     if (o.status == Status::ok && reads) new (n.slot) Value(std::move(a.room.value));
     if (o.status == Status::ok && a.holds()) blocks_[&n] = a.number();
     asked_.erase(&n);
-    // A value that fits into no frame was refused when it was packed. At a barrier no party is
-    // enrolled.
+    // A value that fits into no frame was refused when it was packed. So this means, at a barrier,
+    // that no party is enrolled.
     const Status s = o.status == Status::pending ? is_barrier() ? Status::retired : Status::died
                      : o.in_doubt                ? Status::in_doubt
                                                  : o.status;
@@ -307,8 +308,8 @@ class FarSide : public core::FarAgent {
     else
       told(o);
   }
-  // The answer to one operation holds for those that come after it. But a death may concern that
-  // operation alone (rule 5.8: a function that was to make its value has raised), so the next
+  // The answer to one operation also holds for those that come after it. But a death may concern
+  // that operation alone (rule 5.8: a function that was to make its value has raised), so the next
   // operation asks again.
   void told(const wire::Outcome& o) noexcept {
     if (is_end(o.status) && o.status != Status::died && !is_barrier())
@@ -323,7 +324,7 @@ class FarSide : public core::FarAgent {
   static constexpr core::WakerOps kOps{nullptr, nullptr, nullptr, 0, &tell};
 
   std::unordered_map<core::Node*, std::unique_ptr<Asked>> asked_;
-  // extended reads that have begun, and whose process has not run yet
+  // extended reads that have begun, and whose process has not run yet, with their numbers
   std::unordered_map<const core::Node*, std::uint64_t> blocks_;
 };
 
@@ -340,15 +341,16 @@ inline Asked::Asked(FarSide& f, core::Node& n)
 }
 inline void Asked::over() noexcept { far.over(*this); }
 
-// wiring.cpp: the channel's values are packed from now on, including those that wait there. Returns
-// -1 if a value in its buffer cannot be packed.
+// Defined in wiring.cpp: makes the channel's values packed from now on, including those that wait
+// there. Returns -1 if a value in its buffer cannot be packed.
 int wire_channel(ChannelObject* c, Carries what);
-// far_channel.cpp: makes an end of a channel from what a peer has handed to this program.
+// Defined in far_channel.cpp: makes an end of a channel from what a peer has handed to this
+// program.
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
                   Carries what = Carries::pickle);
 
-std::shared_ptr<Space> this_space() noexcept;  // null: there is no link yet
-// The far sides of each session, to be told when it is over.
+std::shared_ptr<Space> this_space() noexcept;  // null if there is no link yet
+// The far channels of each session, which are told when the session is over.
 extern std::unordered_map<Peer*, std::vector<FarSide*>> far_sides;
 // Calls f(side) for each far channel.
 template <class F>

@@ -24,15 +24,15 @@ FarSide& side_of(const BarrierObject* b) noexcept {
   return side_of(reinterpret_cast<EndObject*>(b->far)->channel);
 }
 
-// How long a scheduler's thread waits for a home. The other processes of that thread stand still
-// meanwhile.
+// How long a scheduler's thread waits for a home. Meanwhile no other process of that thread can
+// run.
 constexpr std::chrono::seconds kBound{10};
-// An answer takes some µs. A longer wait is done in pieces, and signals are handled between the
-// pieces.
+// An answer takes some µs. A longer wait is divided into pieces, and signals are handled between
+// the pieces.
 constexpr std::chrono::milliseconds kPiece{50};
 
-// A message about the barrier's parties, under way. It keeps itself alive until it is answered,
-// since its sender may not wait so long.
+// A message about the barrier's parties that is under way. It keeps itself alive until it is
+// answered, since its sender may not wait so long.
 class Word final : public wire::FarOp {
  public:
   Word(std::uint32_t end, Parties what) {
@@ -44,7 +44,8 @@ class Word final : public wire::FarOp {
     return answered_.try_acquire_for(time);
   }
   wire::PartiesRoom room;
-  std::shared_ptr<Word> itself;  // while it is under way; protected by the space's lock
+  // set while the message is under way; protected by the space's lock
+  std::shared_ptr<Word> itself;
 
  private:
   void over() noexcept override {
@@ -55,14 +56,14 @@ class Word final : public wire::FarOp {
   std::binary_semaphore answered_{0};
 };
 
-// Does another process or task need this thread?
+// Returns whether another process or task needs this thread.
 bool has_others() noexcept {
   ProcessBase* const p = this_process();
   return coroutine_of(p) || greenlet_of(p) || in_asyncio();
 }
 
-// Waits until the message is answered; false: an exception is set. The answer comes in a step with
-// the GIL, so it is complete when this thread has the GIL again.
+// Waits until the message is answered. Returns false if an exception is set. The answer comes in a
+// step with the GIL, so it is complete when this thread has the GIL again.
 bool wait_for(Word& word, const BarrierObject* b, const char* verb) {
   const auto until = std::chrono::steady_clock::now() + kBound;
   const bool bound = has_others();
@@ -109,7 +110,7 @@ std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b) {
   return share;
 }
 
-// Gives this program's share back as one that died, which is the barrier's death (WIRE.md 4.9).
+// Gives this program's share back as one that died, which makes the barrier die (WIRE.md 4.9).
 void far_dies(BarrierObject* b) {
   FarSide& far = side_of(b);
   const Space::Step step(*far.peer->space);

@@ -1,7 +1,7 @@
 // Barriers whose parties are in several OS processes (rule 8.7, WIRE.md 4.9).
 //
-// At its home a barrier is an ordinary one, and a port hands it out. Elsewhere it is a Reader at
-// which a read is an arrival: so sync() is a read there, and a guard is an input.
+// At its home such a barrier is an ordinary one, and a port hands it out. Elsewhere it is a Reader
+// at which a read is an arrival: so sync() is a read there, and a guard is an input.
 //
 // Invariant: nobody uses the core of a Barrier with `far`.
 #pragma once
@@ -13,7 +13,7 @@ namespace weft::py {
 
 using Parties = wire::FarGuard::Parties;
 
-// The home's side. `dies`: the barrier dies with a peer that has it.
+// The port at the home. `dies`: whether the barrier dies with a peer that has it.
 class BarrierPort final : public wire::BarrierPort {
  public:
   explicit BarrierPort(BarrierObject* b, bool dies = true) noexcept
@@ -32,20 +32,20 @@ class BarrierPort final : public wire::BarrierPort {
   const bool dies_;
 };
 
-// Makes the Barrier for a barrier of another OS process. Null with an exception.
+// Makes the Barrier object for a barrier of another OS process. Null with an exception.
 PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called);
-// Returns the share to be handed to a peer, or to go in a value. Null, with an exception: the
-// barrier has died.
+// Returns the share that is to be handed to a peer, or to go in a value. Null, with an exception,
+// if the barrier has died.
 std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b);
 // Tells the home that the barrier has died, because a process that was to get it was killed; here
 // it has died already. Does nothing if the home was told before.
 void far_dies(BarrierObject* b);
-// Tells or asks the home, and waits for the answer. Returns the number of enrolled parties for
-// `ask`, else None. Null with an exception.
+// Sends a message about the parties to the home, and waits for the answer. Returns the number of
+// enrolled parties for `ask`, otherwise None. Null with an exception.
 //
-// This is no operation that is awaited and cancelled: once said, it has been done (rule 8.2), and a
-// process that resigns on its way out, cancelled, must be able to resign. So the call blocks its
-// thread: for a round trip, or for at most 10 s where others need that thread.
+// The message cannot be withdrawn or cancelled: once sent, it takes effect (rule 8.2). And a
+// process that resigns because it was cancelled must be able to resign. So the call blocks its
+// thread: for a round trip, or for at most 10 s if others need that thread.
 PyObject* far_parties(BarrierObject* b, Parties what);
 
 }  // namespace weft::py

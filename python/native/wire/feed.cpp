@@ -43,16 +43,16 @@ void Feed::ring() noexcept {
   rings_.fetch_add(1);
   if (!rung_.exchange(true)) unheard_.fetch_add(1);
   const char one = 1;
-  if (::write(bell_[1], &one, 1) < 0) return;  // the pipe is full, which rings too
+  if (::write(bell_[1], &one, 1) < 0) return;  // the pipe is full, so the loop is rung already
 }
 void Feed::hush() noexcept {
   if (!rung_.exchange(false)) return;
   unheard_.fetch_sub(1);
   char all[64];
-  if (::read(bell_[0], all, sizeof all) < 0) return;  // another thread has heard it already
+  if (::read(bell_[0], all, sizeof all) < 0) return;  // another thread has emptied the pipe already
 }
 void Feed::flush() noexcept {
-  // The end is told also to a thread that waits until the connection takes more.
+  // The end is also reported to a thread that waits until the connection takes more.
   const bool ends = over() && !std::exchange(said_over_, true);
   if (told_.load() && !ends) return;
   told_.store(true);
@@ -61,7 +61,8 @@ void Feed::flush() noexcept {
     owed_ = this;
     return;
   }
-  if (owed_) std::exchange(owed_, nullptr)->ring();  // it was owed before
+  // the bell of another link that this thread owed
+  if (owed_) std::exchange(owed_, nullptr)->ring();
   ring();
 }
 
@@ -73,7 +74,7 @@ bool Feed::input(wire::Bytes in) {
   std::uint32_t before;
   {
     const Feeding feeding{*this};
-    const Space::Step step(*peer_->space);  // frames are flushed at the end of the step
+    const Space::Step step(*peer_->space);  // when the step ends, frames are flushed
     before = rings_.load();
     feeder_.store(std::this_thread::get_id());
     peer_->session.input(in);
@@ -89,7 +90,7 @@ void Feed::lost(const char* why) {
 }
 std::size_t Feed::next(std::size_t most) noexcept {
   hush();
-  // The bytes to go begin with a frame, since whole frames have gone so far.
+  // The bytes to send begin with a frame, since only whole frames were sent so far.
   const std::size_t n = peer_->session.frames(most);
   if (n == 0 && !over()) told_.store(false);
   return n;
@@ -109,7 +110,7 @@ PyObject* Feed::piece(std::size_t most) noexcept {
   return made;
 }
 
-// --- who waits sends by itself -------------------------------------------------------------------
+// --- threads that wait send by themselves ----------------------------------------------------------
 
 Feed::Direct::~Direct() {
   for (PyObject* const o : {acquire, release, encrypt, encrypted, rest}) Py_XDECREF(o);
@@ -125,7 +126,7 @@ bool Feed::send_owed() noexcept {
 }
 
 bool Feed::send_now(Direct& by) noexcept {
-  constexpr std::size_t kMost = 16'000;  // bytes: a record of TLS
+  constexpr std::size_t kMost = 16'000;  // bytes: the size of a TLS record
   const Owned mine(PyObject_CallOneArg(by.acquire, Py_False));
   if (mine != Py_True) {  // the loop uses TLS at the moment
     PyErr_Clear();
@@ -136,7 +137,7 @@ bool Feed::send_now(Direct& by) noexcept {
   const bool small = peer_->session.queued() <= kMost;
   if (const Owned said(small && by.may ? piece(kMost) : nullptr); said) {
     const Owned r(called(by.encrypt, said.get()));
-    // A signal's handler has raised. The frames are encrypted all the same.
+    // A signal handler has raised. The frames are encrypted all the same.
     raised = !r && !PyErr_ExceptionMatches(PyExc_OSError);
     if (raised) keep_interrupt_for(nullptr, take_exception());
     PyErr_Clear();
@@ -152,7 +153,7 @@ bool Feed::send_now(Direct& by) noexcept {
       }
     }
   }
-  // Are there more bytes to go?
+  // Whether there are more bytes to send.
   bool more = by.rest != nullptr;
   {
     const Space::Step step(*peer_->space);
@@ -165,11 +166,11 @@ bool Feed::send_now(Direct& by) noexcept {
   return raised;
 }
 
-// --- the loop's thread takes what comes -----------------------------------------------------------
+// --- the loop's thread receives -------------------------------------------------------------------
 
 namespace {
 
-constexpr std::size_t kTurn = 1 << 16;  // bytes at once
+constexpr std::size_t kTurn = 1 << 16;  // the most bytes that are read at once
 struct Rooms {
   std::array<char, kTurn> raw, plain;
 };
@@ -178,7 +179,7 @@ Rooms& rooms() {
   return *here;
 }
 
-// Are these only whole pieces, none of which is the last?
+// Returns whether these bytes are only whole pieces, none of which is the last.
 bool are_whole(const char* p, std::size_t left) noexcept {
   while (left > kPieceHead) {
     const std::size_t n = length_at(p);
@@ -201,7 +202,7 @@ PyObject* Feed::turn() {
   const Owned locked(called(by->acquire));
   if (!locked) return nullptr;
   std::size_t have = 0;
-  bool all = false;  // all that has come was read
+  bool all = false;  // whether all that has come was read
   while (!all && have < kTurn) {
     const Py_ssize_t got = by->in.take(room.plain.data() + have, kTurn - have);
     if (got <= 0) {
@@ -247,18 +248,18 @@ Feed* feed_of(PyObject* o) noexcept {
 }
 void feed_dealloc(PyObject* o) {
   auto* const f = reinterpret_cast<FeedObject*>(o);
-  // Else as close_link() does.
+  // Otherwise the feed is left alone, as in close_link().
   if (f->generation == generation && !door_is_closed()) delete f->feed;
   run_deferred();
   Py_TYPE(o)->tp_free(o);
 }
 
-// fileno(): the descriptor of the bell, which is readable if there may be bytes to go.
+// fileno(): returns the descriptor of the bell, which is readable if there may be bytes to send.
 PyObject* feed_fileno(PyObject* o, PyObject*) {
   Feed* const f = feed_of(o);
   return f ? PyLong_FromLong(f->bell()) : nullptr;
 }
-// input(bytes): gives what has come to the session. True: output() is to be called now.
+// input(bytes): gives received bytes to the session. Returns True if output() must be called now.
 PyObject* feed_input(PyObject* o, PyObject* data) {
   Feed* const f = feed_of(o);
   Py_buffer b;
@@ -274,9 +275,9 @@ PyObject* feed_input(PyObject* o, PyObject* data) {
   run_deferred();
   return r;
 }
-// output(most): returns a piece of the bytes to go (WIRE.md 17.13): its length, and whole frames,
-// of at most `most` bytes unless one frame is longer. b"": nothing now, and the bell rings when
-// there is something. None: nothing more ever, since the session is over.
+// output(most): returns the next piece to send (WIRE.md 17.13): its length, and whole frames. It
+// has at most `most` bytes, unless one frame is longer. b"": there is nothing to send now, and the
+// bell rings when there is. None: nothing more will come, since the session is over.
 PyObject* feed_output(PyObject* o, PyObject* number) {
   Feed* const f = feed_of(o);
   const std::size_t most = PyLong_AsSize_t(number);
@@ -287,7 +288,7 @@ PyObject* feed_output(PyObject* o, PyObject* number) {
   return PyBytes_FromStringAndSize(nullptr, 0);
 }
 // direct(fd, acquire, release, encrypt, encrypted, came, tls, wants): from now on a thread that
-// waits sends by itself (Direct). direct(): it does so no more. Both need the lock.
+// waits sends by itself (Direct). direct() ends that. Both need the lock for TLS.
 PyObject* feed_direct(PyObject* o, PyObject* args) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;
@@ -308,15 +309,15 @@ PyObject* feed_direct(PyObject* o, PyObject* args) {
   f->direct = std::move(d);
   Py_RETURN_NONE;
 }
-// may(whether): tells that the loop's transport keeps nothing. Needs the lock.
+// may(whether): says whether the loop's transport has sent everything. Needs the lock for TLS.
 PyObject* feed_may(PyObject* o, PyObject* whether) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;
   if (f->direct) f->direct->may = whether == Py_True && !f->direct->rest;
   Py_RETURN_NONE;
 }
-// rest(): returns the bytes of a direct send that the socket did not take; None: there are none.
-// Needs the lock.
+// rest(): returns the bytes of a direct send that the socket did not take, or None. Needs the lock
+// for TLS.
 PyObject* feed_rest(PyObject* o, PyObject*) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;
@@ -324,14 +325,14 @@ PyObject* feed_rest(PyObject* o, PyObject*) {
   if (rest) return rest;
   Py_RETURN_NONE;
 }
-// hush(): the bell has been heard, although nothing can go now.
+// hush(): says that the bell has been heard, although nothing can be sent now.
 PyObject* feed_hush(PyObject* o, PyObject*) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;
   f->hush();
   Py_RETURN_NONE;
 }
-// lost(why): the connection has ended.
+// lost(why): says that the connection has ended.
 PyObject* feed_lost(PyObject* o, PyObject* text) {
   Feed* const f = feed_of(o);
   const char* const why = f ? PyUnicode_AsUTF8(text) : nullptr;

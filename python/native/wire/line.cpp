@@ -80,7 +80,7 @@ PyObject* line_input(PyObject* o, PyObject* args) {
   PyBuffer_Release(&b);
   return got;
 }
-// output(now, patient): returns the bytes that are to go over the link now.
+// output(now, patient): returns the bytes that are to be sent over the link now.
 PyObject* line_output(PyObject* o, PyObject* args) {
   long long now;
   int patient;
@@ -91,7 +91,7 @@ PyObject* line_output(PyObject* o, PyObject* args) {
     return to_bytes(out);
   });
 }
-// due(): when passed() or output() has something to do; None: never.
+// due(): returns the time at which passed() or output() has something to do, or None for never.
 PyObject* line_due(PyObject* o, PyObject*) {
   const std::int64_t at = line_of(o).due();
   if (at == Line::kNever) Py_RETURN_NONE;

@@ -16,7 +16,7 @@ namespace weft::py {
 namespace {
 
 thread_local AllMoved* moving = nullptr;
-PyObject* found_by = nullptr;  // the name for f_found in weft._hosts.pickling
+PyObject* found_by = nullptr;  // the function of weft._hosts.pickling that calls f_found
 
 EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o); }
 
@@ -71,7 +71,7 @@ PyObject* f_reduce(PyObject*, PyObject* end) {
   }
   return described();
 }
-// (number): makes the end that f_reduce() has pickled.
+// _end_found(number): makes the end that f_reduce() has pickled.
 PyObject* f_found(PyObject*, PyObject* args) {
   Py_ssize_t number;
   if (!PyArg_ParseTuple(args, "n", &number)) return nullptr;
@@ -115,7 +115,7 @@ void put_moved(const AllMoved& all, wire::Buffer& out, wire::Carrier& by) {
   }
 }
 bool take_moved(wire::Bytes& in, AllMoved& all, wire::Carrier& by) {
-  constexpr std::size_t kFlags = 28;  // the place of the flags in a description (WIRE.md 7.6)
+  constexpr std::size_t kFlags = 28;  // the offset of the flags in a description (WIRE.md 7.6)
   if (in.size() < 8) return false;
   const auto n = wire::detail::get<std::uint32_t>(in.data() + 4);
   in = in.subspan(8);

@@ -1,9 +1,9 @@
-// Ends in values that leave, or that have come (WIRE.md 7.4).
+// Ends in values that are sent, or that were received (WIRE.md 7.4).
 //
 //   pickling: an end's __reduce__ ──► a Moved with a count of its own ──put_moved()──► a description in the frame
 //   a frame ──take_moved()──► a Moved ──unpickling: _end_found()──► an end of this program's │ put_moved(): the end goes on
 //
-// Invariant: a Moved has one count of its end, and the count is dropped with it. So an end that
+// Invariant: a Moved has one count of its end, and drops it when it is destroyed. So an end that
 // nobody unpickles is given back.
 #pragma once
 #include "wire/far.hpp"
@@ -11,8 +11,8 @@
 namespace weft::py {
 
 struct Moved {
-  std::shared_ptr<wire::Port> here;     // a ChannelPort or BarrierPort: its home is this program
-  std::shared_ptr<wire::FarEnd> there;  // else
+  std::shared_ptr<wire::Port> here;     // a ChannelPort or BarrierPort, if the home is this program
+  std::shared_ptr<wire::FarEnd> there;  // set if the home is another program
   bool writes;
   std::string name;
   bool barrier = false;
@@ -32,11 +32,12 @@ class Moving {
   AllMoved* const outer_;
 };
 
-// Writes the front of a value that has ends: the byte 5, three zeros, the number of ends in 4
+// Writes the beginning of a value that has ends: the byte 5, three zeros, the number of ends in 4
 // bytes; then their descriptions. Called in a step.
 inline constexpr std::byte kMovedMark{5};
 void put_moved(const AllMoved& all, wire::Buffer& out, wire::Carrier& by);
-// Takes them off the front; false: the lengths do not fit.
+// Reads the ends from the beginning of `in`, and removes their bytes. Returns false if the lengths
+// do not fit.
 bool take_moved(wire::Bytes& in, AllMoved& all, wire::Carrier& by);
 
 }  // namespace weft::py

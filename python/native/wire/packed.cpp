@@ -1,7 +1,7 @@
-// Values under way to another OS process: the bytes of a pickle, and the object that they were made
-// from if that was in this program. Values for a board are CBOR (WIRE.md 12.8), which weft.serial
-// makes and reads. Values for an untrusted program on another machine are CBOR too (17.15);
-// weft.net makes and reads those.
+// Values under way to another OS process: the bytes of a pickle, and the object from which they
+// were made if that was in this program. Values for a board are CBOR (WIRE.md 12.8), which
+// weft.serial makes and reads. Values for an untrusted program on another machine are CBOR too
+// (17.15); weft.net makes and reads those.
 //
 //   A value of up to kInFrame bytes goes in a frame. A larger one, or one with a buffer of kApart
 //   bytes or more (an array), goes as a table in a slot (slot.hpp).
@@ -42,19 +42,20 @@ namespace {
 constexpr Py_ssize_t kInFrame = 65'000, kApart = 16'384;
 
 struct PackedObject {
-  // null: the bytes are in the slot. A large typed value has a bytearray here, a refusal its
-  // exception.
+  // The bytes of the value; null if they are in the slot. A large typed value has a bytearray here,
+  // a refusal its exception.
   PyObject_HEAD PyObject* bytes;
-  PyObject* original;           // the value, if it was written here; else null
-  std::shared_ptr<Slot>* slot;  // null: the value is in `bytes`
-  bool table;                   // the bytes are a table
+  PyObject* original;           // the value, if this program has written it; otherwise null
+  std::shared_ptr<Slot>* slot;  // null if the value is in `bytes`
+  bool table;                   // whether the bytes are a table
   Carries what;                 // the form of the bytes
-  AllSealed* sealed;            // the arrays of Shared objects in it (shared.hpp); null: none
-  AllMoved* moved;              // the ends of channels in it (moved.hpp); null: none
+  AllSealed* sealed;            // the arrays of Shared objects in the value (shared.hpp), or null
+  AllMoved* moved;              // the ends of channels in the value (moved.hpp), or null
 };
 
 PyTypeObject PackedType{PyVarObject_HEAD_INIT(nullptr, 0)};
-// (value, channel) -> bytes, of weft._hosts.pickling; called also for values that pickle refuses
+// (value, channel) -> bytes: a function of weft._hosts.pickling; also called for values that pickle
+// refuses
 PyObject* dumps = nullptr;
 PyObject* pickle_dumps = nullptr;
 PyObject* pickle_loads = nullptr;
@@ -63,18 +64,18 @@ struct CborCodec {
   PyObject* dumps = nullptr;  // (value, channel) -> bytes
   PyObject* loads = nullptr;  // (bytes, channel or None) -> value
 };
-CborCodec of_boards, of_networks;  // of weft.serial, and of weft.net
+CborCodec of_boards, of_networks;  // the functions of weft.serial, and those of weft.net
 CborCodec& codec_of(Carries what) noexcept {
   return what == Carries::typed ? of_networks : of_boards;
 }
 PyObject* loads_keywords = nullptr;  // ("buffers",)
-// (memoryview) -> the object that pickle takes for it, of weft._hosts.pickling.
+// (memoryview) -> an object that pickle accepts in place of it: a function of weft._hosts.pickling.
 PyObject* numbers = nullptr;
 PyObject* protocol = nullptr;
 
 PackedObject* packed_of(PyObject* o) noexcept { return reinterpret_cast<PackedObject*>(o); }
 
-// Takes both references over.
+// Makes a packed value, which owns both references.
 PyObject* new_packed(Owned<> bytes, std::shared_ptr<Slot> slot, bool table,
                      Owned<> original) noexcept {
   PackedObject* p = PyObject_New(PackedObject, &PackedType);
@@ -86,8 +87,8 @@ PyObject* new_packed(Owned<> bytes, std::shared_ptr<Slot> slot, bool table,
   p->what = Carries::pickle;
   p->sealed = nullptr;
   p->moved = nullptr;
-  // A link's thread makes the packed values that come, and drops those that leave, with the ends in
-  // them.
+  // A link's thread makes the packed values that are received, and drops those that are sent, with
+  // the ends in them.
   count_alike(reinterpret_cast<PyObject*>(p));
   return reinterpret_cast<PyObject*>(p);
 }
@@ -103,12 +104,12 @@ void packed_dealloc(PyObject* o) {
   delete packed_of(o)->moved;
   PyObject_Free(o);
 }
-// Adds the ends that go beside the value.
+// Attaches the ends that go beside the value.
 PyObject* with_moved(PyObject* packed, AllMoved&& all) noexcept {
   if (packed && !all.empty()) packed_of(packed)->moved = new AllMoved(std::move(all));
   return packed;
 }
-// Adds the shared arrays that go beside the value.
+// Attaches the shared arrays that go beside the value.
 PyObject* with_sealed(PyObject* packed, AllSealed&& all) noexcept {
   if (packed && !all.empty()) packed_of(packed)->sealed = new AllSealed(std::move(all));
   return packed;
@@ -151,7 +152,7 @@ PyObject* part_of(const std::shared_ptr<Slot>& s, std::size_t at, std::size_t si
   }
   return PyMemoryView_FromObject(reinterpret_cast<PyObject*>(p.get()));
 }
-// Returns a part of the bytes: a copy, because its receiver may write to it.
+// Returns a copy of a part of the bytes; it is a copy because the receiver may write to it.
 PyObject* part_of(PyObject* bytes, std::size_t at, std::size_t size) {
   return PyByteArray_FromStringAndSize(PyBytes_AS_STRING(bytes) + at,
                                        static_cast<Py_ssize_t>(size));
@@ -197,11 +198,11 @@ class Parts {
   std::vector<Py_buffer> views_;
 };
 
-// The space before a place in its slot: for the table, then the pickle, and zeros, which pickle
+// The space in front of a place in its slot: for the table, the pickle, and zeros, which pickle
 // skips.
 constexpr std::size_t kFront = 4096, kLengths = aligned(8 * 3);
 
-// Returns the slot of a place, if this buffer is one, complete with the pickle.
+// Returns the slot of a place, if this buffer is one, completed with the pickle.
 std::shared_ptr<Slot> of_a_place(PyObject* bytes, PyObject* buffer) {
   const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(bytes));
   Py_buffer b;
@@ -227,11 +228,11 @@ std::shared_ptr<Slot> of_a_place(PyObject* bytes, PyObject* buffer) {
   return slot;
 }
 
-// Tells whether a buffer goes beside the pickle. This is the callback of pickle.dumps, bound to the
-// list of such buffers.
+// Decides whether a buffer goes beside the pickle. This is the callback of pickle.dumps, bound to
+// the list of such buffers.
 PyObject* apart(PyObject* list, PyObject* buffer) {
   Py_buffer b;
-  // The buffer is not contiguous: pickle copies it.
+  // The buffer is not contiguous, so pickle copies it.
   if (PyObject_GetBuffer(buffer, &b, PyBUF_SIMPLE) < 0) {
     PyErr_Clear();
     Py_RETURN_TRUE;
@@ -244,8 +245,8 @@ PyObject* apart(PyObject* list, PyObject* buffer) {
 }
 PyMethodDef apart_def{"apart", apart, METH_O, nullptr};
 
-// Returns the bytes of a pickle, or the head of an array (plain.hpp). `list` gets the buffers
-// beside it. Null with an exception.
+// Returns the bytes of a pickle, or the head of an array (plain.hpp). `list` receives the buffers
+// that go beside it. Null with an exception.
 PyObject* pickled(PyObject* value, PyObject* channel, Owned<>& list) {
   if (PyObject* const plain = plain_pickle(value)) return plain;
   if (PyErr_Occurred()) return nullptr;
@@ -270,7 +271,7 @@ PyObject* pickled(PyObject* value, PyObject* channel, Owned<>& list) {
     return bytes.release();
   PyErr_Clear();
   list.reset();
-  // This raises an error that says what is wrong.
+  // This call raises an error that says what is wrong.
   return PyObject_CallFunctionObjArgs(dumps, value, channel, nullptr);
 }
 
@@ -295,7 +296,7 @@ PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
   return new_packed(std::move(whole), nullptr, true, new_ref(value));
 }
 
-// Offset and length of each part of a table of `size` bytes; empty if they do not add up.
+// Returns offset and length of each part of a table of `size` bytes; nothing if they do not add up.
 std::vector<std::pair<std::size_t, std::size_t>> parts_of(const std::byte* data, std::size_t size) {
   std::uint64_t n = 0;
   if (size >= 8) std::memcpy(&n, data, 8);
@@ -331,7 +332,7 @@ PyObject* load_table(const std::byte* data, std::size_t size, Part&& part) {
   return PyObject_Vectorcall(pickle_loads, args, 1, loads_keywords);
 }
 
-// _place(size): makes a buffer of `size` bytes in a slot. None: there is no slot.
+// _place(size): makes a buffer of `size` bytes in a slot. Returns None if there is no slot.
 PyObject* f_place(PyObject*, PyObject* bytes) {
   const std::size_t size = PyLong_AsSize_t(bytes);
   if (PyErr_Occurred()) return nullptr;
@@ -348,8 +349,8 @@ PyObject* f_set_cbor(PyObject*, PyObject* args) {
   Py_XSETREF(codec.loads, Py_NewRef(l));
   Py_RETURN_NONE;
 }
-// Tells why bytes are no value of a board's channel, or of one to a program on another machine;
-// None: they are one.
+// _cbor_fault(bytes, typed): says why the bytes are no value of a board's channel, or no value for
+// a program on another machine. Returns None if they are one.
 PyObject* f_cbor_fault(PyObject*, PyObject* args) {
   PyObject* bytes;
   int typed = 0;
@@ -360,7 +361,7 @@ PyObject* f_cbor_fault(PyObject*, PyObject* args) {
   if (!wrong) Py_RETURN_NONE;
   return PyUnicode_FromString(wrong);
 }
-// Unpacks a value that came back from a process that died (WIRE.md 4.7).
+// _unpacked(packed): unpacks a value that came back from a process that died (WIRE.md 4.7).
 PyObject* f_unpacked(PyObject*, PyObject* packed) { return unpack(nullptr, Py_NewRef(packed)); }
 PyMethodDef functions[] = {
     {"_set_pickling", gated<keep_given<&dumps, &pickle_dumps, &pickle_loads>>, METH_VARARGS,
@@ -389,14 +390,14 @@ PyObject* pack_cbor(ChannelObject* c, PyObject* value) {
 }  // namespace
 
 void forget_places() noexcept {
-  new (&places_lock) std::mutex;  // another thread of the parent may have held it
+  new (&places_lock) std::mutex;  // a thread of the parent may have held the lock
   places.clear();
 }
 
 bool is_packed(PyObject* o) noexcept { return Py_IS_TYPE(o, &PackedType); }
 
-// Writes the front of a value that has shared arrays: the byte 4, three zeros, the number of arrays
-// in 4 bytes; then for each its length in 8 bytes, and its wire::Sealed.
+// Writes the beginning of a value that has shared arrays: the byte 4, three zeros, the number of
+// arrays in 4 bytes; then for each its length in 8 bytes, and its wire::Sealed.
 constexpr std::byte kSealedMark{4};
 #ifdef __linux__
 void put_sealed(const AllSealed& all, wire::Buffer& out, wire::Carrier& by) {
@@ -412,7 +413,8 @@ void put_sealed(const AllSealed& all, wire::Buffer& out, wire::Carrier& by) {
     wire::detail::pad(out);
   }
 }
-// Takes the shared arrays off the front. False: the lengths do not fit.
+// Reads the shared arrays from the beginning of `in`, and removes their bytes. Returns false if the
+// lengths do not fit.
 bool take_sealed(wire::Bytes& in, AllSealed& all, wire::Carrier& by) {
   if (in.size() < 8) return false;
   const auto n = wire::detail::get<std::uint32_t>(in.data() + 4);
@@ -455,7 +457,7 @@ PyObject* packed_from(const wire::Payload& all, wire::Carrier& by) noexcept {
   return packed_from_bytes(p, by);
 }
 namespace {
-// Makes the packed value of a payload with neither shared arrays nor ends beside it.
+// Makes the packed value of a payload without shared arrays or ends beside it.
 PyObject* packed_from_bytes(const wire::Payload& p, wire::Carrier& by) noexcept {
   std::unique_ptr<Slot> slot;
   const std::byte* data = p.bytes.data();
@@ -520,11 +522,11 @@ PyObject* Coming::last(wire::Bytes piece) noexcept {
   return as_cbor(o, nullptr, Carries::typed);
 }
 
-// The keeper holds the bytes, not the packed value, which may be the last to hold the object that
-// it was made from. Bytes run no code when they are dropped.
+// The keeper owns the bytes, not the packed value, which may be the last owner of the object from
+// which it was made. Bytes run no code when they are dropped.
 wire::Keeper packed_keeper(PyObject* packed) {
   PyObject* const bytes = packed_of(packed)->bytes;
-  if (!bytes || !PyBytes_CheckExact(bytes)) return {};  // other code may write to it
+  if (!bytes || !PyBytes_CheckExact(bytes)) return {};  // other code may write to a bytearray
   return {Py_NewRef(bytes), defer_decref};
 }
 
@@ -581,8 +583,8 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
   if (is_native(c) && !is_wired(c)) {
     PyObject* const cell = pack_native(c, value);
     if (!cell || !is_wired(c)) return cell;
-    // The conversion ran code of the user's, and meanwhile the channel was wired: a cell must not
-    // be sent.
+    // The conversion ran code of the user's, and the channel may have been wired meanwhile: then a
+    // cell must not be sent.
     value = unpack_native(cell);
     if (!value) return nullptr;
   }

@@ -1,4 +1,4 @@
-// What packed.cpp shares with the files of the wire. values.hpp has the rest.
+// The functions of packed.cpp that the other files of the wire use. values.hpp has the rest.
 #pragma once
 #include "weft/wire/moving.hpp"
 #include "weft/wire/slot.hpp"
@@ -6,17 +6,19 @@
 
 namespace weft::py {
 
-// Makes the packed value that came in a frame. Null: it is no value.
+// Makes the packed value that came in a frame. Null if the payload is no value.
 PyObject* packed_from(const wire::Payload& p, wire::Carrier& by) noexcept;
-// Makes the packed value that came from a board. Null: it is no value, or there is no memory.
+// Makes the packed value that came in the form `what` of CBOR. Null if it is no value, or there is
+// no memory.
 PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept;
-// Returns a packed value in the form for a frame; `keep` holds the memory to which it refers.
+// Returns a packed value in the form for a frame. `keep` owns the memory to which the payload
+// refers.
 wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by);
-// Returns the keeper of the bytes of such a payload, if the payload outlives its frame.
+// Returns the object that keeps the bytes of such a payload, for a payload that outlives its frame.
 wire::Keeper packed_keeper(PyObject* packed);
 
-// A large value of a program on another machine. Its pieces are stored in their final place as they
-// come.
+// A large value that comes in pieces from a program on another machine. Each piece is stored in its
+// final place when it comes.
 class Coming {
  public:
   Coming() = default;
@@ -25,13 +27,15 @@ class Coming {
   ~Coming();
   bool will_come(Carries what, std::size_t bytes) noexcept;
   void more(wire::Bytes piece) noexcept;
-  PyObject* last(wire::Bytes piece) noexcept;  // returns it packed; null: it is no value
+  // returns the packed value, or null if the pieces are no value
+  PyObject* last(wire::Bytes piece) noexcept;
 
  private:
   PyObject* bytes_ = nullptr;  // a bytearray
   std::size_t had_ = 0;
 };
-// In the child of a fork: the places are the parent's, and are copied when they are sent.
+// Called in the child of a fork: the places belong to the parent, and are copied when they are
+// sent.
 void forget_places() noexcept;
 
 }  // namespace weft::py

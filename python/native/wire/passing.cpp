@@ -1,8 +1,8 @@
 // weft._native._pass() (weft/_net/link.py).
 //
 // Carries a call's bytes between its caller and an OS process of an agent, on a thread of its own
-// instead of the event loop (WIRE.md 17.10, 17.13). In the loop most of the cost of a task's two
-// messages was Python's.
+// instead of the event loop (WIRE.md 17.10, 17.13). In the loop, Python code took most of the time
+// of a task's two messages.
 //
 //   the caller ══TCP══► TLS ──pieces taken apart──► the OS process
 //              ◄═══════ TLS ◄──a length first──────
@@ -38,7 +38,7 @@ namespace weft::py {
 
 namespace {
 
-// Bytes that a socket does not take now.
+// Bytes that a socket did not take.
 class Kept {
  public:
   bool empty() const noexcept { return at_ == bytes_.size(); }
@@ -46,8 +46,8 @@ class Kept {
   const char* data() const noexcept { return bytes_.data() + at_; }
   void drop() noexcept { went(size()); }
   void add(const char* p, std::size_t n) { bytes_.insert(bytes_.end(), p, p + n); }
-  // Sends as much as the socket takes, beginning with the kept bytes. False: the socket takes
-  // nothing any more.
+  // Sends the kept bytes and then these, as far as the socket takes them. Returns false if the
+  // socket takes nothing any more.
   bool send(int fd, const char* p, std::size_t n) {
     if (!empty()) {
       add(p, n);
@@ -86,12 +86,14 @@ class Kept {
 class Passing {
  public:
   int tcp = -1, link = -1, bell = -1;
-  // How long to hear the rest, in ms, once the caller has been told that this was all.
+  // How long, in ms, to go on receiving once the caller has been told that this side has finished.
   int linger = 0;
   TlsIn in;
-  PyObject *write = nullptr, *read = nullptr;  // into TLS; out of TLS, the encrypted bytes
+  // functions: write() puts decrypted bytes into TLS, read() takes encrypted bytes out of it
+  PyObject *write = nullptr, *read = nullptr;
 
-  // `held` came before, and is heard first. Returns once the passing is over; false: no memory.
+  // Runs until the passing is over. `held` are bytes that came before; they are handled first.
+  // Returns false if there is no memory.
   bool run(const char* held, std::size_t n);
   const Kept& rest() const noexcept { return to_tcp_; }
 
@@ -114,14 +116,15 @@ class Passing {
 
   std::unique_ptr<char[]> raw_{new char[kRoom]};
   std::unique_ptr<char[]> plain_{new char[kPieceHead + kLargest]};
-  std::size_t have_ = 0;  // the bytes in plain_, of a piece that is not whole yet
+  std::size_t have_ = 0;  // how many bytes of an unfinished piece are in plain_
   Kept to_tcp_, to_link_;
   wire::detail::Lookout lookout_;
-  std::int64_t until_ = 0;  // when to stop hearing; 0: no time is set yet
-  bool inside_ = true;      // TLS may have bytes, which wait while to_link_ is not empty
-  bool said_all_ = false;   // the caller was told that this was all
+  std::int64_t until_ = 0;  // when to stop receiving; 0: no time is set yet
+  // whether TLS may have decrypted bytes, which wait while to_link_ is not empty
+  bool inside_ = true;
+  bool said_all_ = false;  // whether the caller was told that this side has finished
   bool heard_all_ = false;
-  bool link_over_ = false;  // the OS process takes nothing any more
+  bool link_over_ = false;  // whether the OS process takes nothing any more
 };
 
 bool Passing::run(const char* held, std::size_t n) {
@@ -154,12 +157,13 @@ bool is_for_now(int error) noexcept { return error == EAGAIN || error == EINTR; 
 
 pollfd polled(int fd, bool in, bool out) noexcept {
   const auto events = static_cast<short>((in ? POLLIN : 0) | (out ? POLLOUT : 0));
-  return {events ? fd : -1, events, 0};  // else poll would report the end again and again
+  // with a valid descriptor, poll would report the end again and again
+  return {events ? fd : -1, events, 0};
 }
 
-// Waits until bytes come or can be sent, and takes and sends them; does so without the interpreter's
-// lock where that is possible. Returns false when the passing is over: the bell has rung, or the time
-// has run out.
+// Waits until bytes come or can be sent, and receives and sends them; does so without the
+// interpreter's lock where that is possible. Returns false when the passing is over: the bell has
+// rung, or the time has run out.
 bool Passing::wait() {
   const bool hears = !heard_all_ && to_link_.empty();
   const bool listens = !said_all_ && to_tcp_.empty();
@@ -187,7 +191,7 @@ int Passing::milliseconds_left() const noexcept {
   return static_cast<int>(std::max<std::int64_t>(until_ - prim::now(), 0) / 1'000'000);
 }
 
-// Sends the kept bytes to the sides that take them now.
+// Sends the kept bytes to those sides that take bytes now.
 void Passing::pass_on(bool tcp_takes, bool link_takes) {
   if (link_takes && !to_link_.empty() && !to_link_.more(link)) {
     link_over_ = true;
@@ -196,9 +200,9 @@ void Passing::pass_on(bool tcp_takes, bool link_takes) {
   if (tcp_takes && !to_tcp_.empty() && !to_tcp_.more(tcp)) lost();
 }
 
-// `came` bytes have come from the connection; 0 or less means that it is closed.
+// Handles `came` bytes from the connection; 0 or less means that it is closed.
 void Passing::hear(ssize_t came) {
-  if (came <= 0) {  // bytes that TLS has not decrypted yet are no whole record
+  if (came <= 0) {  // encrypted bytes that are left in TLS are no whole record
     heard_all_ = true;
     return;
   }
@@ -213,12 +217,12 @@ void Passing::say_what_came() {
   if (came > 0) {
     say(static_cast<std::size_t>(came));
   } else if (came == 0 || !is_for_now(errno)) {
-    say_all();  // it has closed, perhaps with unread bytes
+    say_all();  // the OS process has closed, perhaps with unread bytes
     until_ = prim::now() + 1'000'000 * std::int64_t{linger};
   }
 }
 
-// The connection takes nothing any more.
+// Called when the connection takes nothing any more.
 void Passing::lost() noexcept {
   heard_all_ = said_all_ = true;
   to_tcp_.drop();
@@ -239,7 +243,7 @@ void Passing::decrypt() {
       break;
     }
   }
-  send_said();  // TLS has an answer, or an alert that says what was wrong
+  send_said();  // sends what TLS has to say: an answer, or an alert that says what was wrong
 }
 
 void Passing::take_apart() {
@@ -266,7 +270,7 @@ void Passing::tell(const char* p, std::size_t n) {
   to_link_.drop();
 }
 
-// Sends n bytes, which are stored behind the place of their length.
+// Sends n bytes, which are stored behind the space for their length.
 void Passing::say(std::size_t n) {
   char* const head = raw_.get();
   put_length(head, n);
@@ -293,8 +297,8 @@ void Passing::send_said() {
 }
 
 // _pass(tcp, link, bell, came, tls, write, read, wants, linger, held) -> the bytes that the
-// connection did not take yet. Blocks until the passing is over, or the bell can be read. `held`:
-// the bytes that TLS had given before.
+// connection did not take. Blocks until the passing is over, or the bell can be read. `held`: bytes
+// that TLS had decrypted before.
 PyObject* f_pass(PyObject*, PyObject* args) {
   Py_buffer held;
   PyObject *came, *tls, *wants;

@@ -1,4 +1,4 @@
-// Values that go to another OS process without a call of `pickle` (plain.hpp).
+// Pickles small values, and describes arrays, without a call of `pickle` (plain.hpp).
 #include "wire/plain.hpp"
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace weft::py {
 
 namespace {
 
-// The form of a pickle that `pickle` too reads and writes:
+// The form of a small pickle, which `pickle` can read and also writes:
 //
 //  128 5 (the protocol), the opcode, its bytes if it has any, 46 (the end)
 constexpr unsigned char kProtocol = 0x80, kFive = 5, kEnd = '.', kByte = 'K', kTwoBytes = 'M',
@@ -78,8 +78,8 @@ PyObject* plain_value(PyObject* pickle) noexcept {
 
 namespace {
 
-// A head: the byte 5 (no pickle begins so), the number of dimensions, the length of the type's
-// text, five zeros; each dimension in 8 bytes; the text, as in numpy.dtype.str.
+// The head of an array: the byte 5 (no pickle begins with it), the number of dimensions, the length
+// of the type's text, five zeros; each dimension in 8 bytes; the text, as in numpy.dtype.str.
 constexpr std::byte kArray{5};
 constexpr std::size_t kFixed = 8, kMostDimensions = 32;
 constexpr Py_ssize_t kMostText = 16;
@@ -90,9 +90,9 @@ PyObject *name_dtype, *name_str, *name_kind, *name_metadata;  // interned
 // GIL several threads run this code).
 std::atomic<PyTypeObject*> ndarray{nullptr};
 std::mutex lock;
-std::unordered_map<PyObject*, PyObject*> texts;    // by the type; both references owned
-std::unordered_map<std::string, PyObject*> types;  // by the text; owned
-constexpr std::size_t kKept = 64;                  // the most entries of each of the two
+std::unordered_map<PyObject*, PyObject*> texts;    // the key is the type; both references are owned
+std::unordered_map<std::string, PyObject*> types;  // the key is the text; the reference is owned
+constexpr std::size_t kKept = 64;                  // the most entries of each of these two maps
 
 template <class Map>
 PyObject* found(const Map& all, const typename Map::key_type& key) {
@@ -104,7 +104,7 @@ PyObject* found(const Map& all, const typename Map::key_type& key) {
 bool is_array(PyObject* o) noexcept {
   PyTypeObject* const type = Py_TYPE(o);
   if (PyTypeObject* const known = ndarray.load(std::memory_order_relaxed)) return type == known;
-  // A type that a program defines is a heap type.
+  // A type that a program defines is a heap type, which numpy.ndarray is not.
   if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ||
       std::strcmp(type->tp_name, "numpy.ndarray") != 0)
     return false;
@@ -112,7 +112,7 @@ bool is_array(PyObject* o) noexcept {
   return true;
 }
 
-// Returns the text of a type of plain numbers. Null: it is no such type, or an exception is set.
+// Returns the text of a type of plain numbers. Null: it is another type, or an exception is set.
 PyObject* text_of(PyObject* dtype) {
   if (PyObject* const text = found(texts, dtype)) return text;
   const Owned kind(PyObject_GetAttr(dtype, name_kind));
@@ -178,7 +178,7 @@ PyObject* array_head(PyObject* value, Py_ssize_t least) {
     }
   }
   PyBuffer_Release(&b);
-  if (!head) PyErr_Clear();  // pickle will report the error
+  if (!head) PyErr_Clear();  // the array goes to pickle, which will report the error
   return head;
 }
 

@@ -1,10 +1,10 @@
-// Whether this thread says something to another program and waits for the answer next (feed.hpp).
+// Whether this thread sends something to another program and waits for the answer next (feed.hpp).
 #pragma once
 
 namespace weft::py {
 
-// This thread begins an operation that another program answers, and waits for it next, so its
-// frames go out with that wait.
+// True while this thread begins an operation that another program answers, if the thread waits for
+// it next: the wait sends the frames.
 inline constinit thread_local bool says_and_waits = false;
 
 }  // namespace weft::py

@@ -1,4 +1,4 @@
-// weft.processes.Shared: the type, and its way through pickle.
+// The type weft.processes.Shared, and how it is pickled.
 #include "wire/shared.hpp"
 
 #include "declare.hpp"
@@ -18,7 +18,7 @@ PyObject* found_by = nullptr;
 
 struct SharedObject {
   PyObject_HEAD Sealed* at;
-  PyObject* format;  // bytes
+  PyObject* format;  // a bytes object
   Py_ssize_t item;
   int dims;
   Py_ssize_t shape[kDims], strides[kDims];
@@ -41,7 +41,8 @@ Sealed copy_of(const Py_buffer&) {
 }
 #endif
 
-// Makes a Shared, which takes the format over. Null with an exception: shape and bytes do not fit.
+// Makes a Shared, which takes ownership of the format. Null with an exception if shape and bytes do
+// not fit.
 PyObject* new_shared(PyTypeObject* type, Sealed s, Owned<> format, Py_ssize_t item, int dims,
                      const Py_ssize_t* shape) {
   Py_ssize_t size = item;
@@ -60,7 +61,7 @@ PyObject* new_shared(PyTypeObject* type, Sealed s, Owned<> format, Py_ssize_t it
   return reinterpret_cast<PyObject*>(o);
 }
 
-// Tells whether a buffer's format has objects (O). The name of a field stands between colons.
+// Returns whether a buffer's format has objects (O). The name of a field stands between colons.
 bool has_objects(const char* format) noexcept {
   bool name = false;
   for (; *format; ++format) {
@@ -107,7 +108,7 @@ PyObject* shared_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
     take_lock(state);
     if (s) {
       if (Owned f(PyBytes_FromString(format)); f) {
-        // A buffer without a shape is a row of bytes.
+        // A buffer without a shape counts as a row of bytes.
         const Py_ssize_t row = b.itemsize ? b.len / b.itemsize : b.len;
         made = new_shared(type, std::move(s), std::move(f), b.itemsize,
                           b.shape || b.ndim == 0 ? b.ndim : 1, b.shape ? b.shape : &row);
@@ -174,7 +175,7 @@ PyObject* shared_reduce(PyObject* o, PyObject*) {
                                s->format, s->item, shape)
                : nullptr;
 }
-// (number, format, item, shape): makes the Shared that shared_reduce() has pickled.
+// _shared_found(number, format, item, shape): makes the Shared that shared_reduce() has pickled.
 PyObject* f_found(PyObject*, PyObject* args) {
   Py_ssize_t number, item, shape[kDims];
   PyObject *format, *sizes;

@@ -1,6 +1,6 @@
-// Decrypts the bytes that have come by a connection, with Python's TLS (ssl.MemoryBIO and its
-// _SSLSocket). Their functions are written in C, so this takes no step of Python. The caller holds
-// the interpreter's lock and the lock for TLS (feed.hpp).
+// Decrypts bytes that have come over a connection, with Python's TLS (ssl.MemoryBIO and its
+// _SSLSocket). Their functions are written in C, so no Python code runs. The caller holds the
+// interpreter's lock and the lock for TLS (feed.hpp).
 #pragma once
 #include <cstddef>
 
@@ -17,7 +17,7 @@ class TlsIn {
   ~TlsIn() {
     for (PyObject* const o : {came_, write_, read_, left_, wants_, pending_}) Py_XDECREF(o);
   }
-  // Called once. `wants`: ssl.SSLWantReadError. False: an exception is set.
+  // Called once. `wants`: ssl.SSLWantReadError. Returns false if an exception is set.
   bool begin(PyObject* came, PyObject* tls, PyObject* wants) noexcept {
     came_ = Py_NewRef(came);
     wants_ = Py_NewRef(wants);
@@ -28,7 +28,7 @@ class TlsIn {
     return write_ && read_ && left_ && pending_;
   }
 
-  // Gives TLS encrypted bytes. False: no memory.
+  // Gives encrypted bytes to TLS. Returns false if there is no memory.
   bool put(char* data, std::size_t n) noexcept {
     const Owned view(view_of(data, n, PyBUF_READ));
     const Owned r(view ? PyObject_CallOneArg(write_, view.get()) : nullptr);
@@ -37,9 +37,9 @@ class TlsIn {
   }
 
   static constexpr Py_ssize_t kNone = 0, kOver = -1;
-  // Decrypts into `room`, and returns the number of bytes. kNone: more has to come first. kOver:
-  // TLS was closed, a record is forged, or there is no memory; a further call returns kOver too,
-  // and may not say why.
+  // Decrypts into `room`, and returns the number of bytes. kNone: more bytes must come first.
+  // kOver: TLS was closed, a record is forged, or there is no memory; a further call returns kOver
+  // too, and may not say why.
   Py_ssize_t take(char* room, std::size_t size) noexcept {
     const Owned view(view_of(room, size, PyBUF_WRITE));
     const Owned most(PyLong_FromSize_t(size));
@@ -51,7 +51,7 @@ class TlsIn {
     return waits ? kNone : kOver;
   }
 
-  // May take() give more before further bytes come?
+  // Returns whether take() may give more before further bytes come.
   bool has_more() noexcept {
     Owned r(PyObject_CallNoArgs(left_));
     bool more = r && PyObject_IsTrue(r.get()) > 0;

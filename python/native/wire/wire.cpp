@@ -1,5 +1,5 @@
-// Links to other OS processes: ends go out and come in (WIRE.md). packed.cpp has values; Python
-// starts the OS processes.
+// Links to other OS processes, over which ends are sent and received (WIRE.md). packed.cpp has the
+// values; Python starts the OS processes.
 //
 //   Link(fd) ──give(end, name)──► a port of the home: the peer's operations are visitors at the channel
 //         └────take(name)───────► an end of a far channel: the peer is asked for its parties
@@ -7,8 +7,8 @@
 // Invariants
 //  1 Every step of the space is taken with the GIL (a link's thread takes it first: Around). So
 //    cores over Value are touched only under the GIL, and of the two locks the GIL comes first.
-//  2 A far channel keeps its session. An operation for which the home is asked keeps the far
-//    channel, by the end to which it refers.
+//  2 A far channel keeps its session alive. An operation for which the home is asked keeps the far
+//    channel alive, by the end to which it refers.
 //  3 In the child of a fork the parent's links are left as they are: nothing is sent through them.
 #include "wire/wire.hpp"
 
@@ -55,7 +55,7 @@ class AnyLink {
   bool counted = false;  // it is counted in `boards`
   const char* type() const noexcept { return type_of(what); }
   virtual ~AnyLink() = default;
-  virtual void begin() {}  // called without the GIL, once the link is made
+  virtual void begin() {}  // called without the GIL, after the link is made
   virtual void leave(const char* why) = 0;
   virtual void join() = 0;  // called without the GIL
   const std::shared_ptr<Peer>& peer() const noexcept { return joint.peer(); }
@@ -88,9 +88,10 @@ class FedLink final : public AnyLink {
 // A link in shared memory (WIRE.md 12.4). It has not been tried without a GIL.
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
 unsigned shared_links = 0;
-// The most that a program makes; introductions make more, and there are 60 in all.
+// The most links in shared memory that a program makes; introductions make more, and there may be
+// 60 in all.
 constexpr unsigned kSharedLinks = 24;
-// The attendant lives as long as the program, because it must not be ended under the GIL.
+// The attendant lives as long as the program, because it must not be destroyed under the GIL.
 std::shared_ptr<wire::Attendant>* attendant = nullptr;
 class SharedLink final : public LinkOf<wire::ShmLink> {
  public:
@@ -105,7 +106,7 @@ class SharedLink final : public LinkOf<wire::ShmLink> {
 #endif
 
 struct WireObject {
-  // Null: closed. Shared with threads that wait for its news.
+  // Null if the link is closed. Shared with threads that wait for its news.
   PyObject_HEAD std::shared_ptr<AnyLink>* link;
   std::uint32_t generation;
 };
@@ -114,7 +115,7 @@ std::shared_ptr<Space> space;
 
 // Taken around the steps of a link's thread, and of a Python thread that serves links in shared
 // memory while it waits.
-thread_local PyThreadState* served = nullptr;  // the state of a thread of the wire's own
+thread_local PyThreadState* served = nullptr;  // the state of one of the wire's own threads
 thread_local PyThreadState* was_aside = nullptr;
 #ifdef Py_GIL_DISABLED
 thread_local std::optional<Gate> gate;
@@ -148,7 +149,7 @@ void end() {
 }
 constexpr wire::Around around{&enter, &leave, &end};
 
-unsigned boards = 0;  // the open links to boards, and over networks
+unsigned boards = 0;  // how many links to boards, and over networks, are open
 void count(AnyLink& link, bool so) noexcept {
   if (link.counted == so) return;
   link.counted = so;
@@ -166,7 +167,7 @@ std::shared_ptr<AnyLink> open_link(PyObject* o) {
   return nullptr;
 }
 
-// Makes a link, which takes over the socket. Throws BadUse.
+// Makes a link, which takes ownership of the socket. Throws BadUse.
 std::shared_ptr<AnyLink> make_link(int fd, bool shared) {
   if (!shared) return std::make_shared<LinkOf<wire::StreamLink>>(Carries::pickle, space, fd);
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
@@ -186,7 +187,7 @@ std::shared_ptr<AnyLink> board_link(int fd, unsigned baud, const wire::LineOptio
   count(*link, true);
   return link;
 }
-// `trust` 1: values are typed; 2: each side trusts the pickles of the other.
+// If `trust` is 1, values are typed; if it is 2, each side trusts the pickles of the other.
 std::shared_ptr<AnyLink> network_link(int fd, int trust) {
   const Carries what = trust == 1 ? Carries::typed : Carries::pickle;
   std::shared_ptr<AnyLink> link;
@@ -203,13 +204,13 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   int fd, shared = 0;
   const char* name;
   int board = 0;
-  int network = 0;  // see network_link()
+  int network = 0;  // the `trust` of network_link()
   unsigned baud = 0;
   wire::LineOptions line;
   if (!PyArg_ParseTuple(args, "is|ppIIIi", &fd, &name, &shared, &board, &baud, &line.lease_ms,
                         &line.again_ms, &network))
     return nullptr;
-  // This module gives packed.cpp its functions when it is imported.
+  // Importing this module gives packed.cpp its functions.
   const Owned pickling(PyImport_ImportModule("weft._hosts.pickling"));
   Owned w(pickling ? reinterpret_cast<WireObject*>(type->tp_alloc(type, 0)) : nullptr);
   if (!w) return nullptr;
@@ -230,7 +231,7 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
       wrong = e.what();
     }
     take_lock(state);
-  } catch (const std::system_error& e) {  // of std::thread
+  } catch (const std::system_error& e) {  // thrown by std::thread
     wrong = e.what();
     no_room = true;
   } catch (const std::exception& e) {
@@ -270,7 +271,7 @@ std::shared_ptr<wire::Port> port_of(ChannelObject* c, Carries what, bool supervi
   }
 }
 
-// From now on the barrier has parties at the peer.
+// give(), for a barrier: from now on it has parties at the peer.
 PyObject* give_barrier(const AnyLink& link, BarrierObject* b, const char* name, bool dies) {
   if (check_barrier(b, "give") < 0) return nullptr;
   if (link.board || link.network)
@@ -332,15 +333,15 @@ PyObject* give_ours(AnyLink& link, EndObject* e, const char* name, int last, PyO
     link.peer()->home.give(std::move(port), link.type(), name_given(name, c),
                            c->core.ring ? c->core.ring->capacity : 0);
   }
-  // Otherwise another process has the end too.
+  // If the end is not closed, another process has it too.
   if (last != 0 && e->holders <= 1) close_end(e, EndState::sent);
   Py_RETURN_NONE;
 }
 
-// give(end, name): the end moves to the peer. `last` is given for a supervised process: the end
-// moves if no other process will be started in its place; else the peer has the end as well.
-// `in_hand`: a list for the values of extended reads in which the process dies; None: those values
-// go back.
+// give(end, name): moves the end to the peer. `last` is given for a supervised process: the end
+// moves if no other process will be started in its place; otherwise this program keeps it too.
+// `in_hand` is a list for the values of extended reads during which the process dies; with None
+// those values go back to their channels.
 PyObject* wire_give(PyObject* o, PyObject* args) {
   PyObject *end, *in_hand = nullptr;
   const char* name;
@@ -383,9 +384,9 @@ PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, boo
   return mine;
 }
 
-// take(name): returns the end that the peer has handed to this program by this name; waits for it.
-// None: the session ended first. `keeps`: values of extended reads in which this program dies are
-// not lost (WIRE.md 4.7).
+// take(name): waits until the peer has handed an end to this program by this name, and returns it.
+// Returns None if the session ended first. `keeps`: values of extended reads during which this
+// program dies are not lost (WIRE.md 4.7).
 PyObject* wire_take(PyObject* o, PyObject* args) {
   PyObject* name;
   int keeps = 0;
@@ -439,7 +440,7 @@ PyObject* wire_wait(PyObject* o, PyObject*) {
   }
 }
 
-// refused(): why this side has ended the session, if it has; else None.
+// refused(): returns why this side has ended the session, or None if it has not.
 PyObject* wire_refused(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -451,11 +452,11 @@ PyObject* wire_refused(PyObject* o, PyObject*) {
 void close_link(WireObject* w, const char* why) noexcept {
   auto* const link = std::exchange(w->link, nullptr);
   if (!link || w->generation != generation) return;
-  // The threads that serve the link stay where they are, perhaps with its locks. The system tells
-  // the peer that this program has ended.
+  // The threads that serve the link may be stopped while they hold its locks. The system tells the
+  // peer that this program has ended.
   if (door_is_closed()) return;
   count(**link, false);
-  {  // an orderly end: barriers that this program has do not die with it (rule 8.7)
+  {  // in an orderly end, barriers of which this program has a share do not die (rule 8.7)
     const Space::Step step(*space);
     if (const auto at = far_sides.find((*link)->peer().get()); at != far_sides.end())
       for (FarSide* f : at->second)
@@ -480,9 +481,9 @@ void wire_dealloc(PyObject* o) {
   close_link(wire_of(o), "the link was let go of");
   Py_TYPE(o)->tp_free(o);
 }
-// of_calls(): a link over a network carries calls one after another (WIRE.md 17.14). A call counts
-// as outside while it lasts. So the link itself does not count, unless other ends than the two of
-// the calls have gone over it in a value.
+// of_calls(): says that a link over a network carries calls one after another (WIRE.md 17.14). A
+// call counts as outside while it lasts. So the link itself does not count, unless a value has
+// carried ends other than the two of the calls over it.
 PyObject* wire_of_calls(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -505,8 +506,7 @@ PyObject* wire_feed(PyObject* o, PyObject*) {
   if (!fed) return bad_use("feed: this link has a socket of its own");
   return new_feed(std::shared_ptr<Feed>(link, &fed->link));
 }
-// queued(): the number of bytes that the session has for the link and that the link has not taken
-// yet.
+// queued(): returns how many bytes the session has queued that the link has not taken yet.
 PyObject* wire_queued(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -524,8 +524,8 @@ PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
                               {}};
 PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-// Tokens for programs that may come to this one over a network, or for which this one waits
-// (WIRE.md 17): somebody outside may then wake a run (rule 10.3).
+// Tokens for programs that may connect to this one over a network, or for which this one waits
+// (WIRE.md 17): something outside may then wake a run (rule 10.3).
 std::vector<weft::Outside> outsiders;
 PyObject* f_outside(PyObject*, PyObject* more) {
   if (PyObject_IsTrue(more) > 0) {
@@ -537,19 +537,20 @@ PyObject* f_outside(PyObject*, PyObject* more) {
   }
   Py_RETURN_NONE;
 }
-// _by_copy(channel): do its values go as bytes, which are made when the write begins?
+// _by_copy(channel): returns whether its values are sent as bytes, which are made when the write
+// begins.
 PyObject* f_by_copy(PyObject*, PyObject* o) {
   if (!PyObject_TypeCheck(o, &ChannelType))
     return bad_use("_by_copy: expected a channel, got %R", o);
   return PyBool_FromLong(packs(reinterpret_cast<const ChannelObject*>(o)));
 }
-// _be_prompt(): makes this thread prompt (wire/prompt.hpp).
+// _be_prompt(): gives this thread a short time slice (wire/prompt.hpp).
 PyObject* f_be_prompt(PyObject*, PyObject*) {
   wire::detail::be_prompt();
   Py_RETURN_NONE;
 }
-// _wait_for(fd, ms): waits until the descriptor is readable; ms -1: for ever (wire/lookout.hpp).
-// Returns whether it is.
+// _wait_for(fd, ms): waits until the descriptor is readable; ms -1 means for ever
+// (wire/lookout.hpp). Returns whether the descriptor is readable.
 PyObject* f_wait_for(PyObject*, PyObject* args) {
   static thread_local wire::detail::Lookout here;
   pollfd p{-1, POLLIN, 0};
@@ -588,7 +589,8 @@ void forget_links() noexcept {
   attendant = nullptr;
   shared_links = 0;
 #endif
-  new std::shared_ptr<Space>(std::move(space));  // never destroyed: its sessions are the parent's
+  // never destroyed: its sessions belong to the parent
+  new std::shared_ptr<Space>(std::move(space));
   new auto(std::move(far_sides));
   far_sides.clear();
   new auto(std::move(outsiders));

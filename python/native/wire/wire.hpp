@@ -11,11 +11,11 @@ namespace weft::py {
 
 struct ChannelObject;
 
-// Is the channel a barrier of another OS process (far_barrier.cpp)?
+// Returns whether the channel is a barrier of another OS process (far_barrier.cpp).
 bool is_far_barrier(const ChannelObject* c) noexcept;
-// Is a link to a board, or over a network, open? Then a visitor from there may come to any party
-// that waits.
+// Returns whether a link to a board, or over a network, is open. If so, a visitor from there may
+// meet any party that waits.
 bool any_board() noexcept;
-void forget_links() noexcept;  // in the child of a fork: the links are the parent's
+void forget_links() noexcept;  // called in the child of a fork: the links belong to the parent
 
 }  // namespace weft::py

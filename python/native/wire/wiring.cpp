@@ -1,5 +1,5 @@
-// Wiring a channel: from now on its values are packed, because it has ends in other OS processes,
-// or will have soon.
+// Wires a channel: from now on its values are packed, because it has ends in other OS processes, or
+// will have soon.
 //
 //   wire_channel() ──each value that waits there unpacked ("bare")──► packed, in its place
 //                            └─it cannot be─► a writer waits with it: its write or select raises why, and the channel goes on
@@ -30,13 +30,13 @@ namespace {
 struct Bare {
   Value* value = nullptr;  // null: there is no such value
   core::Node* writer =
-      // The node that waits with the value; null: the value is in the buffer, or in a choice over
-      // several homes.
+      // The node that waits with the value. Null: the value is in the buffer, or belongs to a
+      // choice over several homes.
       nullptr;
 };
 
-// Can nobody take the value that this node offers? That is so while its choice does not wait, or is
-// decided. (An alternative is idle between two selects.)
+// Returns whether no party can take the value that this node offers. That is so while its choice
+// does not wait, or has committed. (An alternative is idle between two selects.)
 bool is_idle(const core::Node& n) noexcept {
   const core::Choice* const c = n.choice();
   return c && c->word() != core::WAITING;
@@ -61,8 +61,8 @@ Bare first_bare(Engine& c) {
   return found;
 }
 
-// Ends the writer's waiting operation, which raises the exception that is set here. Returns 0 if
-// the operation was decided otherwise, -1 if memory has run out.
+// Ends the writer's waiting operation, which then raises the exception that is set here. Returns 0
+// if the operation got another outcome, -1 if memory has run out.
 int refuse(Engine& c, const Bare& b) {
   core::Node& n = *b.writer;
   core::Choice* const choice = n.choice();
@@ -76,7 +76,7 @@ int refuse(Engine& c, const Bare& b) {
   return 1;
 }
 
-// Turns the exception that is set into the one for the giver of the end.
+// Replaces the exception that is set by the one for the code that gives the end away.
 int in_the_buffer(ChannelObject* c) {
   if (!PyErr_ExceptionMatches(errors.BadUse)) return -1;
   const Owned cause(take_exception());
@@ -91,7 +91,7 @@ int in_the_buffer(ChannelObject* c) {
 
 // Unpacks the values in the buffer again.
 void unpack_all(Engine& c) {
-  std::vector<Owned<>> packed;  // dropped once the lock is released
+  std::vector<Owned<>> packed;  // destroyed after the lock is released
   c.with_lock([&](core::Queue&, core::Queue&) {
     core::Ring<Value>* const r = c.ring;
     for (std::uint32_t i = 0; r && i < r->size; ++i)
@@ -161,7 +161,7 @@ int wire_channel(ChannelObject* c, Carries what) {
     if (!is_wired(c)) unpack_all(c->core);
     return -1;
   }
-  // Alternatives that hold values to be written there check them again.
+  // Makes alternatives that hold values to be written to this channel check them again.
   ++ends_closed;
   c->generation |= kWired;
   return 0;

@@ -1,4 +1,4 @@
-// How the channels of a process are wired when it is made to run in another OS process.
+// Wires the channels of a process that is made to run in another OS process.
 #pragma once
 #include "channels/channel.hpp"
 
@@ -7,7 +7,7 @@ namespace weft::py {
 // Wires the channels of these ends, with which such a process is made. Returns -1 if a channel
 // cannot be wired.
 int wire_away(const Ends& ends);
-// Does a process of this function run in another OS process of this machine?
+// Returns whether a process of this function runs in another OS process of this machine.
 bool runs_away(PyObject* function) noexcept;
 
 }  // namespace weft::py

@@ -13,6 +13,8 @@ import os
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
+from weft._name_clash import tell_of_another
+
 if TYPE_CHECKING:
     from weft._checking.api import check as check
     from weft.coroutines import *  # noqa: F403
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _BACKENDS = ("coroutines", "threads", "greenlets", "processes")
 _LIST = "'coroutines', 'threads', 'greenlets' or 'processes'"
 _chosen: str | None = None
+tell_of_another(os.path.dirname(__file__))  # noqa: PTH120
 # Modules of other distributions say in _not_installed how to get them. That folder is the last, so
 # what is installed is found before it.
 __path__.append(os.path.join(os.path.dirname(__file__), "_not_installed"))  # noqa: F405, PTH118, PTH120

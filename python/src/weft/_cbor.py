@@ -18,7 +18,7 @@ _VALUES = "its values are None, bool, int, float, str, bytes, and lists, tuples 
 
 
 def _culprit(value: Any, depth: int = 0) -> str | None:
-    """Returns the name of a type in the value that cannot be packed. None: every type can be
+    """Returns the name of a type in the value that cannot be packed, or None if every type can be
     packed.
     """
     if isinstance(value, (list, tuple, dict)) and depth < 20:

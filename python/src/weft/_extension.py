@@ -27,7 +27,7 @@ except ImportError as error:
     raise ImportError(
         f"weft's extension module is missing or was built for another Python ({error}). "
         "It is built when weft is installed: install a C++20 compiler and the headers of Python "
-        "(on Debian: apt install g++ python3-dev), then: pip install --force-reinstall weft"
+        "(on Debian: apt install g++ python3-dev), then: pip install --force-reinstall weft-csp"
     ) from error
 
 if not native._in_main_interpreter():

@@ -25,7 +25,7 @@ HOW = (
     "weft.processes, weft.greenlets, weft check, native components, what observes a network and "
     "weft.compat need the "
     "extension module: install a C++20 compiler and the headers of Python, then "
-    "pip install --force-reinstall --no-binary weft weft"
+    "pip install --force-reinstall --no-binary weft-csp weft-csp"
 )
 NAMES = (
     "Alternative",
@@ -88,8 +88,8 @@ def not_here(module: str, name: str) -> Any:
     """
     if name.startswith("_"):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    said = f"{module} has no {name!r} in pure Python. {HOW}"
-    raise (ImportError if name in _whole(module) else AttributeError)(said)
+    message = f"{module} has no {name!r} in pure Python. {HOW}"
+    raise (ImportError if name in _whole(module) else AttributeError)(message)
 
 
 def _whole(module: str) -> list[str]:

@@ -1,5 +1,5 @@
-"""Knows which threads are Weft's own. They hold no end at which a process waits, so they wake no
-run (rule 10.3). strangers() says whether there are foreign threads beside them.
+"""Knows which threads are Weft's own. These threads hold no end at which a process waits, so they
+wake no run (rule 10.3). strangers() says whether there are foreign threads beside them.
 
 Invariants
 - `_ours` has no lock: each change is one operation of a set. A signal handler that interrupts a
@@ -64,8 +64,8 @@ def strangers() -> bool:
     if strange:
         return not set(threads) <= noted
     known = noted.union(threads)
-    # Without a GIL threads can only be counted. Noted threads that lived before and after the count
-    # are counted too; a noted thread that has ended is not.
+    # Without a GIL, threads can only be counted. Noted threads that lived before and after the
+    # count are counted too; a noted thread that has ended is not.
     before = {thread.ident for thread in threading.enumerate()}
     count = _thread._count() + 1  # _count() leaves the main thread out
     after = {thread.ident for thread in threading.enumerate()}

@@ -2,7 +2,7 @@
 `_commands`.
 
 Invariant: this module needs only the core of the package. The other packages that the command line
-needs are in the extra `weft[cli]`; without them `weft` says so in one line and ends with the status
+needs are in the extra `weft-csp[cli]`; without them `weft` says so in one line and ends with the status
 of bad use.
 """
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         needed = " and ".join(f"'{name}'" for name in missing)
         install = f"pip install {' '.join(missing)}"
         print(
-            f"weft: the command line needs {needed}: {install} (weft[cli] has them)",
+            f"weft: the command line needs {needed}: {install} (weft-csp[cli] has them)",
             file=sys.stderr,
         )
         return EXIT["bad use"]

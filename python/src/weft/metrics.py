@@ -1,5 +1,5 @@
 """The figures of a network where operators look: Prometheus and OpenTelemetry, by their own client
-libraries (the extra `weft[metrics]`; docs/observing.md lists the names).
+libraries (the extra `weft-csp[metrics]`; docs/observing.md lists the names).
 
     a helper thread ──ten samples a second──► the Look of native code
     a scrape ──► Figures.read() ──► one Reading ──► the client library
@@ -274,7 +274,7 @@ def prometheus(registry: Any = None) -> Metrics:
         from prometheus_client import metrics_core as core
     except ImportError:
         raise BadUse(
-            "weft.metrics.prometheus: 'prometheus_client' is not installed: pip install weft[metrics]"
+            "weft.metrics.prometheus: 'prometheus_client' is not installed: pip install weft-csp[metrics]"
         ) from None
     to = prometheus_client.REGISTRY if registry is None else registry
     figures = Figures()
@@ -324,7 +324,7 @@ def opentelemetry(meter: Any = None) -> Metrics:
         from opentelemetry import metrics as api
     except ImportError:
         raise BadUse(
-            "weft.metrics.opentelemetry: 'opentelemetry' is not installed: pip install weft[metrics]"
+            "weft.metrics.opentelemetry: 'opentelemetry' is not installed: pip install weft-csp[metrics]"
         ) from None
     to = api.get_meter("weft") if meter is None else meter
     figures = Figures()

@@ -234,7 +234,7 @@ def _aggregates(component: str, declared: list[Any], own: tuple[type, ...]) -> l
     """Returns the classes of a component's aggregates. Classes in `own`, which the program has
     given, are used first.
     """
-    there = {
+    types = {
         text: name
         for entry in declared
         for parameter in entry[4]
@@ -242,19 +242,19 @@ def _aggregates(component: str, declared: list[Any], own: tuple[type, ...]) -> l
     }
     for class_ in own:
         text = type_text(class_)
-        if text in there:
+        if text in types:
             continue
-        has = sorted(_native._native_describe(t) for t in there) or ["none"]
+        has = sorted(_native._native_describe(t) for t in types) or ["none"]
         raise BadUse(
             f"load: component {component} has no aggregate {_native._native_describe(text)}; it has {', '.join(has)}"
         )
     taken = {*_TAKEN, *(entry[0] for entry in declared)}
-    for name in there.values():
-        if name in taken or list(there.values()).count(name) > 1:
+    for name in types.values():
+        if name in taken or list(types.values()).count(name) > 1:
             raise BadUse(
                 f"load: component {component}: the name {name!r} of an aggregate is taken; give it another"
             )
-    return [class_of(text) for text in there]
+    return [class_of(text) for text in types]
 
 
 def _signature(capsule: Any, process: int, parameters: list[Any], on: str) -> inspect.Signature:

@@ -8,7 +8,7 @@ The ends are ordinary ones, in every backend. Programs find each other at a NATS
 up` starts one for a developer) and then talk directly, by TLS 1.3 with certificates on both sides.
 Values are None, bool, int, float, str, bytes, arrays of numpy, dataclasses that the reader
 `accepts`, lists and dicts. If both programs say `trust=True`, values are pickled instead: then each
-can make the other run anything. `pip install 'weft[net]'`.
+can make the other run anything. `pip install 'weft-csp[net]'`.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class Door:
         _net_link.parted(address)
         self._loop = _net_loop.use()
         try:
-            came = _net_link.receiver(self._answer)
-            self._server = _net_loop.call(self._loop, _net_link.serve(tls, address, came))
+            on_connection = _net_link.receiver(self._answer)
+            self._server = _net_loop.call(self._loop, _net_link.serve(tls, address, on_connection))
         except BaseException:
             _net_loop.done(self._loop)
             raise
@@ -104,10 +104,10 @@ class Door:
             self.close()
             raise
 
-    async def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
-        if said.get("name") is not None:
+    async def _answer(self, request: dict[str, Any]) -> _net_link.Welcome:
+        if request.get("name") is not None:
             raise _net_link.Refused(
-                f"no channel {said['name']!r} is offered here: this program only takes sessions"
+                f"no channel {request['name']!r} is offered here: this program only takes sessions"
             )
         return _net_link.Welcome(self._name, self._trust, self._came.put, lambda: None)
 
@@ -120,7 +120,7 @@ class Door:
         """
         session = self._came.get() if not self._closed or not self._came.empty() else None
         if session is None:
-            self._came.put(None)  # for other threads that wait
+            self._came.put(None)  # this wakes the other threads that wait
             raise BadUse("this door is closed: open another, with listen()")
         _open.add(session)
         return session
@@ -174,10 +174,9 @@ def listen(
             program run anything.
         name: what this program calls itself; None: the machine, and the number of its OS process.
         rounds: whether programs that share channels ask each other whether all of them wait, so
-            that a deadlock is reported in all. They learn by this where the processes of this
-            program wait,
-        and a program that lies can end a run that waits for others. False: this program neither
-            asks nor answers, unless another call has said True.
+            that a deadlock is reported in all. By this they learn where the processes of this
+            program wait, and a program that lies can end a run that waits for others. With False
+            this program neither asks nor answers, unless another call of it was made with True.
 
     Raises:
         BadUse: there are no keys, or `address` is not an address.
@@ -214,10 +213,10 @@ def connect(
     if rounds:
         _rounds.answer_programs()
     tls = _net_keys.Keys(_net_keys.folder_of(keys)).client
-    said = {"host": _called(name), "trust": trust}
+    request = {"host": _called(name), "trust": trust}
     loop = _net_loop.use()
     try:
-        session = _net_loop.call(loop, _net_link.reach(tls, address, said, fingerprint))
+        session = _net_loop.call(loop, _net_link.reach(tls, address, request, fingerprint))
     finally:
         _net_loop.done(loop)
     _open.add(session)

@@ -5,7 +5,7 @@ TCP (WIRE.md 12.6).
         board.give("leds", leds.reader())
 
 The channel is an ordinary one, in every backend. Its values are packed as CBOR: `pip install
-'weft[serial]'`. The board runs micropython/weft/link.py, or another program that obeys WIRE.md.
+'weft-csp[serial]'`. The board runs micropython/weft/link.py, or another program that obeys WIRE.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weft.errors import BadUse
 try:
     from weft import _cbor  # noqa: F401  # packs the values
 except ImportError as error:
-    raise ImportError("weft.serial needs cbor2: pip install 'weft[serial]'") from error
+    raise ImportError("weft.serial needs cbor2: pip install 'weft-csp[serial]'") from error
 
 __all__ = ["Board", "connect"]
 

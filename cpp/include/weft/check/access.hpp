@@ -14,19 +14,19 @@ enum class Access : std::uint8_t {
   read,          // a plain reader arrives
   write,         // a plain writer arrives
   choice,        // a select arrives, and sees who is there
-  quiet_choice,  // the same; the retirement of the channel makes no difference to it
-  choose_read,   // a select arrived that could take nobody but a writer here
-  choose_write,  // a select arrived that could take nobody but a reader here
+  quiet_choice,  // as `choice`, but the retirement of the channel makes no difference to the select
+  choose_read,   // a select arrives that could take only a writer here
+  choose_write,  // a select arrives that could take only a reader here
   close,         // the last end of a side is closed
-  close_other,   // an end is closed, and its side has others
+  close_other,   // an end is closed whose side has others
   make,          // an end is made
   all,           // anything else, such as poison: it conflicts with every access
   join,          // a party arrives at a barrier
-  look,          // a step sees what is there, and changes nothing
+  look,          // a step looks at the place, and changes nothing
 };
 inline constexpr std::size_t kAccesses = static_cast<std::size_t>(Access::look) + 1;
 
-// How an operation that has begun stands.
+// The state of an operation that has begun.
 enum class Begun : std::uint8_t { done, raised, parked };
 
 // The table of the accesses that conflict.
@@ -34,7 +34,7 @@ class Relation {
  public:
   constexpr Relation() {
     using enum Access;
-    // A read and a write commute: the n-th write meets the n-th read, whoever came first.
+    // A read and a write commute: the n-th write meets the n-th read, whichever came first.
     put(read, {read, choice, quiet_choice, choose_read, all});
     put(write, {write, choice, quiet_choice, choose_write, all});
     put(choice, {choice, quiet_choice, choose_read, choose_write, close, all, join, look});
@@ -43,8 +43,8 @@ class Relation {
     put(choose_write, {choose_write, all});
     put(close, {make, all, join, look});
     put(close_other, {make, all});
-    // When one side has gone, who takes its last value, or gives it one that it waits for, ends the
-    // channel: after that no end can be made.
+    // When one side has gone, the process that takes its last value, or gives it one that it waits
+    // for, ends the channel: after that no end can be made.
     put(make, {read, write, choice, choose_read, choose_write, all});
     put(all, {all, join, look});
     put(join, {look});
@@ -55,8 +55,8 @@ class Relation {
   constexpr bool conflict(Access a, Access b, bool buffered) const noexcept {
     return (rows_[buffered][static_cast<std::size_t>(a)] >> static_cast<unsigned>(b) & 1u) != 0;
   }
-  // Makes the entry for two accesses the opposite of what it was, whichever of them comes first, at
-  // buffers or at all other places. Tests make entries wrong by it.
+  // Inverts the entry for two accesses, in both orders, at buffers or at all other places. Tests
+  // use it to make entries wrong.
   constexpr void flip(Access a, Access b, bool buffered) noexcept {
     turn(a, b, buffered);
     if (a != b) turn(b, a, buffered);

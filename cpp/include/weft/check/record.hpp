@@ -1,16 +1,16 @@
 // A Record keeps what one run did: its processes, its places, and its steps. Each step is an event,
-// with the events that it follows and the places that it touches.
+// with the events that must come before it and the places that it touches.
 //
 //   begin() ──process(), place()──► step(p) ──arrives(), touch(), woke(), passes()──► step(q) …
 //
 // Invariants
 //  1 A step is under way from step() to the next step(), and touch() notes what it touches. Its
 //    touches, and the events that it follows, lie at the end of the two pools.
-//  2 A uid is made of the uid of its maker and of how many the maker has made before. So a thing
-//    has the same uid in every order.
-//  3 A process that is woken follows the step that woke it. It also follows the events that its
-//    operation met: the other party of a rendezvous, the write of the value that was read, the read
-//    that made room in a buffer, all arrivals at a barrier.
+//  2 A uid is derived from the uid of its maker and from the number of things that the maker has
+//    made before. So a thing has the same uid in every order.
+//  3 A process that is woken follows the step that woke it. It also follows the events of the
+//    parties that its operation met: the other party of a rendezvous, the write of the value that
+//    was read, the read that made room in a buffer, all arrivals at a barrier.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -37,13 +37,13 @@ struct Touch {
 
 struct Event {
   int process;
-  int number;  // among the events of its process, from 1 on
+  int number;  // its number among the events of its process, from 1 on
   std::uint32_t touches = 0, touches_end = 0;
   std::uint32_t follows = 0, follows_end = 0;
 };
 
-// A select that waits. Its arrival has touched all its places as if it could take anybody. Once it
-// is decided its partner is known, and decided() weakens what it touched (Record::weaken()).
+// A select that waits. Its arrival has touched all its places as if it could take any party. Once
+// it is decided its partner is known, and decided() weakens what it touched (Record::weaken()).
 class Waiting {
  public:
   virtual void decided() = 0;
@@ -59,69 +59,77 @@ struct Process {
   unsigned children = 0, places = 0, selects = 0, steps = 0;
   int last = kNone;  // its last event so far
   int events = 0;
-  std::vector<int> follows;    // what its next event follows
-  bool ready = false;          // is it known to be ready?
+  std::vector<int> follows;    // the events that its next event follows
+  bool ready = false;          // whether it is known to be ready
   Uid select = 0;              // the select that it is in, or 0
-  bool timed = false;          // has that select a timer?
-  bool limited = false;        // may a limit of time end its operations?
-  Waiting* waiting = nullptr;  // is told when that select is decided
+  bool timed = false;          // whether that select has a timer
+  bool limited = false;        // whether a time limit may end its operations
+  Waiting* waiting = nullptr;  // called when that select is decided
   int arrival = kNone;         // the event in which that select began to wait
 };
 
 struct Place {
   Uid uid = 0;
   int capacity = 0;
-  bool loses = false;             // does a full buffer drop values?
-  std::vector<int> values, free;  // queues of events that left a value, that made room
+  bool loses = false;  // whether a full buffer drops values
+  // queues of the events that left a value, and of those that made room
+  std::vector<int> values, free;
   std::size_t next_value = 0, next_free = 0;
-  std::vector<int> closers, joined;  // events that closed an end, that arrived at a barrier
-  std::vector<int> joiners;          // the processes that have ever arrived at the barrier
-  std::size_t parties = 0;           // the fewest that a phase of the barrier had; 0: none is over
+  // the events that closed an end, and those that arrived at a barrier
+  std::vector<int> closers, joined;
+  std::vector<int> joiners;  // the processes that have ever arrived at the barrier
+  // the lowest number of parties in a phase of the barrier; 0 if no phase is over
+  std::size_t parties = 0;
   struct Select {
     int process;
     Uid uid;
-    bool ends;  // does the retirement of the channel decide it?
+    bool ends;  // whether the retirement of the channel decides it
   };
-  // Selects that wait, or have waited: at the readers' side, at the writers' side.
+  // Selects that wait, or have waited: [0] on the readers' side, [1] on the writers' side.
   std::vector<Select> selects[2];
-  std::vector<std::pair<int, Access>> touched;  // by whom, for races.cpp
+  // the accesses to this place and the processes that made them, for races.cpp
+  std::vector<std::pair<int, Access>> touched;
 };
 
 class Record {
  public:
-  bool kept = false;      // are events kept? If not, steps are only counted
-  bool any_time = false;  // may times come although a process could run?
-  bool cancels = false;   // does a cancellation conflict with every step?
-  bool crowds = false;    // do two arrivals at a barrier conflict?
+  bool kept = false;      // whether events are kept; if not, steps are only counted
+  bool any_time = false;  // whether a time may come while a process could run
+  bool cancels = false;   // whether a cancellation conflicts with every step
+  bool crowds = false;    // whether two arrivals at a barrier conflict
 
   void begin();
 
-  // --- processes and places; `by`: the process that makes one ---
+  // --- processes and places; `by` is the process that makes one ---
   int process(int by, std::string_view name);
   int place(const void* key, int by, int capacity, bool loses);
-  // The place of this key. A place that was made before the run is made here, at its first use.
+  // Returns the place of this key. A place that existed before the run is recorded at its first
+  // use.
   int place_of(const void* key, int by);
-  // The object with this key is gone; another may get the key. Returns the place, or kNone.
+  // Called when the object with this key is gone; another may get the key. Returns the place, or
+  // kNone.
   int gone(const void* key);
   std::string path(int process) const;
-  // Is this the path of the process? A path without an index is that of the first of its name.
+  // Returns whether this is the path of the process. A path without an index names the first
+  // process of that name.
   bool is(int process, std::string_view path) const;
 
   // --- steps ---
   void step(int process);
-  // A time comes. `alone`: times come only when nobody can run, so this step follows everybody.
+  // Called when a time comes. `alone` says that times come only when no process can run, so that
+  // this step follows all others.
   void step_of_clock(bool alone);
   void touch(int place, Access how);
   void touch_uid(Uid uid, Access how);
   void follow(int process, int event) {
     if (event != kNone) at(process).follows.push_back(event);
   }
-  // The process has become ready since the last look: the step under way has woken it.
+  // Called when a process has become ready since the last look: the current step has woken it.
   void woke(int process);
-  void woke_waiter(int process, const void* group);  // it waited for a group's end
+  void woke_waiter(int process, const void* group);  // it waited for a group to end
   void ready(int process) noexcept { at(process).ready = true; }
 
-  // --- operations; `process`: the process whose operation it is ---
+  // --- operations; `process` is the process that performs it ---
   void arrives(const void* key, Access how);
   void passes(int process, const void* key, Begun how, Access what);
   void forget_woken() noexcept { woken_.clear(); }
@@ -129,8 +137,8 @@ class Record {
   void select_begins();
   void select_at(const void* key, Access how);
   void select_parks(Waiting* waiting);
-  // The select that has parked waits at this place. `ends`: the retirement of the channel decides
-  // it, too.
+  // Called when the select that has parked waits at this place. `ends` says whether the retirement
+  // of the channel decides it, too.
   void waits_at(const void* key, bool writes, bool ends);
   void select_over(int process) noexcept { at(process).select = 0; }
   void weaken(const void* key, Access to);  // for Waiting::decided()
@@ -138,9 +146,9 @@ class Record {
 
   // --- ends of channels, times, ends of processes ---
   void closes(const void* key, Access how);
-  void does_all(const void* key, int by);  // Access::all: poison, a death
-  void arms();                             // a timer has been set
-  void disarms();                          // a timer is void before its time came
+  void does_all(const void* key, int by);  // for Access::all: poison, a death
+  void arms();                             // a timer was set
+  void disarms();                          // a timer was cancelled before its time came
   void reads_clock() { touch_uid(kTime, Access::look); }
   void cancel();
   void ended(const void* group);
@@ -154,18 +162,18 @@ class Record {
   bool buffered(int place) const noexcept {
     return places[static_cast<std::size_t>(place)].capacity > 0;
   }
-  std::string told(int event) const;  // in words, for whoever looks for a fault
+  std::string told(int event) const;  // returns an event in words, for debugging
 
-  std::vector<Process> processes;  // the first `count` are this run's
+  std::vector<Process> processes;  // the first `count` of them belong to this run
   std::vector<Place> places;
   std::vector<Event> events;
-  std::vector<int> disarming;  // events that made a timer void
+  std::vector<int> disarming;  // the events that cancelled a timer
   int count = 0, places_count = 0;
-  int current = kNone;  // the event under way
-  int running = 0;      // its process
+  int current = kNone;  // the current event
+  int running = 0;      // the process of the current event
   bool cancelled = false;
-  // More processes have arrived at a barrier than it has parties. Then it makes a difference which of
-  // them come first.
+  // Set when more processes have arrived at a barrier than it has parties. Then it makes a
+  // difference which of them come first.
   bool crowded = false;
 
  private:

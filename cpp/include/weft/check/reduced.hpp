@@ -6,10 +6,11 @@
 //   `todo` of the node where the first of the two was chosen ──advance()──► run
 //
 // Invariants
-//  1 There is a node for each step of the run but main's first. Node::touches has what the step of
-//    the chosen process touched there in all runs so far: a superset of what it touched in one.
+//  1 There is a node for each step of the run except main's first. Node::touches has what the step
+//    of the chosen process touched there in all runs so far, a superset of what it touched in any
+//    one run.
 //  2 A process that sleeps at a node was explored there before, or at an earlier node, and every
-//    step since commutes with its own. So every run that goes on with it here is known.
+//    step since commutes with its own. So every run that continues with it here is known.
 //  3 A choice within a step (a guard, a fault) belongs to the step: all its alternatives are run
 //    before another process is chosen there.
 #pragma once
@@ -32,14 +33,16 @@ class Reduced final : public Strategy {
   unsigned take(Run&, unsigned options, Kind) override;
   void end(Run&) override;
   bool advance() override;
-  // True: the run had the first cancellation, or the first barrier at which more processes arrive
-  // than it has parties. Cancellations conflict with every step, and arrivals at such a barrier with
-  // one another; no step so far has noted that: the search begins anew, and notes it.
+  // Returns true after the first run with a cancellation, or with a barrier at which more processes
+  // arrive than it has parties. Cancellations conflict with every step, and arrivals at such a
+  // barrier with one another, but no step so far has recorded that. So the search begins anew, and
+  // records it.
   bool restarts(const Run&) override;
-  void forget();  // for another program
+  void forget();  // called before another program is checked
 
   struct Races {
-    std::size_t both = 0, all = 0;  // races that were seen in both orders; all that were seen
+    // the races that were seen in both orders, and all that were seen
+    std::size_t both = 0, all = 0;
   };
   Races races() const noexcept { return {both_, seen_.size()}; }
 
@@ -53,9 +56,9 @@ class Reduced final : public Strategy {
     unsigned options, taken;
   };
   struct Node {
-    std::vector<Uid> options;  // who could go, the usual one first
+    std::vector<Uid> options;  // the processes that could go, the usual one first
     std::size_t chosen = 0;
-    std::vector<Alternative> within;  // choices within its step
+    std::vector<Alternative> within;  // choices within the step of the chosen process
     std::vector<Uid> todo, done;
     std::vector<Sleeper> sleep;
     Touches touches;
@@ -70,7 +73,7 @@ class Reduced final : public Strategy {
   void open(Run&);
   bool related(const Run&, std::span<const Touch>, std::span<const Touch>) const noexcept;
 
-  // races.cpp
+  // --- defined in races.cpp ---
   void analyse(Run&);
   void find_races(Run&);
   void order(const Record&, int event);
@@ -81,21 +84,22 @@ class Reduced final : public Strategy {
   void note(const Record&, int first, int second);
   Node* node_of(int event) noexcept;
 
-  std::vector<Node> stack_;  // the first `size_`; the others are kept for what they have allocated
+  // the nodes of the run are the first `size_`; the others are kept for the memory that they hold
+  std::vector<Node> stack_;
   std::size_t size_ = 0;
-  std::size_t at_ = 0;        // how many nodes this run has passed
-  std::size_t repeated_ = 0;  // how many nodes it repeats
-  std::size_t within_ = 0;    // how many choices the step under way has made
+  std::size_t at_ = 0;        // the number of nodes that this run has passed
+  std::size_t repeated_ = 0;  // the number of nodes that it repeats
+  std::size_t within_ = 0;    // the number of choices that the current step has made
   int node_ = kNone;          // the node at which the step that begins next was chosen
-  std::vector<int> nodes_;    // of each event
+  std::vector<int> nodes_;    // the node of each event
 
-  // By event and process: how many events of the process come before the event, or are it.
+  // By event and process: the number of events of the process that come before the event or are it.
   std::vector<int> clocks_;
-  int width_ = 0;                           // how many processes there are
-  std::vector<std::pair<int, int>> found_;  // races: the earlier event, the later
+  int width_ = 0;                           // the number of processes
+  std::vector<std::pair<int, int>> found_;  // races: the earlier event and the later one
   std::vector<int> rivals_, between_;
   std::vector<Uid> firsts_;
-  std::unordered_map<Uid, std::uint8_t> seen_;  // races, and in which orders
+  std::unordered_map<Uid, std::uint8_t> seen_;  // the races seen, and in which orders
   std::size_t both_ = 0;
 };
 

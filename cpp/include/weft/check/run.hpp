@@ -1,10 +1,11 @@
-// One run of a checked program: who goes on at each point, as a Strategy says, within bounds.
+// One run of a checked program: at each point a Strategy decides, within bounds, which process
+// runs.
 //
 //   begin() ──go(), take()…──► end()
-//                └──► stopped: the program is to be ended; nothing is recorded or decided any more
+//                └──► stopped: the program is to be ended; nothing more is recorded or decided
 //
-// The caller, which is the points of a language, knows which processes are ready, and lets one run.
-// The program itself is not known here.
+// The caller (the checked points of a language) knows which processes are ready, and lets one run.
+// This code does not know the program itself.
 #pragma once
 #include <span>
 #include <string>
@@ -16,35 +17,36 @@ namespace weft::checking {
 
 enum class Stopped : std::uint8_t {
   no,
-  different,  // what a schedule was to repeat is not there: the program is not the same twice
+  different,  // what a schedule should repeat is not possible: two runs of the program differ
   blocked,    // another schedule stands for this one
-  limit,      // too many steps
+  limit,      // there were too many steps
   deadlock,
 };
 
 struct Settings {
-  bool any_time = false;  // may times come although a process could run?
-  bool park = false;      // may another process go first only where one parks?
+  bool any_time = false;  // whether a time may come while a process could run
+  bool park = false;      // whether another process may go first only where one parks
   // A run has at most `limit` steps, and `limit_each` for each of its processes.
   unsigned limit = 20000;
   unsigned limit_each = 100;
-  unsigned early = 2;  // times of a run that come although a process could run, at most
+  unsigned early = 2;  // the most times in a run that come while a process could run
 };
 
 enum class Kind : std::uint8_t { go, time, guard, fault };
 
 struct Decision {
-  int process;    // the one that had run last
-  unsigned step;  // its last one
+  int process;    // the process that had run last
+  unsigned step;  // the number of its last step
   Kind kind;
-  int choice;  // the process that goes (kNone: a time comes), or the number of what was taken
-  unsigned options, index;  // how many choices there were; which was taken, 0 is the usual one
-  bool goes_on;             // would the usual choice go on with that process?
+  // the process that goes (kNone if a time comes), or the number of the option that was taken
+  int choice;
+  unsigned options, index;  // the number of options, and the one that was taken; 0 is the usual one
+  bool goes_on;             // whether the usual choice would continue with that process
 };
 
 class Run;
 
-// A Strategy decides what a run leaves open.
+// A Strategy makes the decisions that a run leaves open.
 class Strategy {
  public:
   Strategy() = default;
@@ -56,15 +58,15 @@ class Strategy {
   virtual bool cancels() const noexcept { return false; }  // Record::cancels
   virtual bool crowds() const noexcept { return false; }   // Record::crowds
   virtual void begin(Run&) {}
-  // Which of the run.options() options goes. It is asked only if there are several, or if events
+  // Returns which of the run.options() goes. It is asked only if there are several, or if events
   // are kept.
   virtual unsigned go(Run& run) = 0;
-  // Which of these options is taken within a step.
+  // Returns which of these options is taken within a step.
   virtual unsigned take(Run& run, unsigned options, Kind kind) = 0;
   virtual void end(Run&) {}
-  // Sets up the next schedule. False: there is none.
+  // Prepares the next schedule. Returns false if there is none.
   virtual bool advance() { return true; }
-  // True: the last run does not count, and the search begins anew.
+  // Returns true if the last run does not count and the search begins anew.
   virtual bool restarts(const Run&) { return false; }
 };
 
@@ -78,17 +80,18 @@ class Run {
   bool stopped() const noexcept { return stopped_ != Stopped::no; }
   Stopped why() const noexcept { return stopped_; }
   void stop(Stopped why) noexcept;
-  void differs(std::string how);  // from what was to be repeated; the run stops
+  // called when the run differs from what was to be repeated; the run stops
+  void differs(std::string how);
 
-  // Which of these ready processes goes: its index. The first of them is the usual one. Returns
-  // ready.size() if a time comes first. `goes_on`: the first is the process that ran last, and it
-  // could go on. `timer`: is there a timer?
+  // Returns the index of the ready process that goes. The first of them is the usual one. Returns
+  // ready.size() if a time comes first. `goes_on` says that the first is the process that ran last
+  // and that it could go on; `timer` says whether there is a timer.
   unsigned go(std::span<const int> ready, bool goes_on, bool timer);
-  // The process goes: its step begins.
+  // Called when the process goes: its step begins.
   void goes(int process);
-  // The first time comes: `early`, or because nobody can run.
+  // Called when the first time comes: `early`, or because no process can run.
   void time_comes(bool early);
-  // The process lets these ready processes go first.
+  // Called when the process lets these ready processes go first.
   void yields(int process, std::span<const int> ready);
   // Makes a choice within a step.
   unsigned take(unsigned options, Kind kind);
@@ -103,8 +106,8 @@ class Run {
   const Process& last() const noexcept { return record.at(record.running); }
 
   unsigned steps = 0, early = 0, switches = 0;
-  bool early_cut = false;  // was a time kept from coming by Settings::early?
-  bool too_large = false;  // has the strategy not analysed the run, for its size?
+  bool early_cut = false;  // whether Settings::early has kept a time from coming
+  bool too_large = false;  // whether the strategy has left the run unanalysed because of its size
   double chances = 1;      // the product of the numbers of options
   std::vector<Decision> decisions;
   std::string difference;
@@ -116,8 +119,9 @@ class Run {
   Strategy* strategy_ = nullptr;
   Stopped stopped_ = Stopped::no;
   std::vector<int> ready_;
-  std::vector<unsigned> positions_;          // of ready_, if some are left out
-  std::vector<std::vector<int>> yields_to_;  // by process: who is to go before it
+  // the positions in ready_, if some processes are left out
+  std::vector<unsigned> positions_;
+  std::vector<std::vector<int>> yields_to_;  // by process: the processes that are to go before it
   unsigned yielding_ = 0;
   bool clock_ = false, goes_on_ = false;
 };

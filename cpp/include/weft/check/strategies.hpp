@@ -33,15 +33,15 @@ class Plain final : public Strategy {
 };
 
 // A schedule that is given by its deviations from the usual order. If a deviation does not fit, the
-// run's `difference` tells it, and the usual order goes on.
+// run's `difference` says so, and the run continues in the usual order.
 class Replay final : public Strategy {
  public:
   struct Deviation {
     std::string process;
     unsigned step;
     Kind kind;
-    std::string who;      // goes, if the kind is go
-    unsigned number = 0;  // is taken, if it is guard or fault
+    std::string who;      // the process that goes, if the kind is `go`
+    unsigned number = 0;  // the number that is taken, if the kind is `guard` or `fault`
   };
   struct ByNumber {
     std::size_t decision;
@@ -76,8 +76,8 @@ class Walk final : public Strategy {
 };
 
 // Random priorities (Burckhardt, Kothari, Musuvathi and Nagarakatte, ASPLOS 2010): the process with
-// the highest priority goes. At `depth` - 1 steps of a run, drawn from the first `longest`, the
-// process that would go falls behind all that have not fallen yet.
+// the highest priority goes. At `depth` - 1 steps of a run, drawn from the first `longest` steps,
+// the process that would go gets a priority below all that have not been lowered yet.
 class Priorities final : public Strategy {
  public:
   std::uint64_t seed = 1;
@@ -90,7 +90,7 @@ class Priorities final : public Strategy {
   unsigned highest(Run&);
   Random random_;
   std::vector<unsigned> changes_;
-  std::vector<std::uint64_t> priorities_;  // by process
+  std::vector<std::uint64_t> priorities_;  // indexed by process
 };
 
 // Goes depth first through all schedules with at most `bound` deviations.
@@ -106,7 +106,7 @@ class Bounded final : public Strategy {
  private:
   struct Node {
     Uid after;                       // the process that ran last
-    unsigned options, taken, spent;  // `spent`: deviations before this choice
+    unsigned options, taken, spent;  // `spent` is the number of deviations before this choice
   };
   unsigned next(Run&, unsigned options);
   std::vector<Node> stack_;

@@ -36,7 +36,7 @@ class BarrierEngine : public SyncObject {
     lock_.unlock();
   }
 
-  // One of the parties is gone, and it is not known which: the barrier is dead for good.
+  // Marks the barrier as dead for good: one of the parties is gone, and it is not known which.
   void die() noexcept {
     Wakes after;
     lock_.lock();
@@ -53,7 +53,7 @@ class BarrierEngine : public SyncObject {
   bool has_died() noexcept { return locked(died_); }
   bool waited() noexcept { return locked(plain_count_) + locked(choice_count_) > 0; }
 
-  // Takes one party out. Returns false if nobody is enrolled (bad use).
+  // Removes one party. Returns false if no party is enrolled (bad use).
   bool resign() noexcept {
     Wakes after;
     lock_.lock();
@@ -159,7 +159,7 @@ class BarrierEngine : public SyncObject {
     }
   }
 
-  // One more party arrives. Its choice is x, or null if the party came by sync.
+  // Handles the arrival of one more party. Its choice is x, or null if the party came by sync.
   Attempt arrive(Choice* x, std::uint32_t xi, Wakes& after) noexcept {
     for (;;) {
       if (enrolled_ == 0 || plain_count_ + choice_count_ + 1 < enrolled_) return Attempt::not_ready;

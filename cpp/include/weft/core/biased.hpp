@@ -1,7 +1,7 @@
 // A lock that costs its owner no atomic read-modify-write. The lock is biased to the thread that
 // takes it first, until another thread comes. Afterwards it may become biased a few times more, to
-// a thread that then uses it alone: when a process is stolen by another scheduler its channels go
-// with it.
+// a thread that then uses it alone. So when another scheduler steals a process, the locks of the
+// process's channels follow.
 //
 // Source: asymmetric Dekker locks, Dice, Moir and Scherer, "Quickly reacquirable locks" (2003);
 // Linux membarrier(2); the fences are those of P1202, asymmetric_thread_fence_light and _heavy.
@@ -25,20 +25,20 @@
 // sees that its bias is revoked, resets held and queues for word_, or the revoker sees held and
 // waits until the owner has left. Before the revoker has seen held == 0 it changes no state_ and
 // enters nothing. On the machine, membarrier interrupts every running thread of the program: what
-// the owner stored before is visible after it, and what the owner loads after it is fresh.
-// A former owner that is late may still write its held at any time, so each bias has a held_ of its
-// own. No value of owner_ that says "biased" ever comes back. A thread that saw "plain" and then
-// took word_ looks again: the lock may have become biased meanwhile.
+// the owner stored before is visible after it, and what the owner loads after it is fresh. A former
+// owner that is late may still write its held at any time, so each bias has a held_ of its own. No
+// value of owner_ that says "biased" ever comes back. A thread that saw "plain" and then took word_
+// looks again: the lock may have become biased meanwhile.
 //
-// Happens before. For the owner itself by program order. From the owner to the revoker: unlock()
-// releases held = 0, and the revoker, which acquires held, reads that store or a later one. (An
-// older value would need the owner's held = 1 to be after the fence in its order, and then the
-// owner's load of owner_ sees the revocation.) Among all other threads by word_. A thread's
-// identity is never given to another thread.
+// Happens-before. For the owner it follows from program order. From the owner to the revoker:
+// unlock() releases held = 0, and the revoker, which acquires held, reads that store or a later
+// one. (An older value would need the owner's held = 1 to be after the fence in its order, and then
+// the owner's load of owner_ sees the revocation.) Among all other threads it follows from word_. A
+// thread's identity is never given to another thread.
 //
-// unlock() goes by state_, which names a bias only while that bias is in force (unlock_cheaply()
-// goes by the held that lock_cheaply() has set). If the owner is inside by held, nobody has changed
-// state_: a thread that changes state_ waits for held == 0 first.
+// unlock() uses state_, which names a bias only while that bias is in force (unlock_cheaply() uses
+// the held that lock_cheaply() has set). If the owner is inside by held, no other thread has
+// changed state_: a thread that changes state_ waits for held == 0 first.
 #pragma once
 #include <cstdint>
 
@@ -58,7 +58,8 @@ class BiasedLock {
     lock_slow(me);
   }
 
-  // Locks if the lock is biased to the calling thread, else returns null. unlock_cheaply() unlocks.
+  // Locks if the lock is biased to the calling thread, otherwise returns null. unlock_cheaply()
+  // unlocks.
   using Held = prim::atomic<std::uint8_t>*;
   [[gnu::always_inline]] Held lock_cheaply() noexcept {
     const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
@@ -84,8 +85,8 @@ class BiasedLock {
 
  private:
   static constexpr std::uint8_t kBiases = 6;
-  // The values of owner_: an identity (below prim::bias_identities_end) and the number of the bias;
-  // or kIsPlain, the thread that came last, and the number of the next bias.
+  // owner_ is one of two things: an identity (below prim::bias_identities_end) and the number of
+  // the bias; or kIsPlain, the thread that came last, and the number of the next bias.
   static constexpr std::uint32_t kNobody = 0, kIsPlain = 1u << 31, kShift = 28,
                                  kWhich = 7u << kShift;
   // The values of state_.
@@ -104,7 +105,7 @@ class BiasedLock {
     held_word(me);
   }
 
-  // Called with word_ held, which may not be enough; when this returns the caller has the lock.
+  // Called with word_ held, which may not be enough; when this returns, the caller has the lock.
   [[gnu::always_inline]] void held_word(std::uint32_t me) noexcept {
     const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
     if (is_plain(owner)) [[likely]]
@@ -122,7 +123,7 @@ class BiasedLock {
     state_ = static_cast<std::uint8_t>(i);
     held_[i].store(1, std::memory_order_relaxed);
     owner_.store(me | i << kShift, std::memory_order_relaxed);
-    word_.store(0, std::memory_order_release);  // a revoker acquires it, and so sees held
+    word_.store(0, std::memory_order_release);  // a revoker acquires word_, and so sees held
   }
   void become_plain(std::uint32_t owner) noexcept {
     owner_.store(owner, std::memory_order_relaxed);

@@ -25,16 +25,16 @@ struct Ring {
   Overflow overflow = Overflow::block;
   std::uint16_t kept = 0;  // how many of `held` belong to extended reads whose value may come back
   std::uint64_t dropped = 0;
-  // unbounded: doubles the storage; null where there is no heap
+  // for an unbounded buffer: doubles the storage; null where there is no heap
   bool (*grow)(Ring&) noexcept = nullptr;
-  // destroys the contents and frees the storage, outside the lock
+  // destroys the contents and frees the storage; called without the lock
   void (*discard)(Ring&) noexcept = nullptr;
 
-  // A bit of `reserved`: slots are lent, so there is no room for others.
+  // A bit of `reserved`: slots are lent, so other parties have no room.
   static constexpr std::uint32_t kLending = std::uint32_t{1} << 31;
   bool lending() const noexcept { return (reserved & kLending) != 0; }
   bool room() const noexcept { return size + held + reserved < capacity; }
-  // The number of free slots, also while slots are lent and other parties may not use them.
+  // The number of free slots, including those that other parties may not use while slots are lent.
   std::uint32_t free() const noexcept { return capacity - size - held - (reserved & ~kLending); }
   T& front() noexcept { return data[head]; }
 
@@ -60,7 +60,7 @@ struct Ring {
     --size;
   }
 
-  // Takes out the value that entered last (rule 1.4, drop_last).
+  // Removes the value that entered last (rule 1.4, drop_last), and moves it to `slot`.
   void pop_last_into(void* slot) noexcept {
     std::uint32_t at = head + size - 1;
     if (at >= capacity) at -= capacity;
@@ -69,7 +69,7 @@ struct Ring {
     --size;
   }
 
-  // Takes all contents out, for the caller to destroy once the lock is released.
+  // Takes out all contents, which the caller must destroy once the lock is released.
   Ring steal() noexcept {
     Ring r = *this;
     data = nullptr;

@@ -1,4 +1,4 @@
-// The buffer half of a channel: values enter a ring and leave it (rules 1.3 to 1.5). Self is the
+// The buffer layer of a channel: values enter a ring and leave it (rules 1.3 to 1.5). Self is the
 // channel, which then matches its waiting parties again.
 //
 // Invariants (channel's lock)
@@ -71,7 +71,7 @@ class Buffered : public Rendezvous<T, P> {
           ring->overflow == Overflow::drop_oldest || ring->overflow == Overflow::drop_last;
       if (ring->overflow == Overflow::drop_newest || (drops_one && ring->size == 0)) {
         if (compute)
-          ++ring->reserved;  // once the value is computed, deliver() sees whether it is dropped
+          ++ring->reserved;  // once the value is computed, deliver() decides whether it is dropped
         else
           ++ring->dropped;  // the value stays in the writer's slot and is destroyed there
         return Attempt::committed;
@@ -98,7 +98,7 @@ class Buffered : public Rendezvous<T, P> {
     return Attempt::committed;
   }
 
-  // The buffer has room: the values of waiting writers enter it, in order (rule 1.5).
+  // Called when the buffer has room: the values of waiting writers enter it, in order (rule 1.5).
   void pull(AfterUnlock& after) noexcept {
     if (!ring) return;
     Node* y = nullptr;
@@ -115,8 +115,8 @@ class Buffered : public Rendezvous<T, P> {
     }
   }
   // Returns whether the value of the waiting writer w may enter: there is room, or slots are lent.
-  // A watch is told that it might; a standing alternative that does not wait is marked ready, so
-  // that it looks.
+  // If w is a watch, it is woken because its party might now commit. If w belongs to a standing
+  // alternative that does not wait, w is marked ready, so that the alternative looks.
   typename B::Step may_enter(Node& w, AfterUnlock& after) noexcept {
     if (w.is(NodeFlags::watch)) {
       if (ring->lending() ? lends(w) : w.index == 0) {
@@ -130,9 +130,9 @@ class Buffered : public Rendezvous<T, P> {
     return B::Step::claim;
   }
 
-  // Returns whether a lender (lending.hpp) must be told. At a buffer: if as many slots are free as
+  // Returns whether a lender (lending.hpp) must be woken. At a buffer: if as many slots are free as
   // the lender wants, if an extended read holds a slot, or if another party waits to write. At a
-  // rendezvous: if a reader can be promised, or a promise is to be taken back.
+  // rendezvous: if a reader can be promised, or a promise must be taken back.
   bool lends(const Node& lender) const noexcept {
     if (lender.index == 0) return false;
     if (!ring) return static_cast<const Self*>(this)->must_look();

@@ -1,5 +1,6 @@
-// A channel: any-to-any, a rendezvous or buffered, with retire, poison and death. Freestanding:
-// returns a status, allocates nothing, throws nothing. The hosted ends are in ../channel.hpp.
+// A channel: any-to-any, a rendezvous or buffered, with retire, poison and death. It is
+// freestanding: it returns a status, allocates nothing and throws nothing. The hosted ends are in
+// ../channel.hpp.
 //
 // State under the lock: the two waiting queues, the buffer, which sides have ended. A party
 // *attempts* to commit; if it cannot, it joins its waiting queue and is committed by a party that
@@ -64,7 +65,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       return FastResult::neither;
     const std::uintptr_t there = reader_line_.word();
     if (B::alone(there, kOther<S>)) [[likely]] {
-      // Everything stored since lock_cheaply() is on one cache line.
+      // All that was stored since lock_cheaply() is on one cache line.
       return meet_alone<S>(there, slot, [&] { lock_.unlock_cheaply(held); }) ? FastResult::met
                                                                              : FastResult::met_afar;
     }
@@ -79,7 +80,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   [[gnu::noinline]] Status begin_slow(Node& me) noexcept {
     lock_.lock();
     me.place = static_cast<SyncObject*>(this);
-    if (!plain_only<P> && !me.is(NodeFlags::special)) {  // saves code if plain_only
+    if (!plain_only<P> && !me.is(NodeFlags::special)) {  // left out if plain_only, to save code
       switch (meet_plain<S>(me.slot)) {
         case Plain::met: return Status::ok;
         case Plain::nobody:
@@ -100,7 +101,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     }
     return begin_in_line(kSide<S>, me);
   }
-  // Called with the lock held, which it releases.
+  // Called with the lock held, and releases it.
   template <class S>
   WEFT_ONE_HOSTED Status begin_in_line(S side, Node& me) noexcept {
     B::form_lines();
@@ -112,19 +113,19 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->join(side, me);
       if (state_ & B::kWatched) rematch(after);
     } else if (t == Attempt::partner_holds) {
-      // the operation is pending, so its process may be asked where it waits
+      // the operation is pending, so a report or a withdrawal may ask where its process waits
       me.place = static_cast<SyncObject*>(this);
     }
     unlock(after);
     return outcome(t, me);
   }
 
-  // A plain operation at a buffer, if it need not wait and no other party waits. Returns false if
-  // nothing has happened.
+  // Performs a plain operation at a buffer, if it need not wait and no other party waits. Returns
+  // false if nothing has happened.
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     lock_.lock();
-    // values of writers that have gone stay
+    // values of writers that have gone stay in the buffer
     constexpr std::uint8_t past = S == Side::in ? B::kWritersGone : 0;
     const bool open = (state_ & ~past) == B::kBuffered && through_buffer<S>(slot);
     lock_.unlock();
@@ -153,8 +154,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       withdrawn(kSide<S>, me, was);
     return was;
   }
-  // Ends a withdrawal: `me` has left its waiting queue if it `was` there. Called with the lock
-  // held, which it releases.
+  // Ends a withdrawal. `was`: whether `me` was in its waiting queue, which it has left. Called with
+  // the lock held, and releases it.
   template <class S>
   WEFT_ONE_HOSTED void withdrawn(S side, Node& me, bool was) noexcept {
     if (!plain_only<P> && (state_ & B::kFar)) {
@@ -162,7 +163,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       if (!was) agent()->leaves(*agent(), me);
     } else {
       AfterUnlock after;
-      // an extended read that lacked a slot held up the readers behind it
+      // readers may have waited behind an extended read that lacked a slot
       if (side == Side::in && was && ring) rematch(after);
       if (side == Side::in) declined(me);
       decided(me, after);
@@ -171,7 +172,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     }
   }
 
-  // The block of an extended read has ended: the writer goes on (rule 1.6).
+  // Called when the block of an extended read has ended: the writer goes on (rule 1.6).
   void end_extended(Node& me) noexcept {
     if (!ring) {
       Wakes after;
@@ -187,8 +188,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
   }
 
-  // The value of a computed output is now in me.slot (rule 5.8). Returns `pending` if an extended
-  // reader holds the writer.
+  // Called when the value of a computed output is in me.slot (rule 5.8). Returns `pending` if an
+  // extended reader holds the writer.
   Status deliver(Node& me) noexcept {
     if (!ring) {
       Node* r = me.partner();
@@ -210,8 +211,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return Status::ok;
   }
 
-  // The function of a computed output has thrown: nothing is sent, and the reader is told (rule
-  // 5.8).
+  // Called when the function of a computed output has thrown: nothing is sent, and the reader is
+  // told (rule 5.8).
   void abandon(Node& me) noexcept {
     if (!ring) {
       Wakes after;
@@ -294,8 +295,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return t;
   }
 
-  // A foreign select looks again at an output guard: the guard commits if it can, but does not join
-  // the queue anew. If the node is out of the queue, a partner has committed it here.
+  // Called when a foreign select looks again at an output guard: the guard commits if it can, but
+  // does not join the queue again. If the node is not in the queue, a partner has committed it
+  // here.
   template <Side S>
   Attempt retry(Node& n) noexcept {
     AfterUnlock after;
@@ -308,7 +310,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
 
   // Returns how the channel has ended for a guard, or `ok`, and sets `ready` if the guard could
-  // commit now. Nothing is committed. (For random choice, reports, and rule 5.6.)
+  // commit now. Nothing is committed. Used for random choice, reports, and rule 5.6.
   template <Side S>
   Status look(bool& ready) noexcept {
     Node probe;
@@ -324,20 +326,20 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return over ? probe.status : Status::ok;
   }
 
-  // Returns a hint, for a caller that may wait a little: whether an operation begun now would go on
-  // at once.
+  // Returns whether an operation that begins now would probably go on at once: a hint, for a caller
+  // that may wait a little.
   template <Side S>
   bool ready() noexcept {
     bool now = false;
     return is_end(look<S>(now)) || now;
   }
 
-  // Links the node of a standing alternative, once and for all. Returns false if the other side has
-  // a standing party here already. Neither of two such parties would ever arrive, so the second one
-  // enrols here anew for each select.
+  // Links the node of a standing alternative, which then stays linked. Returns false if the other
+  // side has a standing party here already. Neither of two such parties would ever arrive, so the
+  // second one must enrol here for each select.
   template <Side S>
   bool link_standing(StandingNode& n) noexcept {
-    if constexpr (plain_only<P>) return false;  // the guard enrols anew for each select
+    if constexpr (plain_only<P>) return false;  // the guard must enrol for each select
     AfterUnlock after;
     this->lock_lines();
     bool flat = true;
@@ -354,9 +356,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
     return flat;
   }
-  // A standing output that only a foreign reader could take has set its word to WAITING: now that
-  // reader is told, and can find it. (If told earlier, the reader would look too soon, mark the
-  // alternative ready, and so keep it from ever waiting.)
+  // Called when a standing output that only a foreign reader could take has set its word to
+  // WAITING: now that reader is told, and can find it. (If told earlier, the reader would look too
+  // soon, mark the alternative ready, and so keep it from ever waiting.)
   void invite_foreign() noexcept {
     AfterUnlock after;
     this->lock_lines();
@@ -375,8 +377,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     this->unlock_lines();
   }
 
-  // Returns whether an operation that became pending has met its partner, even if the partner
-  // perhaps still holds it.
+  // Returns whether an operation that became pending has met its partner, even if the partner still
+  // holds it.
   bool has_met(const Node& me) noexcept {
     this->lock_lines();
     const bool met = !me.is(NodeFlags::queued) && !is_end(me.status);
@@ -384,10 +386,10 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return met;
   }
 
-  // For a party that commits in another place, and takes nothing here: it is told once it might
-  // find a partner. Until then `me` is in the waiting queue; it is woken with `ok`, or with how the
-  // channel has ended. Any result but `pending` means that this is so now. withdraw() takes `me`
-  // out.
+  // For a party that commits in another place and takes nothing here. It is woken, once, when it
+  // might find a partner. Until then `me` is in the waiting queue; it is woken with `ok`, or with
+  // how the channel has ended. Any result other than `pending` means that this is so now.
+  // withdraw() removes `me`.
   template <Side S>
   Status watch(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no such parties");
@@ -412,9 +414,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- foreign readers (rule 6.6) ----------------------------------------------------------------
 
-  // Enrols a party that takes the value itself. If `pending` is returned, the waker is told to look
-  // again, any number of times, until take() succeeds; it is woken only if a partner that computes
-  // its value holds the party.
+  // Enrols a party that takes the value itself. If this returns `pending`, the waker is told to
+  // look again, any number of times, until take() succeeds. The waker is woken only if a partner
+  // that computes its value holds the party.
   Status begin_foreign(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no foreign parties");
     AfterUnlock after;
@@ -427,7 +429,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->template join<Side::in>(me);
       rematch(after);  // a standing output must learn of this reader
     } else if (t == Attempt::partner_holds && !me.is(NodeFlags::extended)) {
-      // the operation is pending, so its process may be asked where it waits
+      // the operation is pending, so a report or a withdrawal may ask where its process waits
       me.place = static_cast<SyncObject*>(this);
     }
     unlock(after);
@@ -442,7 +444,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   Attempt take(Node& me, Me how) noexcept {
     AfterUnlock after;
     this->lock_lines();
-    // The party leaves the queue while it tries, so that nothing on the way tells it once more.
+    // The party leaves the queue while it tries, so that nothing tells it again meanwhile.
     if (!me.is(NodeFlags::queued)) {
       // committed already, and a partner that computes its value holds it; or the guard fell silent
       this->unlock_lines();
@@ -488,7 +490,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     drop_end(B::writers_, B::kWritersGone, died ? B::kWriterDied : 0);
   }
 
-  // How the channel has ended for a party of side S, or `ok` if it has not.
+  // Returns how the channel has ended for a party of side S, or `ok` if it has not.
   template <Side S>
   Status how_ended() noexcept {
     return how_ended(kSide<S>);
@@ -563,9 +565,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   static constexpr std::uintptr_t kOther = S == Side::in ? B::kWriter : B::kReader;
 
-  // There are no waiting queues, and one party of the other side waits in the meeting word. Once
-  // the word is 0 that party is claimed, so the lock is released before the value moves. The
-  // party's status is ok already (invariant 4 of line.hpp).
+  // Called if there are no waiting queues, and one party of the other side waits in the meeting
+  // word. Once the word is 0 that party is claimed, so the lock is released before the value moves.
+  // The party's status is ok already (invariant 4 of line.hpp).
   template <Side S, class Unlock>
   [[gnu::always_inline]] bool meet_alone(std::uintptr_t there, void* slot, Unlock unlock) noexcept {
     ++transfers_;
@@ -606,7 +608,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     P::wake(y);
     return Plain::met;
   }
-  // There are no waiting queues and nobody waits: this party waits in the meeting word.
+  // Called if there are no waiting queues and no party waits: this party waits in the meeting word.
   template <Side S>
   [[gnu::always_inline]] void wait_alone(Node& me, void* slot) noexcept {
     if (me.status != Status::ok) [[unlikely]]

@@ -21,10 +21,11 @@ namespace weft::inline WEFT_ABI::core {
 template <class Engine>
 class Choosing {
  public:
-  // no guard is chosen yet; from woken() and finish(): the choice was withdrawn, or timed out
+  // no guard is chosen yet; as the result of woken() and finish(): the choice was withdrawn, or
+  // timed out
   static constexpr int none = -1;
-  static constexpr int parked = -2;  // await the wake-up, then call woken()
-  static constexpr int again = -3;   // from finish(): call start() once more
+  static constexpr int parked = -2;  // the owner must await the wake-up, then call woken()
+  static constexpr int again = -3;   // result of finish(): the owner must call start() once more
 
   Guard& guard(int i) noexcept { return g_[i]; }
   Guard* guards() noexcept { return g_; }
@@ -49,9 +50,9 @@ class Choosing {
     engine().choice.waker = waker;
     return engine().start(now, foreign);
   }
-  // When the first timer guard of a parked choice is due, in ns; prim::forever if there is none.
-  // Ask only once the word is WAITING: a timer that fired before that would find nothing to end,
-  // and be lost.
+  // Returns when the first timer guard of a parked choice is due, in ns; prim::forever if there is
+  // none. Call this only once the word is WAITING: a timer that fired before that would find
+  // nothing to end, and be lost.
   std::int64_t deadline() const noexcept {
     const int t = held() ? none : earliest_timer();
     return t == none ? prim::forever : g_[t].deadline;
@@ -72,7 +73,7 @@ class Choosing {
   // nothing was committed, and nothing will be; the caller then wakes the owner.
   bool withdraw() noexcept { return !held() && engine().choice.finish_as(CANCELLED); }
 
-  // The enabled timer guard that is due first, or none.
+  // Returns the timer guard that is due first among those that are on, or none.
   int earliest_timer() const noexcept {
     int best = none;
     if (!engine().may_time()) return best;

@@ -49,8 +49,8 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     after.finish(&n, s);
     after.run();
   }
-  // The home says that the channel has ended for side S, with status s; `strength` is that of a
-  // poison. The waiting parties are told, and so is any that comes later.
+  // Called when the home says that the channel has ended for side S, with status s. `strength` is
+  // that of a poison. The waiting parties are told, and so is any that comes later.
   template <Side S>
   void has_ended(Status s, std::uint8_t strength) noexcept {
     AfterUnlock<T> after;

@@ -35,30 +35,30 @@ struct GuardOps {
   Attempt (*enrol)(Guard&) noexcept;
   void (*leave)(Guard&) noexcept;
   State (*state)(Guard&) noexcept;
-  Attempt (*take)(Guard&) noexcept;  // of a foreign select; null where it does not apply
-  bool (*link)(Guard&) noexcept;     // of a standing alternative
+  Attempt (*take)(Guard&) noexcept;  // for a foreign select; null where it does not apply
+  bool (*link)(Guard&) noexcept;     // for a standing alternative
   void (*enable)(Guard&, bool) noexcept;
-  // of a standing output: tells the foreign reader that it may take the value
+  // for a standing output: tells the foreign reader that it may take the value
   void (*invite)(Guard&) noexcept;
 };
 
-// Kinds before `timer` are enrolled. Those that are neither input nor output have no channel that
+// Kinds before `timer` join a queue. Those that are neither input nor output have no channel that
 // could retire, so they keep a select open.
 enum class Kind : std::uint8_t { input, output, barrier, latch, timer, skip };
 
 struct Guard {
-  // The small members lie in the node's padding: the cost of a select over many guards is that of
-  // its cache lines.
+  // The small members lie in the node's padding: the cost of a select over many guards is mostly
+  // that of its cache lines.
   [[no_unique_address]] StandingNode node;
   Kind kind = Kind::skip;
   bool enabled = true;  // the precondition; a guard that is not enabled is off
   bool ends = false;    // the retirement of its channel is an outcome (rule 5.6)
   bool flat = false;    // enrolled for good by a standing alternative
   bool silent = false;  // the owner of this select has found its channel retired
-  bool lined = false;   // this select has enrolled it, and must withdraw it
+  bool lined = false;   // this select has put the guard into a queue, and must withdraw it
   const GuardOps* ops = nullptr;
   SyncObject* where = nullptr;  // a ChannelEngine<T, P>, BarrierEngine<P> or LatchEngine<P>
-  std::int64_t deadline = 0;    // of a timer: steady or virtual time in ns
+  std::int64_t deadline = 0;    // for a timer: steady or virtual time in ns
 
   State state() noexcept { return ops->state(*this); }
   // Returns whether the guard is on, and its channel has ended for it. Reports about a select that
@@ -92,7 +92,7 @@ inline constexpr GuardOps channel_ops{
     [](Guard& g) noexcept { static_cast<C*>(g.where)->invite_foreign(); },
 };
 
-// For a barrier, and for a latch.
+// The operations of barriers and of latches.
 template <class B>
 inline constexpr GuardOps barrier_ops{
     [](Guard& g) noexcept { return static_cast<B*>(g.where)->scan(g.node); },
@@ -118,7 +118,7 @@ class Kinds {
   bool timed() const noexcept { return on(Kind::timer) || on(Kind::skip); }
   bool on(Kind k) const noexcept { return bits_ >> static_cast<unsigned>(k) & 1; }
   bool off(Kind k) const noexcept { return bits_ >> (static_cast<unsigned>(k) + kOff) & 1; }
-  // Returns whether a guard is on that no retirement ends: a barrier or a latch.
+  // Returns whether a guard is on that no retirement can end: a barrier or a latch.
   bool lasting() const noexcept {
     constexpr unsigned enrolled = (1u << static_cast<unsigned>(Kind::timer)) - 1,
                        channels = (1u << static_cast<unsigned>(Kind::barrier)) - 1;
@@ -196,7 +196,7 @@ inline Fault::What between(const Guard& a, const Guard& b) noexcept {
   return a.kind == Kind::barrier ? Fault::barrier_twice : Fault::none;
 }
 
-// The fault of guard i together with any other guard that is on.
+// Returns the fault of guard i together with any other guard that is on.
 inline Fault fault_with(const Guard* g, std::uint32_t n, std::uint32_t i) noexcept {
   for (std::uint32_t j = 0; j < n; ++j)
     if (j != i && g[j].enabled)
@@ -205,7 +205,7 @@ inline Fault fault_with(const Guard* g, std::uint32_t n, std::uint32_t i) noexce
   return {};
 }
 
-// The fault of a set of guards, which are enrolled nowhere yet. Takes time proportional to their
+// Returns the fault of a set of guards that are in no queue yet. Takes time proportional to their
 // number. With `off_too` all guards count as on.
 inline Fault find_fault(Guard* g, std::uint32_t n, bool off_too = false) noexcept {
   if (n == 0) return {Fault::no_guard};

@@ -1,6 +1,6 @@
-// A latch: something that happens once and stays so, such as the end of a process (rule 7.11). All
-// parties that wait then go on, and those that come later need not wait. A party may come by itself
-// or as a guard of a choice; any number may wait.
+// A latch: an event that happens once and stays so, such as the end of a process (rule 7.11). When
+// it happens, all parties that wait go on, and those that come later need not wait. A party may
+// wait by itself or as a guard of a choice; any number may wait.
 //
 //   not set ──set()──► set
 //   a party: queued under the lock ──set()──► woken (a choice: if its word can still be claimed)

@@ -1,6 +1,6 @@
-// What a channel does only for parties in other address spaces. It lends slots of its buffer to a
-// far writer, as credits (WIRE.md 6.2, 6.3), or the slot of a reader that waits (6.6). And it takes
-// back the value of an extended read (WIRE.md 4.7).
+// The part of a channel that serves only parties in other address spaces. The channel lends slots
+// of its buffer to a far writer, as credits (WIRE.md 6.2, 6.3), or the slot of a reader that waits
+// (6.6). And it takes back the value of an extended read (WIRE.md 4.7).
 //
 //   not lent ──lend()──► lending ──put(), lend(): more──► lending ──end_lending()──► not lent
 //                           └──lend(): 0, the lender is queued──► woken: to ask again
@@ -14,7 +14,7 @@
 //  2 Lent slots are counted in Ring::reserved, which is marked kLending. Only the lender knows how
 //    many of those are lent.
 //  3 The lender stands in the queue of writers as a watch, not as a party. Its index is the number
-//    of free slots at which it wants to be told; at a rendezvous, 1.
+//    of free slots at which it wants to be woken; at a rendezvous, 1.
 //  4 A promised reader is the first in its queue, and stays there until put() or end_lending(): no
 //    writer here meets it, it cannot be withdrawn, and it is not told how the channel ends. There
 //    is at most one promised reader.
@@ -135,15 +135,15 @@ class Lending : public Notifier<T, P, Self> {
 
  protected:
   friend Buffered<T, P, Self>;
-  // A promised reader is to be withdrawn: the lender is told to ask for it back. Called with the
-  // lock held, which it releases.
+  // Called when a promised reader is to be withdrawn: the lender is woken, so that it asks for the
+  // slot back. Called with the lock held, and releases it.
   [[gnu::noinline, gnu::cold]] void ask_back(Node& r) noexcept {
     AfterUnlock after;
     r.told = 1;
     this->hint(after);
     static_cast<Self*>(this)->unlock(after);
   }
-  // At a rendezvous: returns whether a lender that stands in the queue has something to do.
+  // For a rendezvous: returns whether a lender that stands in the queue has something to do.
   bool must_look() const noexcept {
     const Node* const r = first_reader();
     if (r && r->is(NodeFlags::promised)) return r->told != 0 || !may_promise();
@@ -160,7 +160,8 @@ class Lending : public Notifier<T, P, Self> {
     lender.status = Status::pending;
     this->template join<Side::out>(lender);
   }
-  // There is one writer end, for which the channel has not ended, and no party waits at it.
+  // Returns whether there is one writer end, for which the channel has not ended, and no party
+  // waits at it.
   bool may_promise() const noexcept {
     return !(state_ & (B::kPoisoned | B::kWritersGone)) && writers_.get() == 1 && only_watches();
   }
@@ -186,7 +187,7 @@ class Lending : public Notifier<T, P, Self> {
       prim::fatal("a promised reader has left its line");
     return *first;
   }
-  // The promised reader leaves its queue.
+  // Removes the promised reader from its queue.
   Node& take_promised() noexcept {
     Node& r = promised();
     r.clear(NodeFlags::promised);

@@ -24,7 +24,7 @@ namespace weft::inline WEFT_ABI::core {
 
 enum class Side : std::uint8_t { in, out };
 
-// The argument for a function that is the same code for both sides. On a hosted system it is a
+// The argument of a function whose code is the same for both sides. On a hosted system it is a
 // value, so that the function is compiled once; on a microcontroller it is a type, so that nothing
 // is tested at run time.
 template <Side S>
@@ -46,13 +46,13 @@ inline constexpr bool plain_only = requires {
   requires P::plain;
 };
 
-// The agent of a channel whose other side is in another address space (far_engine.hpp). It is told
-// (WakerOps::tell) when a party has joined or the last end here was closed: never under a lock, any
-// number of times, from any thread.
+// The agent of a channel whose other side is in another address space (far_engine.hpp). It is
+// called (WakerOps::tell) when a party has joined or the last end here was closed: never under a
+// lock, any number of times, from any thread.
 struct FarAgent : Waker {
-  // a party for which the home was asked leaves; its operation may be over already
+  // called when a party for which the home was asked leaves; its operation may be over already
   void (*leaves)(FarAgent&, Node&) noexcept = nullptr;
-  // an end in this address space poisons the channel
+  // called when an end in this address space poisons the channel
   void (*poisons)(FarAgent&, std::uint8_t) noexcept = nullptr;
 };
 template <class Engine>
@@ -66,7 +66,7 @@ class WithAgent : public Engine {
 template <class P>
 class ChannelBase : public SyncObject {
  public:
-  typename P::Count references{0};  // what keeps the storage alive (hosted layer)
+  typename P::Count references{0};  // counts what keeps the storage alive; used by the hosted layer
 
   std::uint64_t transfers() const noexcept { return transfers_; }
   std::uint32_t reader_ends() const noexcept { return readers_.get(); }
@@ -79,7 +79,7 @@ class ChannelBase : public SyncObject {
   void another_writer() noexcept { writers_.up(); }
 
   // For a local channel: returns whether a party waits here whose run queue is not the current one.
-  // If so that party or the caller is on the wrong scheduler (rule 11.2).
+  // If so, that party or the caller is on the wrong scheduler (rule 11.2).
   bool waits_elsewhere() const noexcept {
     const std::uintptr_t w = reader_line_.word();
     if (w != 0 && !(w & Queue::kTag)) return elsewhere(alone_as(w));
@@ -123,7 +123,7 @@ class ChannelBase : public SyncObject {
   }
 
   static bool lines(std::uintptr_t word) noexcept { return (word & Queue::kTag) == Queue::kTag; }
-  // The party that waits in the meeting word, of either side; null if none does.
+  // Returns the party that waits in the meeting word, of either side; null if there is none.
   static Node* alone_as(std::uintptr_t word) noexcept {
     return reinterpret_cast<Node*>(word & ~(kWriter | kReader));
   }
@@ -178,8 +178,8 @@ class ChannelBase : public SyncObject {
     n.clear(NodeFlags::queued);
     own<S>().erase(&n);
   }
-  // A claimed partner leaves the queue; the node of a standing alternative stays, and goes to the
-  // tail.
+  // A claimed partner leaves the queue. But the node of a standing alternative stays, and goes to
+  // the tail.
   void release(Queue& q, Node* y) noexcept {
     q.erase(y);
     if (y->is(NodeFlags::standing))
@@ -247,7 +247,7 @@ class ChannelBase : public SyncObject {
   }
 
   static bool elsewhere(const Node* n) noexcept {
-    // a standing alternative between two selects: its process may be gone
+    // a standing alternative is between two selects, and its process may be gone
     if (n->choice() && n->choice()->word() != WAITING) return false;
     const Waker* w = n->choice() ? n->choice()->waker : n;
     return w && w->ops && w->ops->home && w->ops->home != current_run_queue;

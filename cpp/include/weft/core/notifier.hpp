@@ -1,5 +1,5 @@
-// Tells parties that sleep in a waiting queue of changes: standing alternatives, foreign readers,
-// and all parties when the channel ends.
+// Tells parties that wait in a queue of changes: standing alternatives, foreign readers, and all
+// parties when the channel ends.
 //
 // A standing party is marked ready, and committed only if its word is WAITING. A foreign party is
 // told, and takes the value itself (rule 6.6). The others are committed by rematch(), in order.
@@ -17,8 +17,8 @@
 //  2 `deciding_` foreign readers are undecided: those that are `notified`. As many of the offered
 //    values are reserved for them: a reader behind them takes only values beyond these. But if an
 //    undecided reader has withdrawn since the last transfer, a reader that arrives takes any value.
-//    Otherwise a few readers, each cancelled in the step in which it is told, would pass the value
-//    round for ever.
+//    Otherwise a few readers, each cancelled in the step in which it is told, could pass the value
+//    around for ever.
 //  3 Once the channel has ended for a side, no party that could be claimed waits there.
 #pragma once
 #include "buffered.hpp"
@@ -38,7 +38,7 @@ class Notifier : public Buffered<T, P, Self> {
   using Buffered<T, P, Self>::ring, Buffered<T, P, Self>::to_buffer;
 
   void is_watched() noexcept { state_ |= B::kWatched; }
-  // `attempt` at a channel that has a buffer.
+  // `attempt` for a channel that has a buffer.
   template <Side S, class Me>
   [[gnu::always_inline]] Attempt attempt_at_buffer(Node& n, Me me, AfterUnlock& after) noexcept {
     if constexpr (S == Side::in)
@@ -57,8 +57,8 @@ class Notifier : public Buffered<T, P, Self> {
       return;
     }
     hint(after);
-    // Whether the loop has passed a foreign reader. If so, only values beyond those of the
-    // undecided are free.
+    // Whether the loop has passed a foreign reader. If so, only values beyond those reserved for
+    // the undecided readers are free.
     bool behind = false;
     bool looked = false, spare = false;
     const auto any_spare = [&]() noexcept {
@@ -96,7 +96,7 @@ class Notifier : public Buffered<T, P, Self> {
       if (t == Attempt::committed) after.finish_behind(before, r, Status::ok);
       l = reader_line_.front();
     }
-    // Output alternatives that stand here learn of waiting readers and of room.
+    // Alternatives with an output that stands here are told of waiting readers and of room.
     for (Link* l = writer_line_.front(); l;) {
       Node* w = node(l);
       l = l->next;
@@ -114,7 +114,7 @@ class Notifier : public Buffered<T, P, Self> {
         invite(after);
     }
   }
-  // Tells the watches whose party might find a partner now.
+  // Wakes the watches whose party might find a partner now.
   void hint(AfterUnlock& after) noexcept {
     if (!(state_ & B::kSpanned)) return;
     if (may_meet<Side::in>()) tell_watches(reader_line_, true, after);
@@ -133,7 +133,7 @@ class Notifier : public Buffered<T, P, Self> {
     return this->template claimable<Side::in>(ring ? NodeFlags::extended : 0) &&
            !(ring && ring->lending());
   }
-  // `now`: a party of that side might find a partner. For lenders other conditions count.
+  // `now`: whether a party of that side might find a partner. For lenders other conditions count.
   void tell_watches(Queue& q, bool now, AfterUnlock& after) noexcept {
     for (Link* l = q.front(); l;) {
       Node* y = node(l);
@@ -213,7 +213,7 @@ class Notifier : public Buffered<T, P, Self> {
       if (node(l)->is(NodeFlags::foreign)) return true;
     return false;
   }
-  // A standing output waits now: a foreign reader is told, and can find it.
+  // Called when a standing output begins to wait: a foreign reader is told, and can find it.
   void invite(AfterUnlock& after) noexcept {
     if (!offered(deciding_)) return;
     for (Link* l = reader_line_.front(); l; l = l->next)
@@ -222,14 +222,14 @@ class Notifier : public Buffered<T, P, Self> {
         return;
       }
   }
-  // An undecided foreign reader withdraws, unless it is a guard whose select has committed
-  // elsewhere.
+  // Called when an undecided foreign reader withdraws. Does nothing for a guard whose select has
+  // committed elsewhere.
   void declined(const Node& r) noexcept {
     if constexpr (!plain_only<P>)
       if (r.is(NodeFlags::notified) && !(r.choice() && r.choice()->done())) declined_ = mark_now();
   }
-  // A foreign reader has decided (it has taken a value, withdrawn, or found nothing): those behind
-  // it are served.
+  // Called when a foreign reader has decided (it has taken a value, withdrawn, or found nothing):
+  // those behind it are served.
   void decided(Node& r, AfterUnlock& after) noexcept {
     if (!r.is(NodeFlags::notified)) return;
     r.clear(NodeFlags::notified);
@@ -240,7 +240,8 @@ class Notifier : public Buffered<T, P, Self> {
       rematch(after);
   }
 
-  // A standing alternative has just taken a value here: if there is more, it is marked again.
+  // Called when a standing alternative has just taken a value here: if there is more, its node is
+  // marked again.
   template <Side S>
   void mark_if_more(Node& n) noexcept {
     const bool more = S == Side::in ? offered() : could_write();
@@ -298,13 +299,15 @@ class Notifier : public Buffered<T, P, Self> {
         if (!y->is(NodeFlags::notified)) tell(y, after);
         continue;
       }
-      if (y->is(NodeFlags::promised)) continue;  // told once the promise is kept or taken back
+      // it will be told when the promise is kept or taken back
+      if (y->is(NodeFlags::promised)) continue;
       if (!y->is(NodeFlags::standing)) {
         release(q, y);
         if (ends(y, s)) after.finish(y, s);
         continue;
       }
-      if (s == Status::retired && y->is(NodeFlags::silent)) continue;  // its alternative knows
+      // its alternative knows this already
+      if (s == Status::retired && y->is(NodeFlags::silent)) continue;
       mark_ready(y);
       // The alternative looks itself. A silent guard stays silent for the select that waits.
       if (!(y->flags & (NodeFlags::disabled | NodeFlags::silent)) && Free{}.with(y) == Claim::won)

@@ -70,13 +70,14 @@ class OneToOneEngine : public ChannelBase<P> {
     capacity_ = capacity;
     mask_ = slots_for(capacity) - 1;
   }
-  // Makes both sides begin light. Called before the first use, where there is a heavy fence.
+  // Makes both sides begin as light ones. Called before the first use, where there is a heavy
+  // fence.
   void begin_light() noexcept {
     look_.fetch_or(kReaderLight | kWriterLight, std::memory_order_relaxed);
   }
   static constexpr bool buffered() noexcept { return true; }
   T* storage() const noexcept { return data_; }
-  // calls clear(), outside the lock; if null, the engine calls clear() itself
+  // calls clear(), without the lock; if null, the engine calls clear() itself
   void (*discard)(OneToOneEngine&) noexcept = nullptr;
 
   std::uint64_t transfers() const noexcept {
@@ -111,7 +112,7 @@ class OneToOneEngine : public ChannelBase<P> {
     }
   }
 
-  // As begin(), if the operation need not wait nor look closer. Returns false if nothing has
+  // As begin(), if the operation need neither wait nor look closer. Returns false if nothing has
   // happened.
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
@@ -154,8 +155,8 @@ class OneToOneEngine : public ChannelBase<P> {
     now = S == Side::in ? size() > 0 : size() < capacity_;
     return how_ended<S>();
   }
-  // What such a channel lacks (rule 1.8): a standing alternative enrols here anew for each select,
-  // and there are no foreign parties.
+  // Functions that such a channel lacks (rule 1.8): a standing alternative enrols here for each
+  // select, and there are no foreign parties.
   template <Side S>
   bool link_standing(StandingNode&) noexcept {
     return false;
@@ -221,11 +222,11 @@ class OneToOneEngine : public ChannelBase<P> {
   static constexpr std::uint32_t kReaderWaits = 1, kWriterWaits = 2, kPoisoned = 4,
                                  kWritersGone = 8, kReadersGone = 16, kReaderLight = 32,
                                  kWriterLight = 64;
-  // How many values pass between two sleeps when a side changes its kind of fence. A heavy fence
-  // costs about as much as 500 sequentially consistent stores.
+  // How many values must pass between two sleeps for a side to change its kind of fence. A heavy
+  // fence costs about as much as 500 sequentially consistent stores.
   static constexpr Index kFew = 256, kMany = 1024;
-  // After so many values through an end its process lets the others of its scheduler run (rule
-  // 7.7). To look at the index costs less than to count in the process.
+  // After so many values through an end, its process lets the others of its scheduler run (rule
+  // 7.7). Testing the index costs less than a count in the process.
   static constexpr Index kTurn = 512;
 
   T& at(Index i) noexcept { return data_[i & mask_]; }
@@ -447,18 +448,18 @@ class OneToOneEngine : public ChannelBase<P> {
   std::uint64_t capacity_ = 0;
   prim::atomic<std::uint32_t> look_{0};
   prim::atomic<std::uint64_t> dropped_{0};
-  // A side that sleeps, as far as it is known (under the lock).
+  // What is known of a side that sleeps (under the lock).
   struct Sleeper {
     Index slept_at = 0;      // the side's index when it last went to sleep
     Index fenced_at = 0;     // the other's index after the last heavy fence
-    bool unsettled = false;  // the other has ceased to be light, but may not know it yet
+    bool unsettled = false;  // the other side has ceased to be light, but may not know it yet
   };
   Sleeper reader_, writer_;
   std::uint32_t announced_ = 0;  // the sides that are about to join their queue; their bits stay
   alignas(64) prim::atomic<Index> tail_{0};
-  Index head_seen_ = 0;  // the writer's
+  Index head_seen_ = 0;  // the last value of head_ that the writer has seen
   alignas(64) prim::atomic<Index> head_{0};
-  Index tail_seen_ = 0;  // the reader's
+  Index tail_seen_ = 0;  // the last value of tail_ that the reader has seen
 };
 
 }  // namespace weft::inline WEFT_ABI::core

@@ -1,5 +1,5 @@
-// A waiter that is an OS thread and no more: it parks on one word. The explorer and the tests of
-// core/ use it; thread processes wait by runtime/parking.hpp.
+// A waiter that is only an OS thread: it parks on one word. The explorer and the tests of core/ use
+// it; thread processes wait by runtime/parking.hpp.
 //
 //   0 ──wake()──► woken       0 ──nudge()──► nudged (a cancellation or a timer: look around)
 //   await() resets the word to 0

@@ -18,7 +18,7 @@ namespace weft::inline WEFT_ABI {
 
 namespace core {
 
-// A lock has a second pair of functions, for a fast path that is inlined at each use:
+// Each lock has a second pair of functions, for a fast path that is inlined at each use:
 // lock_cheaply() may refuse (null); its result is passed to unlock_cheaply().
 class NoLock {
  public:
@@ -64,8 +64,8 @@ class Count {
  public:
   constexpr explicit Count(std::uint32_t n = 0) noexcept : n_(n) {}
   std::uint32_t get() const noexcept { return n_.load(std::memory_order_relaxed); }
-  // Returns whether the caller's reference is the only one left. If so the caller sees everything
-  // the others did.
+  // Returns whether the caller's reference is the only one left. If so, the caller sees everything
+  // that the others did.
   bool is_last() const noexcept { return n_.load(std::memory_order_acquire) == 1; }
   void up() noexcept {
     if constexpr (Shared)
@@ -90,9 +90,9 @@ class Count {
 // A scheduler's queue of what is runnable. Parties of a local channel are all on the scheduler that
 // runs now, so waking one is a push.
 //
-// The time of a communication on one core is that of its stores: a core completes one store in a
-// cycle, or two to one cache line. So a push is two stores. "Empty" is known from where the next
-// address goes; a null at the end would be a third store.
+// A communication on one core takes as long as its stores: a core completes one store in a cycle,
+// or two to one cache line. So a push is two stores. Whether the queue is empty is known from where
+// the next address goes; a null at the end would be a third store.
 //
 // Invariants
 //  1 tail_ points to where the address of the next waker goes: the link of the last waker, or head_
@@ -132,7 +132,8 @@ class RunQueue {
     return all;
   }
 
-  // For who takes another than the first (runtime/chooser.hpp); not while it is advanced.
+  // Visits the wakers, for code that takes one other than the first (runtime/chooser.hpp). Not to
+  // be called while the queue is advanced.
   template <class F>
   void each(F&& f) noexcept {
     for (Link** at = &head_; at != tail_;) {
@@ -150,8 +151,8 @@ class RunQueue {
       *at = w->next;
   }
 
-  // For a loop that keeps the head in a register while it runs wakers one after another: takes out
-  // w, the head. Returns the next waker; null if there is none, and the queue is empty.
+  // For a loop that keeps the head in a register while it runs wakers one after another: removes w,
+  // which is the head. Returns the next waker, or null if the queue is empty.
   Waker* advance(Waker* w) noexcept {
     if (tail_ == &w->next) {
       tail_ = &head_;
@@ -169,15 +170,15 @@ class RunQueue {
 #if __STDC_HOSTED__
 inline constinit thread_local RunQueue* current_run_queue = nullptr;
 #else
-// one core; a platform with more sets this when it switches
+// the queue of the only core; a platform with more cores sets this when it switches
 inline constinit RunQueue* current_run_queue = nullptr;
 #endif
 
 }  // namespace core
 
 // With WEFT_CHECKS the use of a local channel from a second scheduler or thread is detected when
-// one party waits for the other (rule 11.2): BadUse where that can be raised, else the program
-// stops.
+// one party waits for the other (rule 11.2). That throws BadUse where it can be thrown; otherwise
+// the program stops.
 #if __STDC_HOSTED__
 #define WEFT_CHECK_LOCAL WEFT_CHECKS
 #else
@@ -185,8 +186,8 @@ inline constinit RunQueue* current_run_queue = nullptr;
 #endif
 
 // A policy's wake() returns whether it put the waker on the run queue of this scheduler. That
-// happens only as often as processes of this scheduler wait, so it need not be counted to give way
-// (rule 7.7).
+// happens only as often as processes of this scheduler wait, so the caller need not count it in
+// order to give way (rule 7.7).
 struct Local {
   using Lock = core::NoLock;
   using Count = core::Count<false>;

@@ -4,9 +4,8 @@
 // An arriving party, with the channel's lock held, queues itself, calls mark(), and then reads the
 // alternative's word again: if the word is WAITING, the party claims it. The owner, with no lock
 // held, sets the word to WAITING if the list is empty, and then reads the list again: if the list
-// is not empty, the owner takes WAITING back.
-// Both re-reads are needed; all four accesses are sequentially consistent, so at least one side
-// sees the other.
+// is not empty, the owner takes WAITING back. Both second reads are needed. All four accesses are
+// sequentially consistent, so at least one side sees the other.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -16,10 +15,10 @@ namespace weft::inline WEFT_ABI::core {
 struct ReadyLink : Link {};
 
 struct StandingNode : Node, ReadyLink {
-  // ReadyLink, the node's second link, is the one in the ready list (ready list's lock)
-  bool marked = false;  // the node is in the ready list (ready list's lock)
-  // its guard found only foreign readers, or watches, which must be told once the select waits (the
-  // owner's)
+  // ReadyLink, the node's second link, is its link in the ready list (under the ready list's lock)
+  bool marked = false;  // whether the node is in the ready list (under the ready list's lock)
+  // its guard found only foreign readers, or watches, which must be told once the select waits
+  // (used by the owner)
   bool contested = false;
   StandingNode() = default;
   StandingNode(const StandingNode&) = delete;
@@ -63,7 +62,7 @@ class StandingChoice : public Choice {
   bool some() const noexcept { return some_.load(std::memory_order_seq_cst) != 0; }
 
  private:
-  SpinLock lock_;  // a leaf lock: taken while a channel's lock is held; no lock is taken under it
+  SpinLock lock_;  // taken while a channel's lock is held; no lock is taken under it
   Queue list_;
   prim::atomic<std::uint32_t> some_{0};
 };

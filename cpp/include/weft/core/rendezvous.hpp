@@ -24,8 +24,9 @@ struct AfterUnlock : Wakes {
   Ring<T> trash;
   alignas(T) unsigned char victim[sizeof(T)];
   bool has_victim = false;
-  bool more = false;  // more than one foreign party is to be told: the others are told after `told`
-  // a foreign party to be told; not in the list, since two channels may tell one select at once
+  bool more = false;  // more than one foreign party must be told: the others are told after `told`
+  // a foreign party that must be told; not in the list, since two channels may tell one select at
+  // once
   Waker* told = nullptr;
   void finish_all() noexcept {
     this->run();
@@ -36,7 +37,7 @@ struct AfterUnlock : Wakes {
 template <class T, class P>
 class Rendezvous : public ChannelBase<P> {
  public:
-  Ring<T>* ring = nullptr;  // null: no buffer
+  Ring<T>* ring = nullptr;  // null: the channel has no buffer
 
  protected:
   using B = ChannelBase<P>;
@@ -62,7 +63,7 @@ class Rendezvous : public ChannelBase<P> {
     return pass(side == Side::in ? *y : n, side == Side::in ? n : *y, after, *y);
   }
 
-  // Both parties are claimed: w's value moves to r. `peer` is the one that sleeps.
+  // Called when both parties are claimed: w's value moves to r. `peer` is the one that sleeps.
   Attempt pass(Node& w, Node& r, Wakes& after, Node& peer) noexcept {
     if (w.is(NodeFlags::compute)) [[unlikely]] {
       w.hold(&r);
@@ -73,7 +74,7 @@ class Rendezvous : public ChannelBase<P> {
     }
     return hand_over(w, r, after, peer);
   }
-  // The writer's value is there: it moves to the reader.
+  // Called when the writer's value is there: it moves to the reader.
   Attempt hand_over(Node& w, Node& r, Wakes& after, Node& peer) noexcept {
     move_value(w.slot, r.slot);
     if (r.is(NodeFlags::extended)) [[unlikely]] {
@@ -90,12 +91,12 @@ class Rendezvous : public ChannelBase<P> {
     after.finish(&peer, Status::ok);
     return Attempt::committed;
   }
-  // An extended read has taken a value: its slot stays occupied until the end.
+  // Called when an extended read has taken a value: its slot stays occupied until the read ends.
   void hold_slot(Node& n) noexcept {
     ++ring->held;
     if (!n.is(NodeFlags::kept)) return;
     if (++ring->kept != 0) return;
-    --ring->kept;  // `kept` counts to 65,535 only: beyond that, a read keeps no reader waiting
+    --ring->kept;  // `kept` counts only to 65,535; beyond that a value cannot come back
     n.clear(NodeFlags::kept);
   }
   void free_slot(Node& n) noexcept {
@@ -118,7 +119,7 @@ class Rendezvous : public ChannelBase<P> {
     if (!y.is(unusual) && !(side == Side::in && ring && ring->lending())) [[likely]]
       return Step::claim;
     if (y.is(NodeFlags::disabled)) return Step::pass_over;
-    // A foreign reader takes its value itself, and those behind it wait (rule 6.6); the value of a
+    // A foreign reader takes its value itself, and those behind it wait (rule 6.6). The value of a
     // promised reader may be under way.
     if (side == Side::out && y.is(NodeFlags::foreign | NodeFlags::promised)) return Step::stop;
     if (!ring) return Step::claim;

@@ -53,7 +53,7 @@ class Select : public Choosing<Select> {
   // A check decides which guard is taken (runtime/points.hpp).
   bool takes_any() const noexcept { return mode_ != Mode::priority && n_ > 1; }
   void begin_at(std::uint32_t i) noexcept {
-    mode_ = Mode::fair;  // a random select, too: any guard that is ready is the check's to take
+    mode_ = Mode::fair;  // also for a random select: the check may take any guard that is ready
     start_ = i;
   }
 #endif
@@ -124,7 +124,7 @@ class Select : public Choosing<Select> {
       switch (x.ops->enrol(x)) {
         case Attempt::committed: return left(i, Status::ok);
         case Attempt::ended: return left(i, x.node.status);
-        case Attempt::partner_holds:  // committed; the partner wakes it once more
+        case Attempt::partner_holds:  // the select has committed; the partner wakes it once more
         case Attempt::gone: return parked;
         case Attempt::silent:
           if (const int c = fell_silent_in_line(i); c != none) return c;
@@ -135,8 +135,8 @@ class Select : public Choosing<Select> {
     return parked;
   }
 
-  // A foreign select was told to look again: it commits if it can. Returns `parked` if it cannot
-  // yet, or has an outcome already and the wake-up is under way.
+  // Called when a foreign select was told to look again: it commits if it can. Returns `parked` if
+  // it cannot yet, or has an outcome already and the wake-up is under way.
   int look_again() noexcept {
     if (choice.done() || held_ != none) return parked;
     for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = after(i)) {
@@ -172,7 +172,7 @@ class Select : public Choosing<Select> {
   }
 
  private:
-  // flags of a node that are set by the code that makes the guard
+  // flags of a node that the code that makes the guard has set
   static constexpr std::uint16_t kOwn = NodeFlags::compute | NodeFlags::extended;
   static std::uint16_t flags_of(bool keeps, bool foreign) noexcept {
     return static_cast<std::uint16_t>(NodeFlags::of_choice | NodeFlags::quiet |
@@ -220,9 +220,9 @@ class Select : public Choosing<Select> {
     return here ? chosen(i, Status::retired) : none;
   }
 
-  // The guard at which this select ends with Retired (rule 5.6), if it is over now; otherwise none.
-  // Asked at the first silent guard: if another retires after that, the scan misses it, and enrol()
-  // counts it.
+  // Returns the guard at which this select ends with Retired (rule 5.6), if it is over now;
+  // otherwise none. Called at the first silent guard. If another guard retires after that, the scan
+  // misses it, and enrol() counts it.
   int over_at() noexcept {
     if (!silents_) {
       over_at_ = over(g_, n_, mode_ == Mode::fair ? start_ : 0);
@@ -234,21 +234,21 @@ class Select : public Choosing<Select> {
     while (!keep_.decides(g_[i])) i = after(i);
     return i;
   }
-  // Guard i, the last that kept this select open, has retired: the outcome is Retired, at guard i
-  // or, if i does not decide, at a guard that does.
+  // Called when guard i, the last that kept this select open, has retired: the outcome is Retired,
+  // at guard i or, if i does not decide, at a guard that does.
   int is_over(std::uint32_t i) noexcept {
     leave();
     return chosen(keep_.decides(g_[i]) ? i : first_decider(), Status::retired);
   }
-  // The owner has found guard i retired, while it is enrolled at other guards.
+  // Called when the owner has found guard i retired, while the select is enrolled at other guards.
   int fell_silent_in_line(std::uint32_t i) noexcept {
     g_[i].silent = silents_ = true;
     if (!keep_.has(g_[i]) || !choice.last_gone()) return none;
     return choice.claim_one(DONE + i) ? is_over(i) : parked;
   }
 
-  // Uniform over the guards that are ready: draws among those that seem ready (reservoir sampling),
-  // then commits; if that fails it draws again.
+  // Chooses uniformly among the guards that are ready: draws among those that seem ready (reservoir
+  // sampling), then commits; if that fails, it draws again.
   int scan_random() noexcept {
     for (std::uint32_t i = 0; i < n_; ++i) {
       belongs_to_us(g_[i], i);
@@ -313,16 +313,17 @@ class Select : public Choosing<Select> {
 
   std::uint32_t start_ = 0;
   Mode mode_ = Mode::fair;
-  bool silents_ = false;  // a guard was found silent, and over_at_ belongs to this scan
-  bool timers_ = false;   // there is a timer or a skip among the enabled guards
-  bool counted_ = false;  // keep_, keeping_ and flags_ are valid for the guards as they are now
+  bool silents_ = false;  // whether a guard was found silent, so that over_at_ belongs to this scan
+  bool timers_ = false;   // whether there is a timer or a skip among the guards that are on
+  // whether keep_, keeping_ and flags_ are valid for the guards as they are now
+  bool counted_ = false;
   Kinds seen_;
   std::uint32_t keeping_ = 0;
   static_assert(static_cast<int>(Kind::timer) == 4, "flags_ has a value for each kind that enrols");
   std::uint16_t flags_[static_cast<int>(Kind::timer)] = {0, 0, NodeFlags::of_choice,
                                                          NodeFlags::of_choice};
   Keepers keep_;
-  bool enrolled_ = false;  // phase B was entered: every queue must be left
+  bool enrolled_ = false;  // whether phase B was entered, so that every queue must be left
   int over_at_ = none;
 };
 

@@ -31,7 +31,7 @@ class Standing : public Choosing<Standing> {
       x.node.belongs_to(&choice);
       x.node.index = i;
       x.flat = x.kind < Kind::barrier && link(x);
-      // A channel guard without `where` has a closed end and can never be on: it does not count.
+      // A channel guard without `where` has a closed end and can never be on, so it does not count.
       if (!x.flat && (x.where || x.kind >= Kind::barrier)) flat_ = false;
       if (x.enabled) ++on_[static_cast<int>(x.kind)];
     }
@@ -74,7 +74,7 @@ class Standing : public Choosing<Standing> {
         invite_foreigners();
       if (choice.some()) {
         if (choice.claim_one(IDLE)) continue;
-        return parked;  // claimed meanwhile: the wake-up is under way
+        return parked;  // a party has claimed it meanwhile: the wake-up is under way
       }
       const int c = flat_ ? parked : enrol_others();
       if (c != again) return c;
@@ -108,15 +108,15 @@ class Standing : public Choosing<Standing> {
  private:
   static bool link(Guard& x) noexcept {
     if (!x.where) return false;
-    if (!x.ends) x.node.set(NodeFlags::quiet);  // before the guard's channel can end
+    if (!x.ends) x.node.set(NodeFlags::quiet);  // set before the guard's channel can end
     if (x.ops->link(x)) return true;
-    x.node.clear(NodeFlags::quiet);  // the guard is enrolled at each select: the end of the channel
-                                     // wakes the owner
+    // the guard is enrolled at each select, so the end of the channel wakes the owner
+    x.node.clear(NodeFlags::quiet);
     return false;
   }
 
-  // The channel of guard i, which is on, has retired. Returns the guard at which the select is
-  // over, else `none`.
+  // Called when the channel of guard i, which is on, has retired. Returns the guard at which the
+  // select is over, otherwise `none`.
   [[gnu::noinline, gnu::cold]] int fell_silent(int i) noexcept {
     Guard& x = g_[i];
     if (!x.silent) ++gone_[static_cast<std::size_t>(x.kind)];
@@ -127,7 +127,7 @@ class Standing : public Choosing<Standing> {
     status_ = Status::retired;
     return x.kind == g_[at].kind ? i : at;
   }
-  // Keeps the select over if it is over: the guard that ended it stays ready (rule 5.6).
+  // If the select is over, keeps it so: the guard that ended it stays ready (rule 5.6).
   [[gnu::noinline, gnu::cold]] void stay_over() noexcept {
     if (const int at = over(g_, n_); at != none) choice.mark(&g_[at].node);
   }
@@ -153,7 +153,7 @@ class Standing : public Choosing<Standing> {
       case Attempt::partner_holds: held_ = static_cast<int>(i); return parked;
       case Attempt::ended:
         if (x.node.status == Status::retired && !x.ends) return fell_silent(static_cast<int>(i));
-        // the guard was silent, and its channel was poisoned since
+        // the guard was silent, and its channel has been poisoned since
         if (x.silent) --gone_[static_cast<std::size_t>(x.kind)];
         x.silent = false;
         status_ = x.node.status;
@@ -226,13 +226,14 @@ class Standing : public Choosing<Standing> {
       if (!g_[i].flat && g_[i].enabled && g_[i].kind < Kind::timer) g_[i].ops->leave(g_[i]);
   }
 
-  std::uint32_t on_[static_cast<int>(Kind::skip) + 1] = {};  // guards that are on, by kind
+  // the number of guards that are on, by kind
+  std::uint32_t on_[static_cast<int>(Kind::skip) + 1] = {};
   // how many of the inputs and outputs that are on are silent; compared as one word
   alignas(std::uint64_t) std::array<std::uint32_t, 2> gone_ = {};
   std::uint32_t turn_ = 0;
-  bool flat_ = true;  // every guard is enrolled for good
+  bool flat_ = true;  // whether every guard is enrolled for good
   bool enrolled_ = false;
-  bool contested_ = false;  // a guard's node is contested
+  bool contested_ = false;  // whether the node of any guard is contested
 };
 
 }  // namespace weft::inline WEFT_ABI::core

@@ -10,13 +10,13 @@ namespace weft::inline WEFT_ABI {
 
 enum class Status : std::uint8_t {
   ok,         // the operation has committed
-  pending,    // the outcome is open: the waker will be called once
+  pending,    // the operation has no outcome yet: the waker will be called once
   retired,    // the other side has retired, the normal end (rule 3)
   poisoned,   // the channel was poisoned (rule 4)
   died,       // the other side was killed (rule 4.5)
   cancelled,  // the operation was withdrawn before its commit (rule 6.2)
   timed_out,  // a timer guard was chosen (rule 5.2)
-  // As died, for a write whose home died: its value may have been taken (WIRE.md 8.1).
+  // As died, for a write whose home has died: its value may have been taken (WIRE.md 8.1).
   in_doubt,
 };
 
@@ -37,12 +37,13 @@ using Tally = std::conditional_t<(sizeof(void*) < 8), std::uint32_t, std::uint64
 // The outcome of one attempt of a party at one channel, made under the channel's lock.
 enum class Attempt : std::uint8_t {
   committed,      // the value has moved (or, for a computed output, a partner is reserved)
-  partner_holds,  // committed, but the partner holds the party: await the wake-up
-  not_ready,      // nobody to commit with
-  gone,           // another party has claimed the choice of this one meanwhile: await the wake-up
-  ended,          // the channel has ended for the party; node.status says how
-  // the channel has retired for a guard that falls silent (rule 5.6): it is in no queue, and
-  // nothing is committed
+  partner_holds,  // committed, but the partner holds the party, which must await the wake-up
+  not_ready,      // there is no party to commit with
+  // another party has claimed this one's choice meanwhile; the party must await the wake-up
+  gone,
+  ended,  // the channel has ended for the party; node.status says how
+  // the channel has retired for a guard, which falls silent (rule 5.6): the guard is in no queue,
+  // and nothing is committed
   silent,
 };
 

@@ -1,10 +1,10 @@
-// What a channel moves in place of a value. All that a channel needs to know of a value's type is
-// how to move and how to destroy it. For a number, an enumeration or a pointer a move is a copy of
-// the bits. So all such types of one size share one engine, which is compiled once: one for `int`
-// and `float`, one for `double` and `long`.
+// What a channel moves in place of a value. All that a channel needs to know about a value's type
+// is how to move and how to destroy it. For a number, an enumeration or a pointer a move is a copy
+// of the bits. So all such types of one size share one engine, which is compiled once: one for
+// `int` and `float`, one for `double` and `long`.
 //
-// This holds for scalars alone: to ask anything of a class it must be complete, and a struct may
-// contain an end of a channel of itself.
+// This holds only for scalars: a class must be complete before its properties can be tested, and a
+// struct may contain an end of a channel of itself.
 #pragma once
 #include <cstddef>
 #include <type_traits>
@@ -17,7 +17,7 @@ template <std::size_t N>
 struct Bits {
   alignas(N) unsigned char bytes[N];
 
-  // By memcpy: the bytes are an object of another type.
+  // Uses memcpy because the bytes are an object of another type.
   Bits(Bits&& o) noexcept { __builtin_memcpy(bytes, o.bytes, N); }
 };
 

@@ -39,8 +39,8 @@ struct Node;
 class RunQueue;
 
 // The distance in bytes from the start of a coroutine's frame to its promise. A frame begins with
-// two pointers; then comes the promise, whose alignment is no greater. That is so with every
-// known compiler.
+// two pointers, followed by the promise, whose alignment is no greater. That is so with every known
+// compiler.
 inline constexpr std::ptrdiff_t kFrame = 2 * sizeof(void*);
 
 struct WakerOps {
@@ -55,7 +55,7 @@ struct WakerOps {
   // kFrame if the waker is a coroutine (then marked `framed`): its frame begins so many bytes
   // before the waker, and the scheduler resumes it without a call to run. Otherwise 0.
   std::ptrdiff_t frame = 0;
-  // Of foreign parties only: tells the party to look again (rule 6.6). Called any number of times
+  // For foreign parties only: tells the party to look again (rule 6.6). Called any number of times
   // (Node::told counts the calls), from any thread, never under a lock. wake() is still called once
   // if another party commits the operation. The waker may be freed only when all these calls have
   // come, so its owner counts them or keeps the waker alive by a reference count of its own.
@@ -65,41 +65,42 @@ struct WakerOps {
 struct NodeFlags {
   // linked in a channel's waiting queue (channel's lock)
   static constexpr std::uint16_t queued = 1;
-  // of a party that commits elsewhere: it is told once, and leaves the queue, when it might find a
-  // partner
+  // for a party that commits elsewhere: it is woken once, and leaves the queue, when it might find
+  // a partner
   static constexpr std::uint16_t watch = 2;
-  static constexpr std::uint16_t of_choice = 4;  // belongs to a choice; a node without this flag is
-                                                 // its own waker
-  static constexpr std::uint16_t extended = 8;   // an extended read (rule 1.6)
+  // belongs to a choice; a node without this flag is its own waker
+  static constexpr std::uint16_t of_choice = 4;
+  static constexpr std::uint16_t extended = 8;  // an extended read (rule 1.6)
   // an output whose owner makes the value after the commit (rule 5.8)
   static constexpr std::uint16_t compute = 16;
-  // an input whose owner takes the value itself once it is awake (rule 6.6); always of a choice
+  // an input whose owner takes the value itself once it is awake (rule 6.6); always part of a
+  // choice
   static constexpr std::uint16_t foreign = 32;
-  // foreign, and has been told (channel's lock)
+  // a foreign party that has been told (channel's lock)
   static constexpr std::uint16_t notified = 64;
   static constexpr std::uint16_t standing = 128;  // stays linked between selects (rule 5.9)
   // the guard's precondition is false (channel's lock)
   static constexpr std::uint16_t disabled = 256;
-  // of a waker: ops->frame is kFrame; kept here because a scheduler tests this flag at each step
+  // for a waker: ops->frame is kFrame; kept here because a scheduler tests this flag at each step
   static constexpr std::uint16_t framed = 512;
-  // Of a guard of a select (rule 5.6):
+  // For a guard of a select (rule 5.6):
   static constexpr std::uint16_t quiet = 1024;  // the retirement of its channel is no outcome
   static constexpr std::uint16_t keeps = 2048;  // quiet, and counted by KeptChoice
   // quiet, and its channel has retired    (channel's lock)
   static constexpr std::uint16_t silent = 4096;
-  // Of an extended read: its value may come back (WIRE.md 4.7). Until the read has ended the
+  // For an extended read: its value may come back (WIRE.md 4.7). Until the read has ended, the
   // channel has not ended for readers.
   static constexpr std::uint16_t kept = 8192;
   // A plain reader in the queue whose value is, or may be, under way (Lending). (channel's lock)
   static constexpr std::uint16_t promised = 16384;
-  // Of a process: it waits for a limited time only, so it must be able to leave a queue at once.
+  // For a process: it waits only for a limited time, so it must be able to leave a queue at once.
   static constexpr std::uint16_t limited = 32768;
   // The parties that the fast path of a meeting cannot handle.
   static constexpr std::uint16_t special =
       of_choice | extended | compute | foreign | standing | disabled | promised;
 };
 
-// A node that belongs to no choice is a waker as well: it is the one waiter of a process, for the
+// A node that belongs to no choice is also a waker: it is the one waiter of a process, for the
 // plain operations of the process and for its place in a run queue. (The node leaves every
 // channel's queue before it is put into a run queue, so one link serves for both.)
 struct Node : Link {
@@ -107,10 +108,10 @@ struct Node : Link {
   // the channel or barrier at which it waits, for withdrawal and for reports
   void* place = nullptr;
   union {
-    const WakerOps* ops = nullptr;  // of a waker
-    Choice* choice_;                // if of_choice
+    const WakerOps* ops = nullptr;  // for a waker
+    Choice* choice_;                // if of_choice is set
   };
-  std::uint32_t index = 0;  // of the guard
+  std::uint32_t index = 0;  // the index of the guard
   std::uint16_t flags = 0;
   Status status = Status::pending;  // the outcome, once the party is woken
   // foreign: how many calls of WakerOps::tell were made, modulo 256; promised: 1 if the reader is
@@ -131,8 +132,8 @@ struct Node : Link {
   }
 
   // A committed node may hold its partner: the writer that an extended read keeps waiting, or the
-  // reader that waits for a computed value. The partner is kept in `place`, which is free by then:
-  // the owner knows its place.
+  // reader that waits for a computed value. The partner is kept in `place`, which is not needed any
+  // more: the owner knows its place.
   Node* partner() const noexcept { return static_cast<Node*>(place); }
   void hold(Node* other) noexcept { place = other; }
 };
@@ -157,12 +158,12 @@ class Holder {
   prim::atomic<std::uint32_t> id_{0};
 };
 
-// The base of every channel and barrier: what a deadlock report says of a place where processes
+// The base of every channel and barrier: what a deadlock report says about a place where processes
 // wait (rule 10.2).
 struct SyncObject {
   const char* name = nullptr;  // the object's name if line is 0, else the file where it was made
   std::uint32_t line = 0;
-  Holder last_reader;  // the processes that were given or last used an end; 0: none yet
+  Holder last_reader;  // these are the processes that were given or last used an end; 0: none yet
   Holder last_writer;
 };
 
@@ -190,11 +191,11 @@ class Choice {
     return word_.compare_exchange_strong(from, to, std::memory_order_seq_cst);
   }
 
-  // A timer or a cancellation competes for the word like any party. Returns false if a party has
-  // already committed this choice, and its wake-up is under way.
+  // Called by a timer or a cancellation, which competes for the word as any party does. Returns
+  // false if a party has already committed this choice, and its wake-up is under way.
   bool finish_as(Word outcome) noexcept { return claim_one(outcome); }
 
-  // The party that has this word LOCKED gives it its next value (claim_both, barriers).
+  // Called by the party that has this word LOCKED: sets its next value (claim_both, barriers).
   void unlock_as(std::uint32_t to) noexcept { word_.store(to, std::memory_order_seq_cst); }
 
   // Returns true if this choice was WAITING and the call has set it to `to`.
@@ -213,7 +214,7 @@ class Choice {
 
   enum class Both : std::uint8_t { won, self_gone, other_gone };
 
-  // Two choices commit with each other: guard xi of x with guard yi of y.
+  // Commits two choices with each other: guard xi of x with guard yi of y.
   static Both claim_both(Choice& x, std::uint32_t xi, Choice& y, std::uint32_t yi) noexcept {
     const bool x_low = &x < &y;
     Choice& lo = x_low ? x : y;
@@ -270,8 +271,8 @@ class Wakes {
     n->status = s;
     add(waker_of(n));
   }
-  // The last waker so far, or null, and a function that puts another right behind it, before those
-  // that were added meanwhile.
+  // last() returns the last waker so far, or null. finish_behind() puts another right behind it,
+  // before those that were added meanwhile.
   Waker* last() const noexcept { return tail_; }
   void finish_behind(Waker* before, Node* n, Status s) noexcept {
     n->status = s;
@@ -302,8 +303,8 @@ class Wakes {
 
 enum class Claim : std::uint8_t { won, self_gone, other_gone, itself };
 
-// For a party that nobody can claim: a plain operation as it begins, or a select that is enrolled
-// nowhere.
+// For a party that nobody can claim: a plain operation as it begins, or a select that is in no
+// queue.
 struct Free {
   bool self() const noexcept { return true; }
   WEFT_INLINE_HOSTED Claim with(Node* y) const noexcept {
@@ -312,8 +313,8 @@ struct Free {
   }
 };
 
-// The channel has ended with status s for n, which has left the waiting queue. Returns true if that
-// is the outcome of n's operation, and the caller has claimed it.
+// Called when the channel has ended with status s for n, which has left the waiting queue. Returns
+// true if that is the outcome of n's operation, and the caller has claimed it.
 inline bool ends(Node* n, Status s) noexcept {
   if (s == Status::retired && n->is(NodeFlags::quiet)) {
     n->set(NodeFlags::silent);
@@ -341,9 +342,9 @@ struct Enrolled {
   }
 };
 
-// Free or Enrolled, as it turns out at run time: so code for both is compiled once.
+// Acts as Free or Enrolled, which is decided at run time, so that code for both is compiled once.
 struct Either {
-  Choice* x = nullptr;  // null: as Free
+  Choice* x = nullptr;  // null: acts as Free
   std::uint32_t index = 0;
   bool self() const noexcept { return !x || x->claim_one(DONE + index); }
   Claim with(Node* y) const noexcept {

@@ -1,5 +1,5 @@
-// Which names a program may hold. The program's certificate says so, which the authority has signed
-// (WIRE.md 17.3).
+// Determines which names a program may hold. The program's certificate, which the authority has
+// signed, lists them (WIRE.md 17.3).
 //
 //   Member m = Member::of(certificate);        m.may_hold("lab/results")
 //
@@ -54,7 +54,7 @@ struct Member {
     return std::any_of(grants.begin(), grants.end(),
                        [&](const std::string& g) { return detail::grants(g, which); });
   }
-  // The member and its grants, for messages.
+  // Names the member and its grants, for messages.
   std::string said() const {
     std::string of;
     for (const std::string& g : grants) of += (of.empty() ? "" : ", ") + g;
@@ -62,7 +62,7 @@ struct Member {
     if (of.size() > kTold) of = of.substr(0, kTold) + " …";
     return "the certificate of '" + name + "' is for " + of;
   }
-  // The command that makes keys which may hold this name too.
+  // Returns the command that makes keys which permit this name too.
   std::string with_name(const std::string& which) const {
     std::string offers;
     for (const std::string& g : grants) offers += " --offers '" + g + "'";
@@ -71,11 +71,11 @@ struct Member {
   }
 
  private:
-  static constexpr std::size_t kTold = 300;  // bytes of a list of grants in a message, at most
+  static constexpr std::size_t kTold = 300;  // the most bytes of a list of grants in a message
   struct Free {
     void operator()(GENERAL_NAMES* n) const { GENERAL_NAMES_free(n); }
   };
-  // All bytes of the string: a zero byte does not end it.
+  // Returns all bytes of the string: a zero byte does not end it.
   static std::string text(const ASN1_STRING* s) {
     return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(s)),
             static_cast<std::size_t>(ASN1_STRING_length(s))};

@@ -1,5 +1,5 @@
-// A session over a connection between machines (WIRE.md 17.13): its bytes go in pieces, through
-// TLS.
+// A session over a connection between machines (WIRE.md 17.13). Its bytes are sent in pieces,
+// through TLS.
 //
 //   Link(space, connection, host)  ──bye(), BYE, the connection ends──► over: sends what is
 //   queued, then an empty piece; reads on until the peer has sent its own, for kLast ──► closed
@@ -9,25 +9,26 @@
 //
 // Invariants (the space's lock)
 //  1 Only a thread in a step uses the TLS object, until the session is over and the link is not
-//    flushed any more: from then on only the link's thread does.
-//  2 `out_` is one piece, with its length before it; the next piece is taken when it has gone. So
-//    beside what the session has queued there is at most one piece.
+//    flushed any more. From then on only the link's thread uses it.
+//  2 `out_` is one piece, preceded by its length. The next piece is taken when this one has been
+//    sent. So at most one piece waits outside the session's own queue.
 #pragma once
 #include "../wire/link_base.hpp"
 #include "tls.hpp"
 
 namespace weft::inline WEFT_ABI::net::detail {
 
-inline constexpr std::size_t kPiece = std::size_t{1} << 18;  // bytes of one piece, at most
+inline constexpr std::size_t kPiece = std::size_t{1} << 18;  // the most bytes of one piece
 
-// Takes pieces apart; each has its length before it.
+// Separates received bytes into pieces; each piece is preceded by its length.
 class Pieces {
  public:
-  // Gives the contents of the pieces to `take`. Returns false at the end; why() says why.
+  // Passes the contents of the pieces to `take`. Returns false when the peer has ended, or sends
+  // invalid pieces; why() gives the reason.
   template <class F>
   bool input(wire::Bytes in, F&& take) {
     while (!in.empty()) {
-      if (left_ == 0) {  // a piece begins, with its length
+      if (left_ == 0) {  // the bytes of the next piece's length
         head_ |= std::to_integer<std::uint32_t>(in[0]) << (8 * heads_);
         in = in.subspan(1);
         if (++heads_ < 4) continue;
@@ -69,7 +70,7 @@ class Link final : public wire::LinkBase {
     begin();
     thread_ = std::thread([this] { serve(); });
   }
-  // Ends the session: ends that other programs still hold there die.
+  // Ends the session; ends that other programs still hold through it die.
   ~Link() {
     bye("the other program has closed the session");
     thread_.join();
@@ -79,9 +80,9 @@ class Link final : public wire::LinkBase {
   }
   bool closed() const noexcept { return closed_.load(); }
 
-  // Waits for the end that the peer gives under a name that begins with this name and a space;
-  // removes that beginning, and returns the rest, by which the end is found from now on. Throws
-  // PeerDied if the session ended first.
+  // Waits for an end that the peer gives under a name that begins with `name` and a space. Removes
+  // that beginning, and returns the rest, by which the end is found from now on. Throws PeerDied if
+  // the session ended first.
   std::string given(const std::string& name) {
     for (;;) {
       const std::uint32_t seen = news();
@@ -99,7 +100,7 @@ class Link final : public wire::LinkBase {
     }
   }
 
-  const std::string host;  // what the other program calls itself
+  const std::string host;  // the name that the other program has given itself
 
  private:
   static constexpr std::chrono::seconds kLast{10}, kOther{5};
@@ -113,7 +114,7 @@ class Link final : public wire::LinkBase {
     if (::write(bell_[1], &one, 1) < 0) return;  // the pipe is full, so the thread is rung already
   }
 
-  // Sends what is queued. Called in a step. Returns false if there is more, or the connection has
+  // Sends the queued bytes. Called in a step. Returns false if some are left, or the connection has
   // failed.
   bool send() noexcept {
     for (;;) {
@@ -124,7 +125,7 @@ class Link final : public wire::LinkBase {
       if (!push()) return false;
     }
   }
-  // Makes the next piece of what the session has queued. Returns its length; 0 for an empty piece.
+  // Makes the next piece from the session's queue. Returns its length; 0 for an empty piece.
   std::size_t next_piece() {
     const std::size_t n = std::min(peer_->session.queued(), kPiece);
     out_.resize(4 + n);
@@ -134,7 +135,7 @@ class Link final : public wire::LinkBase {
     peer_->session.went(n);
     return n;
   }
-  // Sends of the piece what the socket takes. Returns false if that is not all.
+  // Sends as much of the piece as the socket takes. Returns false if a part is left.
   bool push() noexcept {
     while (at_ < out_.size()) {
       ERR_clear_error();
@@ -149,7 +150,7 @@ class Link final : public wire::LinkBase {
     return true;
   }
 
-  // Takes in what TLS has, at most kPiece. Returns false if the peer has sent its last piece, or
+  // Receives what TLS has, at most kPiece. Returns false if the peer has sent its last piece, or
   // the connection has ended.
   template <class F>
   bool receive(F&& take) {
@@ -190,8 +191,8 @@ class Link final : public wire::LinkBase {
         }
       }
       const wire::Served served;
-      // At the end of this step what the session has queued is sent; the rest of an unfinished
-      // piece is not.
+      // When this step ends, the session's queued bytes are sent, but not the rest of an unfinished
+      // piece.
       const wire::Space::Step step(*peer_->space);
       if (at_ < out_.size()) send();
       if (fds[0].revents || more)
@@ -207,8 +208,8 @@ class Link final : public wire::LinkBase {
     closed_ = true;
     if (wire::around_steps) wire::around_steps->end();
   }
-  // Called by the link's thread alone. The writers of what is queued were told success (WIRE.md
-  // 6.2).
+  // Sends what is queued when the session is over: writers of these values were told that the write
+  // succeeded (WIRE.md 6.2). Called by the link's thread alone.
   void say_the_rest(bool heard) {
     auto until = Clock::now() + kLast;
     bool last = false;

@@ -1,14 +1,14 @@
 // Names of channels in a key-value bucket of JetStream: which program holds a name, and how two
-// programs meet by it (WIRE.md 17.3, 17.4). Uses NATS's client in C, nats.c.
+// programs meet by a name (WIRE.md 17.3, 17.4). Uses NATS's client in C, nats.c.
 //
 //   offered ──create──► the entry has a ticket ──a program takes it out (compare-and-set)──► none
 //                           ▲                                                               │ Hears
 //                           └──────────write(): it was taken, or kRenew has gone by─────────┘
 //
 // Invariants
-//  1 `Names` is used by several threads at once. Its own members never change, but for the function
-//    that is told when the server is back, which is changed under a lock.
-//  2 When the server is down no session waits for anything here.
+//  1 `Names` is used by several threads at once. Its members never change, except the function that
+//    is called when the server is back, which is changed under a lock.
+//  2 While the server is down, no session waits for anything here.
 #pragma once
 #include <nats/nats.h>
 
@@ -24,18 +24,18 @@ namespace weft::inline WEFT_ABI::net::detail {
 inline constexpr const char* kBucket = "weft_names";
 inline constexpr std::size_t kMostEntry = 65'536;  // in bytes
 inline constexpr std::chrono::seconds kLives{15},
-    // how long an entry lives, and how often its home writes it again
+    // the lifetime of an entry, and the interval at which its home writes it again
     kRenew{5};
-// how long a ticket is good once it is taken out
+// how long a ticket stays valid after it was taken from the entry
 inline constexpr std::chrono::seconds kMeeting{30};
-// tickets of a name; if there are more the oldest are void
+// the most valid tickets of a name; beyond that the oldest become invalid
 inline constexpr std::size_t kMostOut = 1024;
-inline constexpr std::chrono::seconds kServer{5};  // how long to wait for an answer of the server
+inline constexpr std::chrono::seconds kServer{5};  // how long to wait for an answer from the server
 
-// Returns the name. Throws BadUse if it is not a name.
+// Returns the name. Throws BadUse if it is not a valid name.
 inline const std::string& checked(const std::string& name) {
   bool good = !name.empty() && name.size() <= 60;
-  bool part = false;  // is the character before a letter?
+  bool part = false;  // whether the previous character is a letter
   for (const char c : name) {
     const bool letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
                         (c >= 'a' && c <= 'z') || c == '-' || c == '_';
@@ -68,12 +68,12 @@ struct Entry {
     const std::string address = text("address");
     return address.empty() ? "by the relay" : "at " + address;
   }
-  // Returns whether the home is reached by the relay.
+  // Returns whether the home is reached through the relay.
   bool relay() const {
     const auto at = said.find("relay");
     return at != said.end() && at->is_boolean() && at->get<bool>();
   }
-  // Reads an entry. Throws BadUse if it is not one of Weft's.
+  // Reads an entry. Throws BadUse if Weft did not write it.
   static Entry of(kvEntry* e, const std::string& name) {
     const auto size = static_cast<std::size_t>(std::max(kvEntry_ValueLen(e), 0));
     const auto* const data = static_cast<const char*>(kvEntry_Value(e));
@@ -96,13 +96,13 @@ struct Entry {
   }
 };
 
-// The server has not answered, or with an error; what() says which.
+// The server has not answered, or has answered with an error; what() says which.
 class Lost : public std::runtime_error {
  public:
   explicit Lost(natsStatus s) : std::runtime_error(natsStatus_GetText(s)) {}
 };
 
-// nats.c's connection. Its threads call back; after the destructor none does.
+// A connection of nats.c, whose threads call back. No callback runs after the destructor.
 class Client {
  public:
   Client() = default;
@@ -126,8 +126,8 @@ class Client {
   }
   natsConnection* get() const noexcept { return connection_; }
   unsigned times_back() const noexcept { return times_back_.load(); }
-  // From now on calls f each time when the server is back. If f is null, no call comes any more,
-  // and none is under way.
+  // Sets a function f that is called each time the server is back. If f is null, no further call
+  // comes, and none is under way.
   void when_back(std::function<void()> f) {
     const std::lock_guard g(lock_);
     back_ = std::move(f);
@@ -153,9 +153,10 @@ class Client {
   std::function<void()> back_;
 };
 
-// Calls `f`, on a thread of nats.c's, with each content of an entry and its revision, first with
-// the present one; until this object is destroyed, which waits for `f`. It is a consumer of the
-// bucket's stream: a consumer is told what was written, and not each try to write.
+// Calls `f`, on a thread of nats.c, with each new content of an entry and its revision, beginning
+// with the present content. The destructor of this object ends that, and waits for `f`. It is a
+// consumer of the bucket's stream: a consumer is told what was written, and not each attempt to
+// write.
 class Hears {
  public:
   using Told = std::function<void(const Any&, std::uint64_t)>;
@@ -178,8 +179,8 @@ class Hears {
     natsSubscription_Destroy(heard_);
     throw Lost(s);
   }
-  // A server that was started again knows no consumer, so it is asked again. A server that refuses
-  // is silent.
+  // Creates the consumer if needed: a server that was restarted has forgotten it. A server that
+  // refuses does not answer.
   void ask() {
     const unsigned times = client_.times_back();
     if (asked_ == times) return;
@@ -216,7 +217,7 @@ class Hears {
     try {
       static_cast<Hears*>(me)->f_(parsed({size ? natsMsg_GetData(m) : "", size}, kMostEntry),
                                   about->Sequence.Stream);
-    } catch (const std::exception&) {  // no memory: the next renewal helps
+    } catch (const std::exception&) {  // no memory: the next renewal tries again
     }
   }
   void heard_all() {
@@ -229,7 +230,8 @@ class Hears {
   jsCtx* const js_;
   const std::string subject_, consumer_, inbox_;
   const Told f_;
-  std::optional<unsigned> asked_;  // the return of the server after which it was asked last
+  // the server's return (counted) after which the consumer was last created
+  std::optional<unsigned> asked_;
   natsSubscription* heard_ = nullptr;
   std::mutex lock_;
   std::condition_variable all_;
@@ -241,9 +243,9 @@ class Names {
   // Connects. Throws BadUse if the server does not answer, refuses the keys, or has no JetStream.
   Names(std::string url, const Keys& keys, const std::string& host) : url_(std::move(url)) {
     natsStatus s = connect(keys, host, nullptr);
-    // A server is known by the authority, not by the name by which it is reached; nats.c requires
-    // one of the names in the server's certificate, and every certificate by `weft net keys` has
-    // this one.
+    // A server is recognised by its authority, not by the name by which it is reached. But nats.c
+    // requires one of the names in the server's certificate, and every certificate by `weft net
+    // keys` has this one.
     if (s == NATS_SSL_ERROR) s = connect(keys, host, "localhost");
     if (s == NATS_OK) s = look_for_bucket();
     if (s != NATS_OK)
@@ -259,8 +261,8 @@ class Names {
   Client& client() noexcept { return client_; }
   jsCtx* streams() const noexcept { return js_.get(); }
 
-  // Writes an entry, if the name is free (`last` 0) or the entry is as `last` left it. Returns the
-  // revision; nothing if the entry has been written meanwhile. Throws Lost.
+  // Writes an entry, if the name is free (`last` 0) or the entry still has revision `last`. Returns
+  // the new revision; nothing if the entry has been written meanwhile. Throws Lost.
   std::optional<std::uint64_t> write(const std::string& name, const Any& said, std::uint64_t last) {
     const std::string packed = said.dump();
     std::uint64_t revision = 0;
@@ -273,14 +275,15 @@ class Names {
     if (s != NATS_ERR && s != NATS_NOT_FOUND) throw Lost(s);
     return {};
   }
-  // The entry under that name. Throws Lost; BadUse if it is not one of Weft's.
+  // Returns the entry of that name, or nothing. Throws Lost; BadUse if Weft did not write the
+  // entry.
   std::optional<Entry> read(const std::string& name) {
     const auto e = got(name);
     if (!e) return {};
     return Entry::of(e.get(), name);
   }
-  // The revision of an entry, and its home; the home is empty if it is no entry of Weft's. Throws
-  // Lost.
+  // The revision of an entry, and its home; the home is empty if Weft did not write the entry. The
+  // function throws Lost.
   struct There {
     std::uint64_t revision = 0;
     std::string home;
@@ -295,7 +298,8 @@ class Names {
     }
     return t;
   }
-  // Deletes the entry, if it is as `last` left it. Throws Lost. (kvStore_Delete compares nothing.)
+  // Deletes the entry, if it still has revision `last`. Throws Lost. (kvStore_Delete compares
+  // nothing.)
   bool remove(const std::string& name, std::uint64_t last) {
     natsMsg* made = nullptr;
     const std::string subject = std::string("$KV.") + kBucket + "." + name;
@@ -311,8 +315,8 @@ class Names {
     return s == NATS_OK;
   }
   // Waits until there is an entry with a ticket, takes the ticket out, and returns the entry as it
-  // was. `seen` is the owner of an entry without a ticket, if there was one. Returns nothing if it
-  // took too long. Throws Lost, and BadUse.
+  // was. Sets `seen` to the owner of an entry without a ticket, if there was one. Returns nothing
+  // if that lasts beyond `until`. Throws Lost and BadUse.
   std::optional<Entry> take_ticket(const std::string& name, const std::string& home,
                                    Clock::time_point until, std::string& seen) {
     kvWatcher* made = nullptr;
@@ -363,8 +367,8 @@ class Names {
     and_then(natsOptions_SetReconnectWait(made, 250));
     and_then(natsOptions_SetSendAsap(made, true));
     and_then(natsOptions_SetWriteDeadline(made, Milliseconds(kServer).count()));
-    // nats.c would write errors to stderr. What is lost is sent again; a subject that is not
-    // allowed is silent.
+    // nats.c would write errors to stderr. They need no report: lost messages are sent again, and a
+    // subject that is not permitted brings no messages.
     and_then(natsOptions_SetErrorHandler(
         made, [](natsConnection*, natsSubscription*, natsStatus, void*) {}, nullptr));
     and_then(client_.connect(made));
@@ -387,7 +391,8 @@ class Names {
       config.History = 1;
       config.TTL = std::chrono::nanoseconds(kLives).count();
       s = js_CreateKeyValue(&bucket, js, &config);
-      if (s != NATS_OK) s = js_KeyValue(&bucket, js, kBucket);  // another program was quicker
+      // another program made the bucket first
+      if (s != NATS_OK) s = js_KeyValue(&bucket, js, kBucket);
     }
     bucket_.reset(bucket);
     return s;

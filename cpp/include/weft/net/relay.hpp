@@ -1,4 +1,4 @@
-// The relay: connections of two programs that cannot reach each other, through the NATS server
+// The relay: it connects two programs that cannot reach each other, through the NATS server
 // (WIRE.md 17.17 to 17.21).
 //
 //   Connection, with TLS ◄──a pair of sockets──► Way: a Line ──packets──► Ways ──messages──► the server
@@ -6,16 +6,16 @@
 //   begun ──START, both ways──► linked ──its socket is closed, all acknowledged────────────► over
 //                └── leave() │ the peer's last message │ nothing heard for the lease, or kMeet ──┘
 //
-// A server that restarts, or that cuts off a program which does not keep up, loses messages and
-// says nothing. So a way sends the packets of a serial line, which are sent again until they are
-// acknowledged. A way has a thread, which reads its socket; nats.c's thread gives what comes to the
-// socket.
+// A server that restarts, or that cuts off a program which does not keep up, loses messages without
+// notice. So a way uses the protocol of a serial line, whose packets are sent again until they are
+// acknowledged. A way has a thread, which reads its socket; the thread of nats.c writes what
+// arrives to the socket.
 //
 // Invariants
-//  1 `Way::lock_` protects the members of a way. Under it the client is written to, which takes at
+//  1 `Way::lock_` protects the members of a way. The client is written to under it, which takes at
 //    most kServer; nothing else waits under it, and no other lock is taken.
-//  2 A way holds a window of packets, and kHigh bytes each way. Above that its socket is not read
-//    (`out_`), and what comes is not acknowledged, and at last not taken (`in_`).
+//  2 A way holds a window of packets, and kHigh bytes in each direction. Above that its socket is
+//    not read (`out_`), and what arrives is first not acknowledged, and then not accepted (`in_`).
 //  3 After a way is over nothing is sent for it.
 #pragma once
 #include <algorithm>
@@ -30,17 +30,17 @@
 
 namespace weft::inline WEFT_ABI::net::detail {
 
-inline constexpr const char* kRelay = "weft.relay";  // all subjects of the relay begin so
+inline constexpr const char* kRelay = "weft.relay";  // the beginning of all subjects of the relay
 inline constexpr std::uint32_t kRelayAgainMost = 2'000;
 inline constexpr wire::LineOptions kRelayLine{
     .window = 32, .most = 16'384, .again_ms = 200, .lease_ms = 20'000};
-// How long a program may take to answer when it is asked for a session, and to be linked.
+// How long a program may take to answer when it is asked for a session, and then to be linked.
 inline constexpr Milliseconds kMeet{10'000};
-// How soon a program that the server has lost is back, once this one is.
+// How long after its own return this program waits for another that the server had lost too.
 inline constexpr Milliseconds kBack{3'000};
-// How many ms an acknowledgement waits for a packet to go with.
+// How many ms an acknowledgement waits for a packet with which it can be sent.
 inline constexpr std::int64_t kTell = 5;
-inline constexpr Milliseconds kLastWords{3'000};  // how long the last messages may take to go
+inline constexpr Milliseconds kLastWords{3'000};  // how long it may take to send the last messages
 inline constexpr std::size_t kHigh = std::size_t{1} << 18;
 
 inline bool is_hex(std::string_view text, std::size_t size) {
@@ -51,11 +51,11 @@ inline bool is_place(std::string_view text) {
   return text.size() == 81 && is_hex(text.substr(0, 64), 64) && text[64] == '.' &&
          is_hex(text.substr(65), 16);
 }
-// A program asks for a session.
+// The message by which a program asks for a session.
 struct Asks {
   std::string session, from;
 };
-// Reads such a message; returns nothing if it is not one.
+// Reads such a message. Returns nothing if it is none.
 inline std::optional<Asks> asked(std::string_view message) {
   const Any said = parsed(message);
   Asks a;
@@ -68,11 +68,11 @@ inline std::optional<Asks> asked(std::string_view message) {
   return a;
 }
 
-// One connection by the relay, below TLS.
+// One connection through the relay, below TLS.
 class Way {
  public:
-  // Sends a message to the peer, or loses it; a message of no bytes says that this program has
-  // gone.
+  // Sends a message to the peer; the message may be lost. A message of no bytes says that this
+  // program has gone.
   using Sends = std::function<void(wire::Bytes)>;
 
   // Throws BadUse if no descriptor is left.
@@ -101,26 +101,26 @@ class Way {
       if (fd >= 0) ::close(fd);
   }
 
-  // The socket by which the connection speaks; it belongs to the caller from now on. Called once.
+  // Returns the socket for the TLS connection, which the caller then owns. Called once.
   int connects() {
     const std::lock_guard g(lock_);
     return std::exchange(theirs_, -1);
   }
-  // Takes in a message of the peer.
+  // Handles a message of the peer.
   void heard(wire::Bytes message) {
     const std::lock_guard g(lock_);
     if (over_) return;
     if (message.empty()) {
-      gone_ = true;  // what the peer said before is given first
+      gone_ = true;  // what the peer sent before is delivered first
       return ring();
     }
-    if (in_.size() - given_ > most_) return;  // the message will be sent again
+    if (in_.size() - given_ > most_) return;  // the message is dropped; it will be sent again
     line_.input(message, now(), in_);
     give();
     go(true);
     if (over_ || gives_ != waits_to_give() || takes_ != waits_to_take() || due() < wakes_) ring();
   }
-  // The server is back: sends again what may have been lost.
+  // Called when the server is back: sends again what may have been lost.
   void hurry() {
     const std::lock_guard g(lock_);
     if (over_) return;
@@ -129,7 +129,7 @@ class Way {
     go(false);
     ring();
   }
-  // Lets the last messages go until then; then the way is over, and the peer is told.
+  // Sends the last messages, until that time at most. Then the way is over, and the peer is told.
   void leave(Clock::time_point until) {
     const std::lock_guard g(lock_);
     leaves_ = std::min(leaves_, since(until));
@@ -139,7 +139,7 @@ class Way {
     const std::lock_guard g(lock_);
     return !over_ && line_.linked();
   }
-  // Returns whether its thread has ended.
+  // Returns whether the way's thread has ended.
   bool over() const noexcept { return ended_.load(); }
   // Waits until the way is over. Called by one thread, after leave().
   void wait() {
@@ -164,20 +164,20 @@ class Way {
   bool waits_to_give() const noexcept { return given_ < in_.size(); }
   bool waits_to_take() const noexcept { return !closing_ && out_.size() < kHigh; }
 
-  // Gives what has come to the socket, as far as the socket takes it.
+  // Writes what has arrived to the socket, as far as the socket takes it.
   void give() {
     while (waits_to_give()) {
       const ssize_t n =
           ::send(socket_, in_.data() + given_, in_.size() - given_, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-      // after an error nobody reads the socket
+      // after an error nobody reads the socket, so the bytes are dropped
       given_ = n < 0 ? in_.size() : given_ + static_cast<std::size_t>(n);
     }
     if (!waits_to_give()) in_.clear(), given_ = 0;
     line_.hold(waits_to_give());
   }
-  // Sends what is to go, as far as there is room for it, and what is due.
+  // Sends what is queued, as far as there is room for it, and whatever is due.
   void go(bool patient) {
     if (const std::size_t took = line_.queue(out_))
       out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(took));
@@ -239,39 +239,43 @@ class Way {
   }
 
   const Sends sends_;
-  const std::size_t most_;  // bytes that may wait for the socket
+  const std::size_t most_;  // the most bytes that may wait for the socket
   int socket_ = -1, theirs_ = -1, bell_[2] = {-1, -1};
   std::mutex lock_;
   wire::detail::Line line_;
   const std::int64_t begun_;
-  // when what has not been sent by then is given up
+  // the time at which everything that has not been sent is given up
   std::int64_t leaves_ = wire::detail::Line::kNever;
-  std::int64_t tells_ = wire::detail::Line::kNever;  // when an acknowledgement is sent by itself
-  wire::Buffer in_, out_, packets_;  // for the socket; not queued yet; to be sent now
-  std::size_t given_ = 0;            // bytes of in_ that were given
+  // when an acknowledgement is sent without a packet
+  std::int64_t tells_ = wire::detail::Line::kNever;
+  // bytes for the socket; bytes that are not queued yet; packets to send now
+  wire::Buffer in_, out_, packets_;
+  std::size_t given_ = 0;  // how many bytes of in_ were written to the socket
   // closing_: this program ends the way; gone_: the peer does; over_: both have.
   bool closing_ = false, gone_ = false, over_ = false;
-  // What the thread waits for.
+  // The events for which the thread waits.
   bool takes_ = false, gives_ = false;
   std::int64_t wakes_ = 0;
   std::atomic<bool> ended_{false};
   std::thread thread_;
 };
 
-// All ways of one program: what it sends and receives by the relay.
+// All ways of one program: it sends and receives their messages through the server.
 class Ways {
  public:
-  // Takes over the socket of a program that has come; returns false if too many have.
+  // Takes ownership of the socket of a program that has connected. Returns false if there are too
+  // many.
   using Came = std::function<bool(int socket)>;
 
-  // `place` is this program's F.H. Throws BadUse if the client refuses the subscription.
+  // `place` is this program's F.H (WIRE.md 17.18). Throws BadUse if the client refuses the
+  // subscription.
   Ways(Client& client, const std::string& place, Came came)
       : client_(client), place_(place), came_(std::move(came)) {
     const std::string subject = std::string(kRelay) + "." + place_ + ".*";
     natsStatus s =
         natsConnection_Subscribe(&heard_, client_.get(), subject.c_str(), on_message, this);
-    // The limits are a window for each of some hundred sessions: packets beyond them are sent
-    // again.
+    // These limits are a window for each of some hundred sessions. Packets beyond them are lost,
+    // and sent again.
     if (s == NATS_OK) s = natsSubscription_SetPendingLimits(heard_, 1 << 16, 1 << 26);
     if (s == NATS_OK)
       s = natsSubscription_SetOnCompleteCB(
@@ -285,7 +289,7 @@ class Ways {
   Ways(const Ways&) = delete;
   Ways& operator=(const Ways&) = delete;
   ~Ways() { end(); }
-  // Tells all peers that this program has gone, once what they were told has been acknowledged. A
+  // Tells all peers that this program has gone, after they have acknowledged everything else. A
   // second call does nothing.
   void end() {
     client_.when_back(nullptr);
@@ -303,7 +307,7 @@ class Ways {
     natsSubscription_Destroy(heard_);
   }
 
-  // How many sessions use the relay.
+  // Returns how many sessions use the relay.
   int sessions() {
     reap();
     const std::lock_guard g(lock_);
@@ -312,7 +316,7 @@ class Ways {
   }
 
   // Returns the socket of a connection with the program at F.H. Throws Unreachable if that program
-  // is not there, says nothing, or refuses.
+  // is not there, does not answer, or refuses.
   int open(const std::string& place) {
     if (!is_place(place)) throw Unreachable("its entry does not say where it can be reached");
     reap();
@@ -340,7 +344,7 @@ class Ways {
       const auto most =
           static_cast<std::size_t>(std::max<std::int64_t>(natsConnection_GetMaxPayload(c), 1));
       do {
-        // the message is sent again later
+        // the message is dropped, and sent again later
         if (natsConnection_Status(c) != NATS_CONN_STATUS_CONNECTED) return;
         const std::size_t n = std::min(most, data.size());
         natsConnection_Publish(c, there.c_str(), data.data(), static_cast<int>(n));
@@ -348,9 +352,9 @@ class Ways {
       } while (!data.empty());
     });
   }
-  // Drops the ways that are over.
+  // Removes the ways that are over.
   void reap() {
-    std::vector<std::shared_ptr<Way>> over;  // destroyed without the lock
+    std::vector<std::shared_ptr<Way>> over;  // destroyed after the lock is released
     const std::lock_guard g(lock_);
     for (auto at = ways_.begin(); at != ways_.end();) {
       const auto next = std::next(at);
@@ -371,13 +375,13 @@ class Ways {
     for (const auto& way : all) way->hurry();
   }
 
-  // --- messages, on nats.c's thread ---
+  // --- messages, on the thread of nats.c ---
 
   static void on_message(natsConnection*, natsSubscription*, natsMsg* m, void* me) {
     const Owned<natsMsg, natsMsg_Destroy> message(m);
     try {
       static_cast<Ways*>(me)->heard(m);
-    } catch (const std::exception&) {  // no memory or descriptor: it will come again
+    } catch (const std::exception&) {  // no memory or no descriptor: the message will be sent again
     }
   }
   void heard_all() {
@@ -440,9 +444,11 @@ class Ways {
       why = s == NATS_NO_RESPONDERS ? "nobody listens there" : natsStatus_GetText(s);
       if (s == NATS_NO_RESPONDERS) {
         const std::lock_guard g(lock_);
-        if (Clock::now() > since_ + kBack) break;  // else it may not be back yet, like this program
+        // before that, the other program may not be back yet, as this one was not
+        if (Clock::now() > since_ + kBack) break;
       }
-      // The server answers at once if nobody listens there; nothing tells when a program does.
+      // The server answers at once if nobody listens there, but does not tell when a program begins
+      // to.
       std::this_thread::sleep_for(Milliseconds(50));
     }
     throw Unreachable(why + ": has it gone, or may this program not publish to " + kRelay +
@@ -464,7 +470,7 @@ class Ways {
   std::mutex lock_;
   std::condition_variable all_;
   bool closed_ = false, all_heard_ = false;
-  Clock::time_point since_ = Clock::now();  // when the connection was made
+  Clock::time_point since_ = Clock::now();  // when the connection to the server was made
   std::unordered_map<std::string, std::shared_ptr<Way>> ways_;
   natsSubscription* heard_ = nullptr;
 };

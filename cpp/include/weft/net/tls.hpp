@@ -8,8 +8,8 @@
 //   c.say(json)   c.heard()                                                    until the link has it
 //
 // Invariants
-//  1 A socket does not block; every wait has a limit. Nothing here raises SIGPIPE.
-//  2 A connection that is made has shown its certificate, and has seen the peer's.
+//  1 Sockets do not block; every wait has a limit. Nothing here raises SIGPIPE.
+//  2 A connection that has been made has shown its certificate, and has verified the peer's.
 #pragma once
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -39,8 +39,8 @@
 
 namespace weft::inline WEFT_ABI::net {
 
-// Nobody answers at an address: the home of a name may have been killed. (Python raises
-// ConnectionError.)
+// Nobody answers at an address. For example, the home of a name may have been killed. (Python
+// raises ConnectionError.)
 class Unreachable final : public Error {
  public:
   using Error::Error;
@@ -50,18 +50,18 @@ namespace detail {
 
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
-// for the hand-shake, and for the first message
+// the limit for the hand-shake, and for the first message
 inline constexpr std::chrono::seconds kGreeting{10};
-inline constexpr std::size_t kMost = 4096;  // bytes of the first message
+inline constexpr std::size_t kMost = 4096;  // the most bytes of the first message
 inline constexpr char kMagic[] = "WEFTNET1";
-// bytes before the text of the first message: kMagic, and how many bytes follow
+// bytes before the text of the first message: kMagic, and the length of the text
 inline constexpr std::size_t kHead = 12;
 
 [[noreturn]] inline void bad(const std::string& why) { throw BadUse(why); }
 
-// Parses JSON of another program. Returns `discarded` if the text is no JSON, is longer than
-// `most`, or nests deeper than anything that Weft sends: to copy or print such a value needs stack
-// for each level.
+// Parses JSON that another program has sent. Returns `discarded` if the text is no JSON, is longer
+// than `most`, or nests deeper than anything that Weft sends: copying or printing such a value
+// takes stack for each level.
 inline Any parsed(std::string_view text, std::size_t most = kMost) {
   static constexpr int kDeepest = 16;
   if (text.size() > most) return Any(Any::value_t::discarded);
@@ -77,8 +77,8 @@ inline Any parsed(std::string_view text, std::size_t most = kMost) {
   return deep ? Any(Any::value_t::discarded) : made;
 }
 
-// Text of another program, for messages: on one line, and without control characters. At most
-// `most` bytes of it, and no part of a character.
+// Prepares text of another program for messages: on one line, without control characters, at most
+// `most` bytes, and cut between characters.
 inline std::string shown(std::string_view text, std::size_t most) {
   while (most < text.size() && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
   std::string s(text.substr(0, most));
@@ -87,7 +87,7 @@ inline std::string shown(std::string_view text, std::size_t most) {
   return s;
 }
 
-// How many bytes follow the head of a first message; nothing if it is not such a head.
+// Returns how many bytes follow the head of a first message; nothing if the head is not valid.
 inline std::optional<std::size_t> follow(std::string_view head) {
   std::size_t size = 0;
   for (std::size_t i = 0; i < 4; ++i)
@@ -95,14 +95,14 @@ inline std::optional<std::size_t> follow(std::string_view head) {
   if (head.compare(0, 8, kMagic) != 0 || size > kMost) return {};
   return size;
 }
-// The text of a first message; nothing if it does not name its sender.
+// Parses the text of a first message. Returns nothing if it does not name its sender.
 inline std::optional<Any> first_message(std::string_view text) {
   Any said = parsed(text);
   if (!said.is_object() || !said.contains("host") || !said["host"].is_string()) return {};
   return said;
 }
 
-// The last error of OpenSSL's; "" if there is none.
+// Returns the text of OpenSSL's latest error; "" if there is none.
 inline std::string complaint() {
   const unsigned long last = ERR_peek_last_error();
   const char* const text = last ? ERR_reason_error_string(last) : nullptr;
@@ -163,7 +163,7 @@ inline std::string fingerprint_of(const X509* certificate) {
 struct Address {
   std::string host, port;
 };
-// Throws BadUse if it is not an address.
+// Splits an address into its parts. Throws BadUse if it is not an address.
 inline Address parted(const std::string& address) {
   const std::size_t colon = address.rfind(':');
   std::string host = address.substr(0, colon), port;
@@ -213,8 +213,8 @@ inline void watch_over(int fd) {
 // it).
 class Keys {
  public:
-  // If `given` is empty the folder is $WEFT_NET, $XDG_CONFIG_HOME/weft/net or ~/.config/weft/net.
-  // Throws BadUse if there are no keys, or they do not say which names they are for.
+  // If `given` is empty, the folder is $WEFT_NET, $XDG_CONFIG_HOME/weft/net or ~/.config/weft/net.
+  // Throws BadUse if there are no keys, or they do not say which names they permit.
   explicit Keys(const std::string& given) : folder(found(given)) {
     for (SSL_CTX* const each : {client_.get(), server_.get()}) {
       SSL_CTX_set_min_proto_version(each, TLS1_3_VERSION);
@@ -263,8 +263,8 @@ class Keys {
       return std::filesystem::path(v) / "weft" / "net";
     return std::filesystem::path(from("HOME")) / ".config" / "weft" / "net";
   }
-  // When a program ends OpenSSL takes itself down, unless its first user forbids that. nats.c's
-  // threads let go of a connection some time after it was closed, and would crash then.
+  // OpenSSL cleans itself up when a program ends, unless its first user forbids that. nats.c's
+  // threads release a connection some time after it was closed, and would crash then.
   static SSL_CTX* made(const SSL_METHOD* method) {
     OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
     return SSL_CTX_new(method);
@@ -278,8 +278,8 @@ class Keys {
 
 class Connection {
  public:
-  // Connects with the program at an address. Throws Unreachable if none is there, or answers within
-  // `patience`; BadUse if its certificate is not right, or it refuses this program's.
+  // Connects with the program at an address. Throws Unreachable if none answers there within
+  // `patience`; BadUse if its certificate is not valid, or it refuses this program's.
   static Connection reach(const Keys& keys, const std::string& address, Milliseconds patience) {
     const auto until = Clock::now() + patience;
     const Found found(address, false);
@@ -300,15 +300,15 @@ class Connection {
     }
     throw Unreachable(why);
   }
-  // Connects over a way of the relay, and takes the socket over; `where` is what messages call its
-  // other end. Throws as reach(); Unreachable also if the socket is lost.
+  // Connects over a way of the relay, and takes ownership of the socket. `where` is the name of the
+  // other end in messages. Throws as reach() does; Unreachable also if the socket is lost.
   static Connection relayed(const Keys& keys, int fd, const std::string& where) {
     Connection c(keys.client(), fd, where);
     c.relayed_ = true;
     return std::move(c).shaken(false, Clock::now() + kGreeting);
   }
-  // Accepts a program that comes, and takes the socket over. Throws BadUse if it has no certificate
-  // of this network; Unreachable if it says nothing.
+  // Accepts a program that connects, and takes ownership of the socket. Throws BadUse if the
+  // program has no certificate of this network; Unreachable if it sends nothing.
   static Connection accepted(const Keys& keys, int fd) {
     return Connection(keys.server(), fd, "who comes").shaken(true, Clock::now() + kGreeting);
   }
@@ -326,8 +326,8 @@ class Connection {
   std::string fingerprint() const { return fingerprint_of(shown().get()); }
   // The owner of the certificate that the peer has shown.
   Member member() const { return Member::of(shown().get()); }
-  // say() sends the first message of this side, heard() returns that of the peer. Both throw BadUse
-  // if the peer has gone, or what came was not such a message.
+  // say() sends this side's first message, heard() returns the peer's. Both throw BadUse if the
+  // peer has gone, or what it sent was not such a message.
   void say(const Any& what) {
     const std::string text = what.dump();
     std::string all(kMagic);
@@ -346,12 +346,12 @@ class Connection {
     if (!said) bad(where_ + ": the first message does not say who sent it");
     return *std::move(said);
   }
-  // Gives both to a link, which takes them over.
+  // Gives the socket and the TLS object to a link, which then owns both.
   std::pair<int, SSL*> release() { return {std::exchange(fd_, -1), ssl_.release()}; }
   int socket() const noexcept { return fd_; }
 
  private:
-  // Takes the socket over. Nothing has been said yet: shaken() must follow.
+  // Takes ownership of the socket. Nothing has been sent yet: shaken() must follow.
   Connection(SSL_CTX* context, int fd, std::string where)
       : where_(std::move(where)), fd_(fd), ssl_(SSL_new(context)) {
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
@@ -370,7 +370,8 @@ class Connection {
     pollfd p{fd, what, 0};
     return left.count() > 0 && ::poll(&p, 1, static_cast<int>(left.count())) > 0;
   }
-  // Completes an operation of TLS, waiting for the socket. Throws E if the peer says nothing.
+  // Completes an operation of TLS, and waits for the socket meanwhile. Throws E if the peer sends
+  // nothing until then.
   template <class E = BadUse, class F>
   int through(F&& operation, Clock::time_point until) {
     for (;;) {

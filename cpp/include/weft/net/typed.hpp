@@ -6,13 +6,12 @@
 // T is bool, an integer, a float, std::string, std::vector<std::byte> (Python's bytes), a list of
 // such types (std::vector, std::tuple, std::pair), a map from std::string, std::optional (None), or
 // net::Any: any value; or net::Array of numbers, an array of numpy. Objects, integers beyond 64
-// bits and maps with other keys are not taken; Any does not take arrays.
-// bits and maps with other keys are not taken, nor arrays by Any.
+// bits and maps with other keys are not accepted; Any does not accept arrays.
 //
+// Invariants
 //  1 A value is checked when it is made, so that nothing fails in a step of the wire.
-//  2 A value that comes and is not a T is a value all the same: the program that looks at it is
-//    told, by BadUse, and the session goes on (17.15). Bytes that are no CBOR of this kind are a
-//    fault (14.2).
+//  2 A received value that is not a T does not end the session: the program that reads it gets
+//    BadUse (17.15). Bytes that are no CBOR of this kind are a fault (14.2).
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -45,9 +44,9 @@ struct Array {
   std::vector<T> values = {};
 
   Array() = default;
-  // There must be as many values as the shape says; otherwise the array cannot be sent (BadUse).
+  // If the number of values is not what the shape says, the array cannot be sent (BadUse).
   Array(std::vector<std::size_t> s, std::vector<T> v) : shape(std::move(s)), values(std::move(v)) {}
-  // An array of one dimension.
+  // Makes an array of one dimension.
   explicit Array(std::vector<T> v) : shape{v.size()}, values(std::move(v)) {}
 };
 }  // namespace net
@@ -71,7 +70,7 @@ inline void put_text(wire::Buffer& out, std::string_view text) {
   wire::detail::put(out, std::as_bytes(std::span(text)));
 }
 
-// Takes plain values from bytes that cbor_fault() has passed.
+// Reads plain values from bytes that cbor_fault() has checked.
 class Takes {
  public:
   explicit Takes(wire::Bytes in) : in_(in) {}
@@ -99,7 +98,7 @@ class Takes {
     in_ = in_.subspan(taken.size());
     return taken;
   }
-  // Takes one whole item.
+  // Reads one whole item.
   wire::Bytes item() noexcept {
     const wire::Bytes all = in_;
     pass();
@@ -125,7 +124,7 @@ class Takes {
 // --- arrays of numpy -----------------------------------------------------------------------------
 
 template <class T>
-// the size of a part that has an order of bytes
+// the size in bytes of the parts of a T that have a byte order
 inline constexpr std::size_t kPartSize = sizeof(T);
 template <class T>
 inline constexpr std::size_t kPartSize<std::complex<T>> = sizeof(T);
@@ -139,7 +138,7 @@ inline constexpr char kLetter<std::complex<T>> = 'c';
 template <class T>
 concept Element = (std::is_arithmetic_v<T> && sizeof(T) <= 8) ||
                   std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
-// numpy's name of T in this program; it begins with "|" where bytes have no order.
+// The name that numpy gives T in this program. It begins with "|" if T has no byte order.
 template <Element T>
 std::string dtype() {
   const char order = kPartSize<T> == 1                            ? '|'
@@ -148,7 +147,7 @@ std::string dtype() {
   return std::string{order, kLetter<T>} + std::to_string(sizeof(T));
 }
 
-// How many values an array of that shape has; nothing if there are more than there can be.
+// Returns how many values an array of that shape has; nothing if that is more than memory can hold.
 inline std::optional<std::size_t> product(const std::vector<std::size_t>& shape) {
   std::size_t all = 1;
   for (const std::size_t n : shape) {
@@ -177,13 +176,13 @@ void put_array(const std::vector<std::size_t>& shape, const std::vector<T>& valu
     wire::detail::put(out, std::as_bytes(std::span(values)));
 }
 
-// Reads an array. Returns false if it is not one of T. `single` is set if it is no array, but a
-// single value.
+// Reads an array. Returns false if it is not one of T. Sets `single` if it is not an array but a
+// single value of numpy's.
 template <Element T>
 bool get_array(Takes& in, std::vector<std::size_t>& shape, std::vector<T>& values, bool& single) {
   const Takes::Head tag = in.head();
   if (!tag.is(kTag) || tag.n != kObject) return false;
-  const Takes::Head content = in.head();  // a list: cbor_fault() has checked that
+  const Takes::Head content = in.head();  // cbor_fault() has checked that this is a list
   if (content.n != 4 || !in.text("numpy")) return false;
   const Takes::Head kind = in.head();
   if (!kind.is(kText)) return false;
@@ -236,8 +235,8 @@ bool get_single(Takes& in, T& v) {
 
 // --- plain values --------------------------------------------------------------------------------
 
-// How a T is encoded as a plain value: `called` is its name for people; put() writes one; get()
-// returns false for a value of another kind.
+// How a T is encoded as a plain value. `called` is the type's name for people; put() writes a
+// value; get() returns false for a value of another kind.
 template <class T>
 struct Plain;
 
@@ -446,7 +445,7 @@ struct Plain<std::pair<A, B>> {
   }
 };
 
-// The kind of a value that came, in words for messages.
+// Returns the kind of a received value, in words for messages.
 inline std::string kind_of(wire::Bytes in) {
   Takes array(in);
   if (array.next().is(kTag) && array.head().n == kObject && array.head().n == 4 &&
@@ -483,7 +482,7 @@ class Typed {
     if (const char* why = wire::cbor_fault(bytes_, true))
       detail::bad_use(std::string("a typed value: ") + why + " cannot go to another machine");
   }
-  // The value. Throws BadUse if what came is not a T.
+  // Returns the value. Throws BadUse if what was received is not a T.
   const T& value() const {
     if (!refused_.empty())
       detail::bad_use(refused_ +

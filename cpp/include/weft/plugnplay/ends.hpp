@@ -1,6 +1,6 @@
-// What a plug-and-play process takes where it needs an end: an end (which it then holds; of an
-// lvalue a copy), a channel or a ChannelHandle (of which it takes a new end, now). Where it needs
-// several ends: a braced list of these, or a vector.
+// What a plug-and-play process accepts where it needs an end: an end, which the process then holds
+// (of an lvalue, a copy), or a channel or ChannelHandle, from which it takes a new end now. Where
+// it needs several ends it accepts a braced list of these, or a vector.
 #pragma once
 #include <initializer_list>
 
@@ -25,8 +25,8 @@ concept Endlike = requires {
   typename policy_of<X>;
 };
 
-// The end that x is, or of which x gives one. T is the type named by the user, identity<int>(…), or
-// void.
+// Returns the end that x is, or that x gives. T is the type named by the user, as in
+// identity<int>(…), or void.
 template <class T, class X>
 auto reader_of(X&& x) {
   static_assert(Endlike<X>,

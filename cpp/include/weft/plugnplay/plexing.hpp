@@ -1,7 +1,7 @@
-// Between one stream and several: copies, mixes, tuples, addresses.
+// Processes between one stream and several: they copy, mix, make tuples of, or address values.
 //
-// Processes that choose among inputs (plex, multiplex) go on until the last input has ended; a
-// poison of one input comes through at once.
+// Processes that choose among inputs (plex, multiplex) go on until the last input has ended; the
+// poison of an input passes through at once.
 #pragma once
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 
 namespace weft::inline WEFT_ABI::plugnplay {
 
-// A value and the input it came from, or the output it goes to.
+// A value, with the input it came from, or the output it goes to.
 template <class T>
 struct Packet {
   std::size_t index;
@@ -34,7 +34,7 @@ template <class T, class P>
 Process copying_to_some(Reader<T, P> in, Reader<Writer<T, P>, P> config,
                         std::vector<Writer<T, P>> outs) {
   for (;;) {
-    // The end of the stream ends this process; the end of config does not.
+    // The end of the stream ends this process; that of config does not.
     auto c = co_await weft::select(Mode::priority, config, weft::in(in).ends());
     if (c.index == 1) {
       const T value = std::get<2>(std::move(c.value));
@@ -50,7 +50,7 @@ Process copying_to_some(Reader<T, P> in, Reader<Writer<T, P>, P> config,
       outs.erase(known);
   }
 }
-// Writes each input, as `make(index, value)`; until the last of the inputs has ended (rule 5.6).
+// Writes each input as `make(index, value)`, until the last of the inputs has ended (rule 5.6).
 template <class T, class P, class U, class Q, class F>
 Process gathering(std::vector<Reader<T, P>> ins, Writer<U, Q> out, F make) {
   Alternative alt(ins);
@@ -106,9 +106,9 @@ Process sequential_delta(I&& in, Ends<Writer<detail::value_of<I>, detail::policy
                                  detail::at_least_one(std::move(outs), "sequential_delta"))
       .named("delta");
 }
-// A delta whose outputs change: a writer end read from `config` is added, or taken out if its
-// channel is among the outputs already. Ends from `config` are taken before input. Without outputs
-// the input is dropped.
+// A delta whose outputs change: a writer end read from `config` is added, or removed if its channel
+// is among the outputs already. Ends from `config` are taken before input. Without outputs the
+// input is dropped.
 template <class T = void, class I, class C>
 Process dynamic_delta(I&& in, C&& config,
                       Ends<Writer<detail::value_of<I>, detail::policy_of<I>>> outs = {}) {
@@ -155,7 +155,7 @@ Process paraplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> ins
                          detail::writer_of<void>(std::forward<O>(out)))
       .named("paraplex");
 }
-// Computes outs[i][k] = in[k][i], written in parallel. A vector of another length than outs is
+// Computes outs[i][k] = in[k][i], written in parallel. A vector whose length is not that of outs is
 // BadUse in the process.
 template <class T = void, class I, class V = typename detail::value_of<I>::value_type>
 Process deparaplex(I&& in, Ends<Writer<std::type_identity_t<V>, detail::policy_of<I>>> outs) {

@@ -1,5 +1,5 @@
-// Processes of which each output depends on the input at the same place: out[k] = f(in[k]), or
-// f(in1[k], in2[k]).
+// Processes whose k-th output depends only on the k-th inputs: out[k] = f(in[k]), or f(in1[k],
+// in2[k]).
 //
 // These processes end when an input or an output has ended, and pass poison on (rules 3.5, 4.3).
 // The binary ones read both inputs in parallel.
@@ -30,7 +30,7 @@ Process binary(A&& in1, B&& in2, O&& out, F f) {
   return combining(reader_of<T>(std::forward<A>(in1)), reader_of<T>(std::forward<B>(in2)),
                    writer_of<T>(std::forward<O>(out)), f);
 }
-// The complement of the bits; for bool the logical one.
+// Returns the complement of the bits; for bool the logical one.
 template <class T>
 T complement(T v) {
   if constexpr (std::is_same_v<T, bool>)

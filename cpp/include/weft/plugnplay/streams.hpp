@@ -1,4 +1,4 @@
-// Where streams begin and end, and processes that shift or merge them.
+// Processes that begin and end streams, and processes that shift or merge them.
 #pragma once
 #include <iostream>
 #include <string>
@@ -45,7 +45,7 @@ Process printing(Reader<T, P> in, std::string prefix, std::string suffix, std::o
 }
 template <class T, class P, class Q>
 Process merging(std::vector<Reader<T, P>> ins, Writer<T, Q> out) {
-  std::vector<std::optional<T>> heads;  // of the inputs that have not ended
+  std::vector<std::optional<T>> heads;  // the first values of the inputs that have not ended
   for (auto& in : ins) heads.push_back(co_await in.next());
   for (;;) {
     const T* least = nullptr;
@@ -68,7 +68,7 @@ Process prefix(std::type_identity_t<detail::value_of<I>> value, I&& in, O&& out)
                            detail::writer_of<T>(std::forward<O>(out)))
       .named("prefix");
 }
-// Copies in without its first value.
+// Copies the input without its first value.
 template <class T = void, class I, class O>
 Process tail(I&& in, O&& out) {
   return detail::beheading(detail::reader_of<T>(std::forward<I>(in)),
@@ -93,7 +93,7 @@ template <class T = void, class O>
 Process numbers(O&& out) {
   return detail::counting(detail::writer_of<T>(std::forward<O>(out))).named("numbers");
 }
-// Reads for ever.
+// Reads for ever, and drops the values.
 template <class T = void, class I>
 Process black_hole(I&& in) {
   return detail::swallowing(detail::reader_of<T>(std::forward<I>(in))).named("black_hole");

@@ -1,4 +1,4 @@
-// Processes that know the time of their run, which may be virtual (rule 8.6).
+// Processes that use the clock of their run, which may be virtual (rule 8.6).
 #pragma once
 #include "ends.hpp"
 
@@ -28,8 +28,8 @@ Process regulating(Reader<T, P> in, Reader<Span, P> reset, Writer<T, Q> out, Spa
   for (std::int64_t due = runtime::later(now(), interval.count());;) {
     bool send = false;
     try {
-      // The ends of both inputs matter: without `reset` the process goes on, and a value that it
-      // holds is written although `in` has ended.
+      // The retirement of each input is noticed: without `reset` the process goes on, and a value
+      // that it holds is written although `in` has ended.
       auto c =
           co_await weft::select(Mode::priority, weft::in(reset).ends().when(resettable),
                                 at(due).when(value.has_value()), weft::in(in).ends().when(!value));
@@ -68,7 +68,7 @@ Process regular(O&& out, std::type_identity_t<detail::value_of<O>> value,
   return detail::ticking(detail::writer_of<T>(std::forward<O>(out)), std::move(value), interval)
       .named("regular");
 }
-// Copies each input, but none sooner than an interval after the output before it (the first: after
+// Copies each input, but none sooner than an interval after the previous output (the first: after
 // the start). An interval read from `reset` holds from the next output on. A stream of Span itself
 // cannot be regulated. Throws BadUse if `interval` is negative.
 template <class T = void, class I, class C, class O>

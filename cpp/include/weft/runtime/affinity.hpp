@@ -1,5 +1,4 @@
-// On which CPUs a thread may run. Linux only; elsewhere a request for a CPU is refused with a
-// message.
+// Restricts threads to CPUs. Linux only; elsewhere a request for a CPU is refused with a message.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,8 +13,8 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 #if defined(__linux__)
-// Holds the calling thread on one CPU while the object lives. The thread may then run where it ran
-// before. `cpu` < 0 holds it nowhere.
+// Binds the calling thread to one CPU while the object lives; after that the thread may run on the
+// same CPUs as before. If `cpu` is negative, nothing is changed.
 class Pinned {
  public:
   explicit Pinned(int cpu) {
@@ -45,10 +44,10 @@ class Pinned {
 #endif
 
 #if defined(__linux__)
-// The CPUs that the calling thread may use, ascending.
+// Returns the CPUs that the calling thread may use, in ascending order.
 std::vector<int> cpus();
 #endif
-// Why this program may not use `cpu`; empty if it may.
+// Returns why this program may not use `cpu`; an empty text if it may.
 std::string cpu_refused(int cpu);
 
 }  // namespace weft::inline WEFT_ABI::runtime

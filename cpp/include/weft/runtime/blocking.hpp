@@ -3,8 +3,8 @@
 //   job: ──submit()──► queued ──a helper takes it──► running ──► done: its process is woken
 //                        └──withdraw()──► taken back (cancelled before the commit)
 //
-// State under the lock: the queue, how many helper threads there are and how many of them wait for
-// a job. The helper threads end with the run.
+// State under the lock: the queue, the number of helper threads, and how many of them wait for a
+// job. The helper threads end with the run.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -17,8 +17,8 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 struct Job {
-  void (*call)(Job&) noexcept = nullptr;  // the function, called by a helper; no exception leaves
-                                          // it
+  // the function, which a helper calls; it lets no exception out
+  void (*call)(Job&) noexcept = nullptr;
   ProcessBase* process = nullptr;
   Run* run = nullptr;
 };
@@ -29,9 +29,10 @@ class Helpers final : public Part {
 
   ~Helpers() override;
 
-  // Queues a job. Throws std::system_error if there is no helper thread and the system gives none.
+  // Queues a job. Throws std::system_error if there is no helper thread and the system cannot start
+  // one.
   void submit(Job& j);
-  // Takes back a job. Returns true if it had not begun; then it never will.
+  // Removes a job from the queue. Returns true if the job had not begun; then it never will.
   bool withdraw(Job& j) noexcept;
 
  private:

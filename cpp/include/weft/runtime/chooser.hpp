@@ -1,7 +1,6 @@
-// A Chooser decides what a run leaves open while the program is checked: which of the ready
-// processes goes on, and whether a time comes first. Where there is no chooser it costs nothing:
-// the flag that ends the loop of a scheduler also takes the scheduler to the loop that asks the
-// chooser.
+// A Chooser makes the decisions that a run leaves open while the program is checked: which of the
+// ready processes goes on, and whether a timer comes first. A run without a chooser pays nothing:
+// the flag that ends the loop of a scheduler also leads to the loop that asks the chooser.
 #pragma once
 #include "../core/policy.hpp"
 
@@ -10,16 +9,16 @@ namespace weft::inline WEFT_ABI::runtime {
 class Scheduler;
 
 struct Chooser {
-  // Takes the one to run next out of the queue, and returns it. It is called on the scheduler's own
-  // thread. Null: the queue is empty, and no time is to come either. Then the scheduler sleeps, and
-  // the run concludes what follows.
+  // Removes the process that is to run next from the queue, and returns it. Called on the
+  // scheduler's own thread. Null means that the queue is empty and no timer is pending: then the
+  // scheduler sleeps, and the run draws its conclusion.
   virtual core::Waker* next(Scheduler&, core::RunQueue&) noexcept = 0;
 
  protected:
   ~Chooser() = default;
 };
-// The chooser of this thread, from before its run begins until after that run has ended; null:
-// none.
+// The chooser of this thread, set from before its run begins until after that run has ended; null
+// if there is none.
 inline constinit thread_local Chooser* chooser = nullptr;
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -4,9 +4,9 @@
 //   Cores ──start(from)──► threads for the workers from `from` on ──~Cores()──► stopped and joined
 //   worker 0 in the run's own thread: loop() until release()
 //
-// A process is resumed by whichever worker took it, so nothing of a thread may be remembered across
-// a suspension: the worker and its Context are found anew by thread-local pointers, which are set
-// once for each thread.
+// A process is resumed by whichever worker took it, so nothing that belongs to a thread may be kept
+// across a suspension: the worker and its Context are found again through thread-local pointers,
+// which are set once for each thread.
 #pragma once
 #include <coroutine>
 #include <vector>
@@ -27,8 +27,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   using typename Base::Worker;
 
  public:
-  // `cpus` lists the CPUs on which to hold the threads, one for each; if empty they are held
-  // nowhere. `host` is the thread process whose thread is worker 0, or null.
+  // `cpus` lists the CPUs to which the threads are bound, one for each thread; if it is empty, they
+  // are not bound. `host` is the thread process whose thread is worker 0, or null.
   Cores(Run& run, unsigned workers, std::vector<int> cpus, ProcessBase* host = nullptr)
       : Base(workers, &run), run_(run), cpus_(std::move(cpus)), host_(host) {}
   ~Cores() override {
@@ -37,8 +37,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
       delete std::exchange(h, h->next);
   }
 
-  // Starts threads for the workers from `from` on. Throws std::system_error if the system gives
-  // none.
+  // Starts threads for the workers from `from` on. Throws std::system_error if the system cannot
+  // start a thread.
   void start(unsigned from) {
     for (unsigned i = from; i < size(); ++i) {
       run_.activated();
@@ -61,8 +61,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     else
       post_remote(w);
   }
-  // The ops for processes that start here: by them a thread that wakes such a process finds this
-  // executor at once. From any thread.
+  // Returns operations for processes that start here; through them a thread that wakes such a
+  // process finds this executor at once. May be called from any thread.
   const ProcessOps& ops_here(const ProcessOps& base) override {
     for (const Homed* known = nullptr;;) {
       const Homed* const first = homed_.load(std::memory_order_acquire);
@@ -92,7 +92,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     ready(*this_worker, w);
   }
 
-  // Works as worker i on the calling thread, which the run has counted as active, until stop().
+  // Works as worker i on the calling thread until stop(). The run must have counted the thread as
+  // active.
   void help(unsigned i) noexcept {
     {
       const Pinned pinned(cpus_.empty() ? -1 : cpus_[i % cpus_.size()]);
@@ -150,7 +151,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     const Homed* const next;
   };
 
-  // Makes the calling thread a worker's while the object lives.
+  // Makes the calling thread act as a worker while the object lives.
   struct Seat {
     explicit Seat(Cores& c, unsigned i) noexcept
         : outer_context(std::exchange(this_context, &context)),
@@ -178,7 +179,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     ready_from_elsewhere(w);
   }
 
-  // --- what the crew asks for --------------------------------------------------------------------
+  // --- functions that the crew calls -------------------------------------------------------------
   void step(Worker&, ProcessBase* p) {
     Context& c = *this_context;
     c.running = p;
@@ -188,8 +189,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     if (o && p->ops->frame) [[unlikely]]
       o->resumes(*p, &c);
     if (p->is(core::NodeFlags::framed)) [[likely]] {
-      // The process is parked no more; an operation that is done at once is known by that
-      // (PlainAwaiter).
+      // The process is parked no more. An operation that is over at once recognises that by op
+      // being null (PlainAwaiter).
       p->op = nullptr;
       std::coroutine_handle<>::from_address(reinterpret_cast<char*>(static_cast<core::Waker*>(p)) -
                                             core::kFrame)
@@ -197,16 +198,16 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     } else {
       p->ops->run(p);
     }
-    // If the process has ended (Final), it no longer exists. Otherwise it is suspended, and may be
-    // resumed on another thread from here on.
+    // If the process has ended (Final), it no longer exists. Otherwise it is suspended; from here
+    // on another thread may resume it.
     if (o) [[unlikely]]
       o->suspended(c.running ? p : nullptr, &c);
     if (c.running) p->runs_on.store(0, std::memory_order_release);
   }
   void withdraw_cancelled(Worker&) noexcept { run_.serve_cancellations(*this); }
   void withdraw(ProcessBase& p) noexcept override {
-    // The process may have met the request itself, in the step that it was in when it was seen to
-    // be cancelled, and wait for something else by now.
+    // The process may have met the request itself, in the step during which its cancellation was
+    // noticed, and may wait for something else by now.
     Base::withdraw(p, [](ProcessBase& q) {
       if (q.cancel().load(std::memory_order_relaxed) != 0 && q.op && q.op->withdraw(q))
         q.ops->wake(&q);
@@ -220,7 +221,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   bool timers_armed() const noexcept { return run_.wake_time() != prim::forever; }
   std::int64_t earliest() const noexcept { return run_.wake_time(); }
   std::int64_t clock() const noexcept { return prim::now(); }
-  // A thread that concludes on this very thread that nothing can run wakes the worker as any other
+  // A thread may conclude, right here, that nothing can run. It then wakes the worker as any other
   // thread would.
   void asleep(Worker&) noexcept {
     this_context->running = nullptr;
@@ -234,7 +235,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   prim::atomic<const Homed*> homed_{nullptr};
   prim::atomic<std::uint8_t> released_{0};
   prim::atomic<std::uint8_t> stopping_{0};
-  // the host was cancelled; worker 0, which is its thread, acts on it
+  // set when the host is cancelled; worker 0, which is its thread, acts on it
   prim::atomic<std::uint8_t> host_asked_{0};
   std::vector<std::thread> threads_;
   Posting posting_;  // the last member, so it is destroyed first

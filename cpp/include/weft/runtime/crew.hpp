@@ -1,6 +1,6 @@
 // The crew of a multi-core executor: how its workers share out the processes that are ready, sleep
-// and wake. There are no threads, no clock and no run here, so that the protocol can be explored as
-// it is; the Host (cores.hpp) supplies them.
+// and wake. There are no threads, no clock and no run in this file, so that the protocol can be
+// explored by itself; the Host (cores.hpp) supplies them.
 //
 //   A worker (work()), again and again:
 //
@@ -37,8 +37,9 @@
 //
 // Invariants
 //  1 A process is in at most one queue, and is run only by the worker that took it. A process that
-//    is woken before it is wholly suspended is not taken until its worker has let go of it (runs_on
-//    == 0, stored after the suspension with release, read before the resumption with acquire).
+//    is woken before its suspension is complete is not taken until its worker has let go of it
+//    (runs_on == 0, stored after the suspension with release, read before the resumption with
+//    acquire).
 //  2 Only a worker that is not idle has anything in its queue.
 //  3 Nothing is forgotten in the inbox: a thread that puts a process in looks for idle workers
 //    afterwards and signals one; a worker sets its idle bit first and looks into the inbox
@@ -46,14 +47,14 @@
 //  4 The sleep of an idle worker is counted by its Parking; a signal that gives the worker
 //    something to do is counted before the worker wakes (parking.hpp).
 //  5 One idle worker, the keeper, keeps time: it wakes for timers, and while other workers are busy
-//    it looks after processes that wait behind one that runs on and on. The other idle workers
+//    it looks after processes that wait behind one whose step does not end. The other idle workers
 //    sleep without a limit.
 //
-// Which workers are woken, and when. To wake another core takes microseconds, and to separate
-// processes that talk to each other costs more than it brings. So a surplus of ready processes
-// wakes a worker only if the steps of the worker that has them have been long lately or kMany
-// processes wait; and at most one woken worker at a time is on its way to search (as in Go's
-// scheduler). The keeper finds what is left, on rounds whose period doubles while they do not help.
+// Which workers are woken, and when. Waking another core takes microseconds, and separating
+// processes that talk to each other costs more than it gains. So a surplus of ready processes wakes
+// a worker only if the steps of the worker that has them have been long lately or kMany processes
+// wait; and at most one woken worker at a time is on its way to search (as in Go's scheduler). The
+// keeper finds what is left, on rounds whose period doubles while they do not help.
 #pragma once
 
 #include <memory>
@@ -73,7 +74,7 @@ class Crew {
 
    private:
     friend class Crew;
-    // Activity: what the worker's Parking tells it is passed on to the run.
+    // Activity: passes on to the run what the worker's Parking reports.
     void activated() noexcept override { crew->run_->activated(); }
     std::uint32_t deactivated() noexcept override { return crew->run_->deactivated(); }
     bool stood_still(std::uint32_t number) noexcept override {
@@ -83,21 +84,24 @@ class Crew {
     std::int64_t wake_time() noexcept override { return crew->wake_time(*this); }
 
     Parking parking_;
-    // Written by the worker itself, for the others hints:
+    // Written by the worker itself; other workers read these as hints:
     prim::atomic<std::uint32_t> steps_{0};  // how many steps the worker has run
-    prim::atomic<bool> long_steps_{true};   // are its steps long, as far as it knows?
-    // The worker's own:
-    bool stole_ = false;           // it stole, and does not know yet whether that was worth it
-    std::uint32_t stolen_at_ = 0;  // steps_ when it last stole
-    // The measurement of its steps: busy_ is the time in ns since since_steps_, up to since_.
+    prim::atomic<bool> long_steps_{true};   // whether its steps are long, as far as is known
+    // Used by the worker alone:
+    // whether it has stolen processes and does not know yet whether that was worth it
+    bool stole_ = false;
+    std::uint32_t stolen_at_ = 0;  // steps_ at the time of its last theft
+    // The measurement of its steps: busy_ is the time in ns that the steps since since_steps_ took,
+    // up to the time since_.
     std::int64_t since_ = 0;
     std::uint32_t since_steps_ = 0;
     std::int64_t busy_ = 0;
-    std::unique_ptr<std::uint32_t[]> noted_;  // steps_ of all workers when this one went to sleep
+    // steps_ of all workers at the time when this one went to sleep
+    std::unique_ptr<std::uint32_t[]> noted_;
   };
 
-  // `run` is told when workers stop and start to have something to do. `long_steps` is what is
-  // assumed of the workers' steps before they have been measured.
+  // `run` is told when workers stop or start having something to do. `long_steps` is what is
+  // assumed about the workers' steps before they have been measured.
   Crew(unsigned workers, Activity* run, bool long_steps = true)
       : n_(workers), run_(run), workers_(new Worker[workers]) {
     for (unsigned i = 0; i < n_; ++i) {
@@ -125,8 +129,8 @@ class Crew {
       surplus(w, n);
   }
 
-  // Works until `done()`, which is asked at first and after every signal: a thread that changes the
-  // answer calls this worker.
+  // Works until `done()` returns true. It is called at first and after every signal: a thread that
+  // changes the answer must call() this worker.
   template <class Done>
   void work(Worker& w, Done&& done) noexcept {
     w.since_ = host().clock();
@@ -154,7 +158,8 @@ class Crew {
         round = 0;
         continue;
       }
-      if (w.queue.size() != 0) {  // its worker is just letting go of the process
+      // the process is in the queue, but its last worker is still suspending it
+      if (w.queue.size() != 0) {
         prim::pause(round++);
         continue;
       }
@@ -165,21 +170,22 @@ class Crew {
     }
   }
 
-  // Looks everywhere for a ready process, for one that gives way. Returns true if there is one,
-  // which is then in this worker's queue.
+  // Looks everywhere for a ready process, on behalf of a process that gives way. Returns true if
+  // there is one, which is then in this worker's queue.
   bool look_everywhere(Worker& w) noexcept {
     if (w.queue.size() != 0) return true;
     look_outside(w);
     return w.queue.size() != 0 || steal(w, false);
   }
-  // Takes the processes in the inbox, and fires timers that are due.
+  // Takes the processes in the inbox, and fires the timers that are due.
   void look_outside(Worker& w) noexcept {
     take_inbox(w);
     host().fire_due();
   }
 
-  // Lets no worker of this crew start to run a process until resume_all(); a process with runs_on
-  // == 0 is then at rest. Called by at most one worker at a time (serve() sees to it).
+  // Prevents all workers of this crew from starting to run a process until resume_all(); a process
+  // with runs_on == 0 then stays suspended. Called by at most one worker at a time (serve() ensures
+  // that).
   void hold_all(Worker& me) noexcept {
     for (unsigned i = 0; i < n_; ++i)
       for (unsigned round = 0; !workers_[i].queue.lock().try_book();) prim::pause(round++);
@@ -209,15 +215,15 @@ class Crew {
       ~Resume() {
         crew.resume_all(me);
         crew.serving_.store(0, std::memory_order_seq_cst);
-        // While `serving_` was set, other workers left new cancellations to this one, so it has to
+        // While `serving_` was set, other workers left new cancellations to this one, so it must
         // look again.
         if (crew.pending_.load(std::memory_order_seq_cst) != 0) me.parking_.signal(Parking::nudged);
       }
     } resume{*this, me};
     f();
   }
-  // Called while all workers are held, for a process that was cancelled: calls f to withdraw it if
-  // it is at rest; otherwise the worker that runs it looks again when it has let go of it.
+  // Handles one cancelled process while all workers are held. If the process is suspended, calls f
+  // to withdraw it; otherwise the worker that runs it looks again when it has let go of it.
   template <class Withdraw>
   void withdraw(ProcessBase& p, Withdraw&& f) noexcept {
     if (const std::uint8_t by = p.runs_on.load(std::memory_order_acquire); by == 0)
@@ -228,33 +234,36 @@ class Crew {
 
   // --- from any thread ---------------------------------------------------------------------------
 
-  // From a thread that is no worker of this crew.
+  // Called by a thread that is no worker of this crew.
   void ready_from_elsewhere(core::Waker* p) noexcept {
     core::Waker* head = inbox_.load(std::memory_order_relaxed);
     do p->next = head;
     while (!inbox_.compare_exchange_strong(head, p, std::memory_order_seq_cst));
     signal_one(Parking::woken);
   }
-  // Says that a process was cancelled.
+  // Tells the crew that a process was cancelled.
   void nudge() noexcept {
     pending_.store(1, std::memory_order_seq_cst);
     signal_one(Parking::nudged);
   }
-  // Makes that worker ask its `done` soon.
+  // Makes that worker call its `done` soon.
   void call(unsigned worker) noexcept { workers_[worker].parking_.signal(Parking::woken); }
 
  private:
   // steps between two looks at the inbox and the clock
   static constexpr unsigned kLook = 64;
-  // so many waiting processes are worth waking another core for
+  // the number of waiting processes for which it is worth waking another core
   static constexpr std::uint32_t kMany = 4;
-  static constexpr std::int64_t kLong = 3'000;        // ns a step takes
-  static constexpr std::int64_t kSoonest = 200'000;   // ns between two looks of the keeper, at
-                                                      // least
-  static constexpr std::int64_t kLatest = 6'400'000;  // ns between two looks of the keeper, at most
-  static constexpr std::uint32_t kWorthwhile = 256;   // steps after a theft that make it worth it
-  static constexpr std::uint32_t kWatching = 0x100;   // a bit of keeper_: it wakes to look around,
-                                                      // not only for timers
+  // ns; a worker whose steps take more than this on average has long steps
+  static constexpr std::int64_t kLong = 3'000;
+  // the least time in ns between two looks of the keeper
+  static constexpr std::int64_t kSoonest = 200'000;
+  // the most time in ns between two looks of the keeper
+  static constexpr std::int64_t kLatest = 6'400'000;
+  // the number of steps after which a theft was worth it
+  static constexpr std::uint32_t kWorthwhile = 256;
+  // a bit of keeper_: the keeper wakes to look around, not only for timers
+  static constexpr std::uint32_t kWatching = 0x100;
 
   Host& host() noexcept { return static_cast<Host&>(*this); }
   static std::uint8_t mark(const Worker& w) noexcept {
@@ -265,12 +274,13 @@ class Crew {
     return n_ == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << n_) - 1;
   }
 
-  // After a nudge the worker looks for cancelled processes.
+  // After a nudge, makes the worker look for cancelled processes.
   void heed(std::uint32_t s) noexcept {
     if (s & Parking::nudged) pending_.store(1, std::memory_order_seq_cst);
   }
 
-  // Serves cancellations, in one pass at a time; a request that comes meanwhile gets another pass.
+  // Serves cancellations, in one pass at a time; a request that comes meanwhile is served in
+  // another pass.
   void serve(Worker& w) noexcept {
     while (pending_.load(std::memory_order_seq_cst) != 0) {
       if (serving_.exchange(1, std::memory_order_seq_cst) != 0) {
@@ -312,9 +322,9 @@ class Crew {
     return true;
   }
 
-  // Steals from the queue of another worker whose surplus is worth it. With `on_a_round` (the
-  // keeper) also from a worker whose step goes on and on. Of a queue that is one group only a part
-  // is taken (`split`), and only if the processes there wait for long.
+  // Steals from the queue of another worker that has enough processes waiting. With `on_a_round`
+  // (the keeper), also from a worker whose present step does not end. If a queue has only one
+  // group, a part of it is taken only with `split`, and only if the processes there wait for long.
   bool steal(Worker& w, bool on_a_round) noexcept {
     for (unsigned k = 1; k < n_; ++k) {
       const unsigned i = w.index + k < n_ ? w.index + k : w.index + k - n_;
@@ -324,8 +334,9 @@ class Crew {
       bool worth = waiting >= kMany || v.long_steps_.load(std::memory_order_relaxed);
       bool split = worth;
       if (on_a_round && !worth) {
-        split = v.steps_.load(std::memory_order_relaxed) == w.noted_[i];  // its step goes on
-        worth = split || waiting >= 2;                                    // or try it
+        split = v.steps_.load(std::memory_order_relaxed) == w.noted_[i];  // its step has not ended
+        // a single process is not worth it, unless the step has not ended
+        worth = split || waiting >= 2;
       }
       if (!worth) continue;
       if (core::Waker* list = v.queue.steal(split)) {
@@ -346,7 +357,7 @@ class Crew {
     host().fire_due();
     measure(w);
   }
-  // Measures the mean length of the worker's steps, over at least kLook of them, without sleep.
+  // Measures the mean length of the worker's steps, over at least kLook of them, without its sleep.
   void measure(Worker& w) noexcept {
     const std::int64_t now = host().clock();
     w.busy_ += now - w.since_;
@@ -362,7 +373,7 @@ class Crew {
     const std::uint32_t n = w.queue.push(p);
     if (idle_.load(std::memory_order_relaxed) != 0) surplus(w, n);
   }
-  // More processes are ready here than run, and some worker is idle.
+  // Called when more processes are ready here than run, and some worker is idle.
   [[gnu::noinline]] void surplus(Worker& w, std::uint32_t waiting) noexcept {
     if (waiting < kMany && !w.long_steps_.load(std::memory_order_relaxed)) return appoint(w);
     if (on_the_way_.load(std::memory_order_relaxed) != 0 ||
@@ -370,8 +381,8 @@ class Crew {
       return;
     if (!signal_one(Parking::woken)) on_the_way_.store(0, std::memory_order_release);
   }
-  // Called before a step, and when a step leaves others waiting: some worker must look after timers
-  // and after the processes that wait, or a long step holds them up.
+  // Called before a step, and when a step leaves others waiting. Some worker must look after the
+  // timers and the waiting processes, which a long step would otherwise hold up.
   [[gnu::noinline]] void appoint(Worker& w) noexcept {
     if (keeper_.load(std::memory_order_relaxed) & kWatching) return;
     if (w.queue.size() == 0 && !host().timers_armed()) return;
@@ -395,7 +406,7 @@ class Crew {
 
   void idle(Worker& w) noexcept {
     measure(w);
-    if (w.stole_) {  // was the theft worth it?
+    if (w.stole_) {  // whether the theft was worth it is known now
       w.stole_ = false;
       const bool was = w.steps_.load(std::memory_order_relaxed) - w.stolen_at_ >= kWorthwhile ||
                        w.long_steps_.load(std::memory_order_relaxed);
@@ -421,8 +432,8 @@ class Crew {
     if (s == 0 && kept) steal(w, true);
   }
 
-  // Becomes the keeper if there is none, or if the keeper would sleep past a timer that was armed
-  // since.
+  // Makes this worker the keeper if there is none, or if the keeper would sleep past a timer that
+  // was armed since.
   void begin_keeping(Worker& w) noexcept {
     note_steps(w);
     time_lock_.lock();
@@ -442,7 +453,7 @@ class Crew {
     time_lock_.unlock();
     return kept;
   }
-  // When this worker's sleep, which is beginning, is to end, in ns.
+  // Returns the time, in ns, at which this worker's sleep, which is beginning, must end.
   std::int64_t wake_time(Worker& w) noexcept {
     std::int64_t until = prim::forever;
     time_lock_.lock();
@@ -464,14 +475,15 @@ class Crew {
   const std::unique_ptr<Worker[]> workers_;
   alignas(64) prim::atomic<std::uint64_t> idle_{0};  // a bit for each idle worker
   core::SpinLock time_lock_;
-  // 1 + the keeper's index, and kWatching; written under time_lock_, elsewhere a hint
+  // 0, or the keeper's index plus 1, with kWatching; written under time_lock_, otherwise a hint
   prim::atomic<std::uint32_t> keeper_{0};
-  // when the keeper wakes; forever: it has not gone to sleep yet (time_lock_)
+  // when the keeper wakes; forever: it has not gone to sleep yet (under time_lock_)
   std::int64_t keeper_until_ = prim::forever;
-  prim::atomic<std::uint8_t> pending_{0};     // cancellations are to be served
-  prim::atomic<std::uint8_t> serving_{0};     // a worker holds all others, to serve cancellations
-                                              // or to look
-  prim::atomic<std::uint8_t> on_the_way_{0};  // a worker was woken to search and has not finished
+  prim::atomic<std::uint8_t> pending_{0};  // whether cancellations are to be served
+  // whether a worker holds all others, to serve cancellations or to look at all processes
+  prim::atomic<std::uint8_t> serving_{0};
+  // whether a worker was woken to search and is still searching
+  prim::atomic<std::uint8_t> on_the_way_{0};
   prim::atomic<std::int64_t> period_{kSoonest};  // ns between two rounds of the keeper
   alignas(64) prim::atomic<core::Waker*> inbox_{nullptr};
 };

@@ -1,14 +1,15 @@
 // The queue of one worker of a multi-core executor: its owner pushes and takes, others steal.
 //
-// First come, first served, for the owner too. A thief takes the older half, so a process that the
-// owner woke last is stolen last, and keeps the processes of one group together. The lock costs the
-// owner two stores and two loads (asymmetric.hpp): with a Chase–Lev deque or a spin lock it would
-// be one or two locked instructions an operation, and a communication takes two operations.
+// The order is first come, first served, for the owner too. A thief takes the older half, so a
+// process that the owner woke last is stolen last; and it keeps the processes of one group
+// together. The lock costs the owner two stores and two loads (asymmetric.hpp). With a Chase–Lev
+// deque or a spin lock that would be one or two locked instructions an operation, and a
+// communication takes two operations.
 //
 // State under the lock: the queue, and the group of the process that was taken last. `size` is
 // written under the lock, and read by any thread as a hint. A process is marked as running
-// (`runs_on`) under the lock as well: a thread that visits all queues knows that no process starts
-// to run.
+// (`runs_on`) under the lock as well. So while a thread visits all queues, no process starts to
+// run.
 #pragma once
 
 #include "asymmetric.hpp"
@@ -29,7 +30,7 @@ class StealQueue {
     lock_.enter();
     return push_inside(w);
   }
-  // As push(), but returns 0, and does nothing, if there is a visitor.
+  // As push(); but if there is a visitor, does nothing and returns 0.
   [[gnu::always_inline]] std::uint32_t push_cheaply(core::Waker* w) noexcept {
     return lock_.enter_cheaply() ? push_inside(w) : 0;
   }
@@ -45,14 +46,14 @@ class StealQueue {
   }
 
   // --- for other workers ------------------------------------------------------------------------
-  // Takes about half, linked, in their order; returns null if there is nothing or another visitor
-  // is here. Processes of one group go together, for they are likely to communicate: the oldest
-  // groups, but not that of the process which ran last, until there are enough; of a group that is
-  // too big its oldest processes. If there is no other group, its oldest are taken only with
-  // `split`.
+  // Takes about half of the processes, linked, in their order. Returns null if there are none or
+  // another visitor is here. Processes of one group go together, for they are likely to
+  // communicate. Takes the oldest groups until there are enough, except the group of the process
+  // that ran last; of a group that is too big, takes its oldest processes. If there is only that
+  // one group, its oldest processes are taken only with `split`.
   core::Waker* steal(bool split = true) noexcept {
     if (size() == 0 || !lock_.try_visit()) return nullptr;
-    const std::uint32_t n = size();  // 0, if the owner took the last one meanwhile
+    const std::uint32_t n = size();  // 0 if the owner took the last process meanwhile
     Raid raid;
     raid.most = (n + 1) / 2 < kMost ? (n + 1) / 2 : kMost;
     for (; raid.seen < n && raid.seen < kSeen; ++raid.seen) raid.waiting[raid.seen] = queue_.pop();
@@ -78,8 +79,8 @@ class StealQueue {
     bool mine[kSeen] = {};
     std::uint32_t seen = 0, taken = 0, most = 0;
 
-    // Takes all of the group of that process, if they are not too many; or as many as the thief may
-    // take, if it has none yet.
+    // Takes the whole group of that process, if it is not too big. If the thief has none yet, takes
+    // as many of the group as allowed.
     void take_group(std::uint32_t first) noexcept {
       const Group* const g = group_of(waiting[first]);
       const auto belongs = [g](const core::Waker* w) { return group_of(w) == g; };
@@ -115,7 +116,7 @@ class StealQueue {
     lock_.enter();
     return take_inside(mark);
   }
-  // Brings the oldest process that is wholly suspended to the front. Returns null if there is none,
+  // Brings the oldest process that is fully suspended to the front. Returns null if there is none,
   // or all were stolen meanwhile.
   [[gnu::noinline]] ProcessBase* bring_forward() noexcept {
     for (std::uint32_t n = size(); n > 0; --n) {
@@ -133,7 +134,7 @@ class StealQueue {
   OwnersLock lock_;
   prim::atomic<std::uint32_t> size_{0};
   core::RunQueue queue_;
-  const Group* ran_ = nullptr;  // the group of the process which was taken last
+  const Group* ran_ = nullptr;  // the group of the process that was taken last
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

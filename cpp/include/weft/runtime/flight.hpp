@@ -1,13 +1,13 @@
-// The flight recorder: the last events of a program, in a ring of blocks of bytes, and the file that
-// they are written to. docs/flight.md of the Python package specifies the bytes.
+// The flight recorder: the last events of a program, in a ring of blocks of bytes, and the file to
+// which they are written. docs/flight.md of the Python package specifies the bytes.
 //
 // Invariants
 //  1 A block can be read without any other: it says when it begins, and defines each process and
-//    place before the first event that names it. So the ring drops whole blocks, and is bounded.
+//    place before the first event that names it. So the ring can drop whole blocks, and is bounded.
 //  2 One lane is written by one thread at a time. Blocks of a lane are in order.
-//  3 Who writes a file meanwhile sees a prefix of a block that is being filled: `used` is stored
+//  3 A thread that writes a file sees a prefix of a block that is being filled: `used` is stored
 //    last. A block is taken from the ring under the lock only.
-//  4 Times are in units of a clock that only ascends; the file says what a unit is, by two moments.
+//  4 Times are in units of a monotonic clock. The file says how long a unit is, by two moments.
 #pragma once
 #include <unistd.h>
 
@@ -37,16 +37,17 @@ namespace weft::inline WEFT_ABI::runtime::flight {
 // --- the format ----------------------------------------------------------------------------------
 
 inline constexpr unsigned char kMagic[8] = {0x89, 'W',  'E',  'F',
-                                            'T',  '\n', 0x1A, 1};  // the version
-inline constexpr std::size_t kPieceHead = 5;  // a letter, and how long it is, in 4 bytes
+                                            'T',  '\n', 0x1A, 1};  // the version of the format
+// the head of a piece: a letter, and the piece's length in 4 bytes
+inline constexpr std::size_t kPieceHead = 5;
 
 enum class Op : std::uint8_t {
   read,
   write,
   extended,
-  select_input,  // a select that committed to read
+  select_input,  // a select that committed to an input
   select_output,
-  select_other,  // to a guard of another kind, or withdrawn
+  select_other,  // a select that committed to a guard of another kind, or was withdrawn
   sync,
   sleep,
   tick,
@@ -58,23 +59,26 @@ inline constexpr std::uint8_t kOps = 12;
 enum class Outcome : std::uint8_t { commit, withdrawn, ended };
 enum class Why : std::uint8_t { retired, poisoned, peer_died, bad_use };
 
-// A record begins with a tag. Of an operation that is over: the Op, the Outcome, and these bits.
+// A record begins with a tag. The tag of an operation that is over consists of the Op, the Outcome,
+// and these bits.
 inline constexpr std::uint8_t kOpBits = 0x0F, kOutcomeShift = 4, kWaited = 0x40;
-// The others.
+// The tags of other records, with their fields.
 enum Tag : std::uint8_t {
   kProcess = 0x80,  // number (zigzag), path
-  kPlace,           // number, flags, values read before, values written before, name
+  kPlace,           // number, flags, values read earlier, values written earlier, name
   kStart,           // time, process
   kEnd,             // time, process, how, text
-  kAway,            // time, process, text: where
-  kWaits,           // time, process, Op, place + 1, for how long: it waited when this was written
-  kOther,           // text: what the operation of the next record is, if its Op is `other`
+  kAway,            // time, process, text: where the process runs
+  // time, process, Op, place + 1, duration: the process was waiting when this was written
+  kWaits,
+  kOther,  // text: names the operation of the next record, whose Op is `other`
   kTags
 };
-inline constexpr std::uint64_t kDrops = 1;    // of a place: it drops values
-inline constexpr std::uint64_t kBarrier = 2;  // of a place: it is no channel
-inline constexpr std::uint8_t kLost = 5;      // how a process ended, after the five of Ending
-inline constexpr std::size_t kText = 400;     // a text has at most so many bytes
+inline constexpr std::uint64_t kDrops = 1;    // a flag of a place: it drops values
+inline constexpr std::uint64_t kBarrier = 2;  // a flag of a place: it is a barrier
+// how a process ended: its end is not known; follows the five values of Ending
+inline constexpr std::uint8_t kLost = 5;
+inline constexpr std::size_t kText = 400;  // the most bytes of a text
 
 inline std::size_t put_varint(unsigned char* to, std::uint64_t v) noexcept {
   std::size_t n = 0;
@@ -85,7 +89,7 @@ inline std::size_t put_varint(unsigned char* to, std::uint64_t v) noexcept {
   to[n++] = static_cast<unsigned char>(v);
   return n;
 }
-// Reads a varint; returns what is behind it, or null: it is cut off, or is longer than 64 bits.
+// Reads a varint. Returns the address after it, or null if it is cut off or longer than 64 bits.
 inline const unsigned char* take_varint(const unsigned char* p, const unsigned char* end,
                                         std::uint64_t& v) noexcept {
   if (p < end && *p < 0x80) [[likely]] {
@@ -110,7 +114,8 @@ inline std::int64_t unzigzag(std::uint64_t v) noexcept {
 
 // --- the clock -----------------------------------------------------------------------------------
 
-// A time in units: of the processor's counter where it is steady, else of the steady clock.
+// Time in units: those of the processor's counter where it is steady, otherwise those of the steady
+// clock.
 class Clock {
  public:
   static std::uint64_t now() noexcept {
@@ -125,7 +130,7 @@ class Clock {
   }
 
  private:
-  static constexpr unsigned kShift = 4;  // a unit is some 5 to 16 ns
+  static constexpr unsigned kShift = 4;  // makes a unit of about 5 to 16 ns
 #if defined(__x86_64__)
   static bool steady_counter() noexcept {
     static const bool is = [] {
@@ -141,18 +146,19 @@ class Clock {
 
 inline constexpr std::size_t kBlock = 1 << 16;
 inline constexpr std::size_t kLeast = 4 * kBlock;  // the smallest ring
-inline constexpr std::size_t kRoom = 4 * kText;    // more than a record and its definitions
+// bytes; more than a record and its definitions take
+inline constexpr std::size_t kRoom = 4 * kText;
 
 struct Block {
   std::uint64_t lane = 0;
-  std::uint64_t number = 0;  // among all; 0: it is empty
+  std::uint64_t number = 0;  // the block's number among all blocks; 0: the block is empty
   std::uint64_t start = 0;   // in units
   std::atomic<std::uint32_t> used{0};
-  std::uint32_t events = 0;  // of a full block
+  std::uint32_t events = 0;  // the number of events, set when the block is full
   unsigned char bytes[kBlock];
 };
 
-// The blocks of all lanes: a new block takes the place of the oldest.
+// The blocks of all lanes: a new block replaces the oldest.
 class Ring {
  public:
   explicit Ring(std::size_t size) : most_(std::max(size, kLeast) / sizeof(Block)) {}
@@ -164,11 +170,12 @@ class Ring {
     if (blocks_.size() < most_) {
       b = std::make_unique_for_overwrite<Block>();
     } else {
-      // The oldest that is nobody's current block.
+      // Chooses the oldest block that is not the current block of any lane.
       std::size_t i = 0;
       while (i < blocks_.size() && current_of(*blocks_[i])) ++i;
       if (i == blocks_.size()) {
-        b = std::make_unique_for_overwrite<Block>();  // more lanes than blocks
+        // if there are more lanes than blocks, one more block is made
+        b = std::make_unique_for_overwrite<Block>();
       } else {
         b = std::move(blocks_[i]);
         blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -197,7 +204,7 @@ class Ring {
   }
   std::uint64_t dropped() const noexcept { return dropped_; }
 
-  // Calls f(block, used) for each block, oldest first. No block is taken meanwhile.
+  // Calls f(block, used) for each block, the oldest first. No block is taken meanwhile.
   template <class F>
   bool each(F&& f) {
     const std::lock_guard g(mutex_);
@@ -214,7 +221,7 @@ class Ring {
   const std::size_t most_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Block>> blocks_;  // oldest first
-  std::vector<const Block*> current_;           // by lane
+  std::vector<const Block*> current_;           // the current block of each lane
   std::uint64_t number_ = 0, lanes_ = 0, dropped_ = 0, events_ = 0;
 };
 
@@ -222,19 +229,22 @@ class Ring {
 
 // A process or place that a lane knows.
 struct Known {
-  std::uint64_t key = 0;       // 0: the slot is free
-  std::uint64_t block = 0;     // in which it was defined last
-  std::uint32_t local = 0;     // its number there
-  std::uint32_t op = kIdle;    // a process: the Op in which it waits
-  std::uint64_t since = 0;     // a process: since when
-  const void* same = nullptr;  // a place: tells it from one that was at this address before
-  std::uint64_t first = 0;     // a place: its number, and values read; a process: where it waits
+  std::uint64_t key = 0;     // 0: the slot is free
+  std::uint64_t block = 0;   // the number of the block in which it was last defined
+  std::uint32_t local = 0;   // its number in that block
+  std::uint32_t op = kIdle;  // for a process: the Op in which it waits
+  std::uint64_t since = 0;   // for a process: since when it waits
+  // for a place: distinguishes it from an earlier one at the same address
+  const void* same = nullptr;
+  // for a place: its number, and the values read; for a process: where it waits
+  std::uint64_t first = 0;
   std::uint64_t read = 0, written = 0;
-  std::uint32_t hidden = 0;  // a process: what it does is not recorded
+  std::uint32_t hidden = 0;  // for a process: what it does is not recorded
   static constexpr std::uint32_t kIdle = ~0u;
 };
 
-// A table of what is known, by key; open addressing. References hold until the next call of find().
+// A hash table of the known processes or places, with open addressing. References stay valid until
+// the next call of find().
 class Table {
  public:
   Table() : slots_(1 << 8) {}
@@ -260,7 +270,8 @@ class Table {
   std::size_t place_of(std::uint64_t key) const noexcept {
     return (key * 0x9E3779B97F4A7C15u) >> (64 - std::countr_zero(slots_.size()));
   }
-  // Forgets what the last two blocks did not name, and is idle. Grows if much is left.
+  // Forgets entries that the last two blocks did not name and that are idle. Grows if many are
+  // left.
   void tidy(std::uint64_t block) {
     std::vector<Known> old = std::move(slots_);
     std::size_t left = 0;
@@ -286,7 +297,7 @@ class Lane {
  public:
   explicit Lane(Ring& ring) : ring_(ring), number_(ring.new_lane()) { turn(); }
 
-  // A process or thread; `path` gives its path when it is asked for.
+  // Returns the entry of a process or thread. `path` is called for its path when that is needed.
   template <class Path>
   Known& process(std::int64_t id, Path&& path) {
     Known& k = processes_.find(zigzag(id) + 1, block_number_);
@@ -299,8 +310,8 @@ class Lane {
     }
     return k;
   }
-  // A channel or barrier. `same` tells it from another one that was at this address; null: it is the
-  // one that is known, if one is.
+  // Returns the entry of a channel or barrier. `same` distinguishes it from an earlier one at the
+  // same address; null means the known one, if there is one.
   template <class Name>
   Known& place(const void* key, const void* same, std::uint64_t flags, Name&& name) {
     Known& k = places_.find(reinterpret_cast<std::uintptr_t>(key), block_number_);
@@ -322,7 +333,8 @@ class Lane {
     return k;
   }
 
-  // Makes room for one record and its definitions. Called before process() and place().
+  // Ensures that there is room for one record and its definitions. Called before process() and
+  // place().
   void room() {
     if (at_ > end_) [[unlikely]]
       turn();
@@ -369,7 +381,7 @@ class Lane {
     *at_++ = kOther;
     text(what);
   }
-  // As of now; it is in no block of the ring afterwards than the current one.
+  // Records that the process waits now. Afterwards this stands only in the current block.
   void waits(std::uint64_t now, const Known& process, Op op, const Known* place,
              std::uint64_t span) noexcept {
     *at_++ = kWaits;
@@ -384,7 +396,7 @@ class Lane {
   void each_process(F&& f) {
     processes_.each(f);
   }
-  // Begins anew: nothing is known, and nothing recorded.
+  // Starts over: nothing is known, and nothing is recorded.
   void forget() {
     processes_ = Table();
     places_ = Table();
@@ -429,13 +441,13 @@ class Lane {
 
 // --- the file ------------------------------------------------------------------------------------
 
-// The moment at which a recorder began, by both clocks.
+// The moment at which a recorder began, in units and in ns of the steady clock.
 struct Moment {
   std::uint64_t units = Clock::now();
   std::int64_t ns = prim::now();
 };
 
-// Writes what the ring has to a file that is open. Returns 0, or the error's number.
+// Writes the contents of the ring to an open file. Returns 0, or the system's error number.
 inline int write_file(int fd, Ring& ring, const Moment& began, std::string_view program) {
   const auto put = [fd](const void* data, std::size_t n) {
     const char* p = static_cast<const char*>(data);
@@ -465,7 +477,7 @@ inline int write_file(int fd, Ring& ring, const Moment& began, std::string_view 
     s.append(t.substr(0, kText));
   };
   const Moment now;
-  // The system's time less the steady clock's: for traces of several machines.
+  // The system's time minus the steady clock's: aligns traces of several machines.
   const std::int64_t system = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                   std::chrono::system_clock::now().time_since_epoch())
                                   .count();

@@ -1,12 +1,12 @@
-// What the processes of one function have in common: the file it is in, which ends they hold by
-// their arguments, and where those lie in the frame. So a report can see, at one moment, which of
-// these ends a process still holds. (An end that was moved away is empty there; a copy of it is an
-// end that nobody is known to hold.) A process keeps one pointer to all of this.
+// What the processes of one function have in common: the function's file, which ends they hold as
+// arguments, and where those lie in the frame. With it a report can see, at one moment, which of
+// these ends a process still holds. (An end that was moved away is empty there; no holder is known
+// for a copy of it.) A process keeps one pointer to all of this.
 //
 //   layout(): the arguments, as the constructor of a promise sees them
 //      └──in_file(): the file, when it is known──► what a process refers to
 //
-// Only arguments that lie in the frame count: the object of a reference may be gone before the
+// Only arguments that lie in the frame count: an object passed by reference may be gone before the
 // process is. All records stay until the program ends.
 #pragma once
 #include <cstddef>
@@ -20,7 +20,8 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Ends {
  public:
-  // Called for an open end, which lies at `at`; the numbers are those of its channel's open ends.
+  // Called for an open end, which lies at `at`. `readers` and `writers` are how many open ends its
+  // channel has.
   virtual void end(const core::SyncObject&, bool writer, const void* at, std::uint32_t readers,
                    std::uint32_t writers) = 0;
 
@@ -29,7 +30,7 @@ class Ends {
 };
 
 struct HeldAt {
-  std::ptrdiff_t offset;  // in bytes from the process, which is in the frame too
+  std::ptrdiff_t offset;  // in bytes from the process, which lies in the same frame
   void (*visit)(const void*, Ends&);
   bool operator==(const HeldAt&) const = default;
 };
@@ -38,18 +39,20 @@ struct FunctionInfo {
   // known
   const char* file = nullptr;
   std::span<const HeldAt> held;
-  mutable std::atomic<const FunctionInfo*> in_files{nullptr};  // the same functions with a file
-  mutable const FunctionInfo* next = nullptr;                  // the next one in a list
+  // records of the same arguments, each with a file
+  mutable std::atomic<const FunctionInfo*> in_files{nullptr};
+  mutable const FunctionInfo* next = nullptr;  // the next record in the list
 };
 using FunctionInfos = std::atomic<const FunctionInfo*>;
 
-// The record for these arguments. `first` is the list for functions with the same parameters.
+// Returns the record for these arguments. `first` is the list for functions with the same
+// parameters.
 const FunctionInfo* layout(FunctionInfos& first, const HeldAt* at, std::size_t n);
 
 inline const FunctionInfo no_ends;
 const FunctionInfo* first_in_file(const FunctionInfo& a, const char* file) noexcept;
-// The record of `a` with that file. `file` is compared by its address, and must live for as long as
-// a report may ask. `a` comes from layout(), or is null if there are no ends.
+// Returns the record of `a` with that file. `file` is compared by its address, and must live for as
+// long as a report may ask. `a` comes from layout(), or is null if there are no ends.
 inline const FunctionInfo* in_file(const FunctionInfo* a, const char* file) noexcept {
   if (!a) a = &no_ends;
   const FunctionInfo* const last = a->in_files.load(std::memory_order_acquire);

@@ -1,6 +1,6 @@
-// Which processes may go on: the least fixed point behind partial deadlock (rules 10.5, 14.3), over
-// the facts of one moment. C++ takes the facts from its processes (partial.hpp), Python from its
-// own (native/rounds/partial.cpp).
+// Finds which processes may go on: the least fixed point behind partial deadlock (rules 10.5,
+// 14.3), over the facts of one moment. C++ takes the facts from its processes (partial.hpp), Python
+// from its own (native/rounds/partial.cpp).
 //
 //   process(), able(), waits_at(), holds(), waits_for(): the facts ──solve()──► is_able()
 //
@@ -17,26 +17,27 @@ namespace weft::inline WEFT_ABI::runtime {
 class GoingOn {
  public:
   using Id = std::uint32_t;
-  using Key = const void*;  // a place; or a family: the processes that one process waits for
-                            // together
+  // the address of a place; or a family: the processes for which one process waits together
+  using Key = const void*;
 
-  // The facts, in any order.
+  // These functions state the facts, in any order.
   void process(Id id, Key family) { families_.add(id, Pairs::number(family)); }
   void able(Id id) { able_.push_back(id); }
-  // The process waits at `channel`, and a holder of an end there may wake it. If another wake-up is
-  // possible, the caller says able() instead.
+  // The process waits at `channel`, and a holder of an end there may wake it. If anything else may
+  // wake it, the caller uses able() instead.
   void waits_at(Id id, Key channel) { waiting_.add(Pairs::number(channel), id); }
   void waits_at_barrier(Id id) { at_barriers_.push_back(id); }
   void waits_for(Id id, Key family) { parents_.add(Pairs::number(family), id); }
   void holds(Id id, Key channel) { held_.add(id, Pairs::number(channel)); }
 
-  void solve();  // call once, after all facts
+  void solve();  // called once, after all facts
   bool is_able(Id id) const;
 
  private:
   struct Solve;
-  // families_: the family of each process; parents_: who waits for each family; waiting_: who waits
-  // at each channel; held_: what each process holds
+  // families_: the family of each process; parents_: the process that waits for each family;
+  // waiting_: the processes that wait at each channel; held_: the channels of which each process
+  // holds ends
   Pairs families_, parents_, waiting_, held_;
   Numbers at_barriers_;
   Numbers able_;  // the processes that may go on; after solve() all of them, ascending

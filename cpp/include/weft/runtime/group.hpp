@@ -1,12 +1,12 @@
-// A group: processes that were started together and are waited for together. One failure cancels the
-// others (rule 7).
+// A group: processes that were started together and are waited for together. One failure cancels
+// the others (rule 7).
 //
 //   add() ──► live ──process ends: finished()──► live == 0 ──► the process that waits is woken
 //                ├──a failure──► cancel(): the others, and the owner while its block is open
 //                │               (open_block() … close_block(), rule 7.5)
 //                └──abandon()──► its owner's group waits in its owner's place
 //
-// The block: open ──a failure──► asked ──its owner meets the request──► met
+//   The block: open ──a failure──► asked ──its owner meets the request──► met
 //              └──────────────────┴──close_block(): the request is taken back─┴──► none
 //
 // State under the group's lock: the list of children, live_, failures, the waiter, the names. A
@@ -37,8 +37,9 @@ inline constinit thread_local CancelLine cancel_line;
 class Group {
  public:
   Run& run;
-  Executor* executor;          // where its coroutine children run
-  ProcessBase* parent;         // the owner, or null; gone once the group is abandoned: see owner()
+  Executor* executor;  // the executor that runs its coroutine children
+  // the owner, or null; no longer valid once the group is abandoned: see owner()
+  ProcessBase* parent;
   const char* name = nullptr;  // part of the path; may be null
 
   Group(Run& r, Executor* e, ProcessBase* p) noexcept;
@@ -46,70 +47,75 @@ class Group {
   Group& operator=(const Group&) = delete;
   ~Group();
 
-  // Makes p a child; the caller makes it runnable.
+  // Makes p a child. The caller must make p runnable.
   void add(ProcessBase& p);
 
-  // Takes p, which has finished, out of the list; it may be destroyed now. finished() informs
-  // its group, after its ends are let go (rule 7.7).
+  // Removes p, which has finished, from the list; after that p may be destroyed. The group is
+  // informed by finished(), after p has released its ends (rule 7.7).
   void unlink(ProcessBase& p) noexcept;
-  // A child has finished. `left` is its failure, or the exception that left it in a quiet end if
-  // the group keeps ends; otherwise null.
+  // Called when a child has finished. `left` is its failure, or, if the group keeps ends, the
+  // exception that left the child in a quiet end; otherwise null.
   void finished(std::uint32_t order, std::exception_ptr left, Ending how = Ending::failed) noexcept;
 
   // Adds one item to wait for that is not a process; finished(0, nullptr) completes it.
   void adopt() noexcept;
 
-  // Declares that the group is of exactly one process, and that its waiter raises what leaves the
-  // process (rule 7.1). Called before the process is started.
+  // Declares that the group has exactly one process, and that its waiter throws whatever exception
+  // leaves that process (rule 7.1). Called before the process is started.
   void keep_end() noexcept { keeps_end_ = true; }
   bool keeps_end() const noexcept { return keeps_end_; }
-  // The exception that left the process; null if it returned, or failed. Call once it has ended.
+  // Returns the exception that left the process; null if it returned or failed. Call this once,
+  // after the process has ended.
   std::exception_ptr take_end() noexcept { return std::exchange(end_, nullptr); }
 
-  // Waits until no child is live. Returns `ok` if that is so already.
+  // Waits until no child is live. Returns `ok` if none is live now.
   Status begin_wait(core::Node& n) noexcept;
-  // The waiter with this node stops waiting. Returns false if it has been woken.
+  // Stops the wait of the waiter with this node. Returns false if the waiter has been woken.
   bool end_wait(core::Node& n) noexcept;
   bool done() noexcept;
 
-  // An exception leaves the owner, so nobody will wait for the group (rule 7.5). The children are
-  // cancelled, and the owner's group waits for them and fails with them. Only for a group made by
-  // new: if this returns true, the group deletes itself when the last child has ended.
+  // Called when an exception leaves the owner, so that nobody will wait for the group (rule 7.5).
+  // The children are cancelled, and the owner's group waits for them and fails with them. Only for
+  // a group made by new: if this returns true, the group deletes itself when the last child has
+  // ended.
   bool abandon() noexcept { return abandon(*parent->group); }
-  // The same; `its` is the group that is to wait for the children.
+  // As above; `its` is the group that is to wait for the children.
   bool abandon(Group& its) noexcept;
-  // The process that waits for the group; for an abandoned group, the owner of its successor. Call
-  // under Run::still(), or while nothing can run.
+  // Returns the process that waits for the group; for an abandoned group, the owner of its
+  // successor. Call it under Run::still(), or while nothing can run.
   ProcessBase* owner() const noexcept;
 
   void fail(std::uint32_t order, std::exception_ptr failure);
-  Group* also = nullptr;  // fails with this one (spawned processes fail the run, rule 7.4)
-  // The failures in the order of the processes, then those of `then`. Call after all have ended.
+  // a group that fails with this one (spawned processes fail the run, rule 7.4)
+  Group* also = nullptr;
+  // Returns the failures in the order of the processes, followed by those of `then`. Call it after
+  // all processes have ended.
   std::vector<std::exception_ptr> take_failures(Group* then = nullptr);
 
-  // Asks every child to end (rule 6). Children started later are asked as well. A child that waits
-  // for a group of its own passes the request on: that group is queued, not called from within,
-  // since groups nest deeper than a stack. The child's group has its owner on this thread, so it
-  // stays alive.
+  // Asks every child to end (rule 6). Children that are started later are asked as well. A child
+  // that waits for a group of its own passes the request on to that group. The group is queued, and
+  // not called from here, since groups may nest deeper than the stack allows. Its owner is on this
+  // thread, so the group stays alive.
   void cancel() noexcept;
   void cancel(ProcessBase& p) noexcept;
   bool cancelled() const noexcept { return cancelled_; }
-  // p's request is set, and nothing in p is read before the request is seen: a thread process first
-  // says where it sleeps and looks then (ThreadProcess::Hosting).
+  // Called when p's request is set. Nothing in p is read before p sees the request: a thread
+  // process first announces where it sleeps and looks for the request then
+  // (ThreadProcess::Hosting).
   static void ask(ProcessBase& p) noexcept;
-  // The owner, which waits or is about to, was cancelled: its request stays until the wait ends,
-  // and is passed on once (rule 6.1).
+  // Called when the owner, which waits or is about to, was cancelled. Its request stays until the
+  // wait ends, and is passed on once (rule 6.1).
   void begin_passing_on() noexcept { passed_on_ = false; }
   void pass_on() noexcept;
 
-  // The owner starts processes in this group from within a block; the first failure cancels the
-  // block too (rule 7.5).
+  // Called when the owner starts processes in this group from within a block; the first failure
+  // cancels the block too (rule 7.5).
   void open_block() noexcept;
-  // An exception leaves the owner while failures here were raised nowhere, and no child is live:
-  // the owner's group fails with them. On the owner's thread.
+  // Called on the owner's thread when an exception leaves the owner while failures of this group
+  // were thrown nowhere, and no child is live. The owner's group then fails with them.
   void hand_over() { hand_over(*parent->group); }
-  // The block has ended, and its owner waits from now on. Withdraws the request if the owner has
-  // not met it and no other block of the owner asks.
+  // Called when the block has ended, and its owner waits from now on. Withdraws the request if the
+  // owner has not met it and no other block of the owner asks.
   void close_block() noexcept;
 
   void serve_cancellations(Executor& e) noexcept;
@@ -119,23 +125,23 @@ class Group {
     const std::lock_guard g(lock_);
     for (ProcessBase* p = children_; p; p = p->sibling_next) f(*p);
   }
-  // How many processes of that name were started here (a path has an index only where there are
-  // several).
+  // Returns how many processes of that name were started here. (A path has an index only if there
+  // are several.)
   std::uint32_t started(const char* function) noexcept;
 
  private:
   friend class Run;
 
   void cancel_children() noexcept;
-  // The owner's request is set: lets its executor act on it.
+  // Lets the owner's executor act on the owner's request, which is set.
   void ask_block() noexcept;
   void hand_over(Group& successor);
   std::uint32_t count_name(const char* f);
 
   core::SpinLock lock_;
   bool cancelled_ = false;
-  bool passed_on_ = false;  // used by the owner, or by a thread that withdraws it
-  // Of the blocks that a process is in several may ask it at once, by one bit
+  bool passed_on_ = false;  // used by the owner, or by a thread that withdraws the owner
+  // Several of the blocks that a process is in may ask it at once. They share one bit
   // (Identity::Cancel::block), which is set while any of them is `asked`. block_ is written under
   // the run's groups_mutex_ too.
   enum class Block : std::uint8_t { none, open, asked, met };
@@ -144,7 +150,7 @@ class Group {
   std::exception_ptr end_;
   std::uint32_t live_ = 0;
   std::uint32_t started_ = 0;
-  Group* successor_ = nullptr;  // of an abandoned group; written under the run's lock too
+  Group* successor_ = nullptr;  // for an abandoned group; written under the run's lock too
   ProcessBase* children_ = nullptr;
   core::Node* waiter_ = nullptr;
   // Names, and how many processes were started under each. Most groups have one name.
@@ -158,13 +164,13 @@ class Group {
     std::exception_ptr what;
   };
   std::vector<Failure> failures_;
-  Group* next_in_line_ = nullptr;  // in the queue of groups to be cancelled
+  Group* next_in_line_ = nullptr;  // the next in the queue of groups that are to be cancelled
   bool in_line_ = false;
-  Group* next_ = nullptr;  // in the run's list
+  Group* next_ = nullptr;  // the next in the run's list of groups
   Group* prev_ = nullptr;
 };
 
-// The executor on which a coroutine process runs.
+// Returns the executor on which a coroutine process runs.
 inline Executor& executor_of(const ProcessBase& p) noexcept {
   return p.at == RunsAt::group ? *p.group->executor : p.group->run.executor_at(p.at);
 }

@@ -1,21 +1,21 @@
-// A time limit on what a process does in a block of its code (rule 7.12): when its time comes it
+// A time limit on what a process does in a block of its code (rule 7.12). When its time comes, it
 // asks the process, once, to give up its operation. A limit is a timer of the run and one more
-// source of requests; a request ends an operation as any other request does (rule 6).
+// source of requests; its request ends an operation as any other request does (rule 6).
 //
 //   open() ──► armed ──its time──► asked ──take()──► met
 //                │                   └──close(), move(): the request is taken back
 //                └──close()
 //
 // Invariants
-//  1 State, chain and place in the timers are under the run's mutex; only the process's own thread
-//    opens, closes and takes a limit.
+//  1 State, chain and place in the timers are protected by the run's mutex; only the process's own
+//    thread opens, closes and takes a limit.
 //  2 The limits of a process are a chain, the innermost first, which the run keeps: a process
 //    without limits pays nothing.
-//  3 A limit is `asked` and not yet met ⇔ the process's Cancel::limit is set on its account. If the
-//    process meets the request of another source at the same moment, the requests of all limits are
-//    met with it.
-//  4 A thread that fires a limit refers to it until it has set told_: close() waits for that, which
-//    is a matter of some instructions.
+//  3 A limit is `asked` and not yet met ⇔ the process's Cancel::limit is set because of it. If the
+//    process meets the request of another source at the same moment, it meets the requests of all
+//    limits too.
+//  4 A thread that fires a limit refers to it until it has set told_. close() waits for that, which
+//    takes a few instructions.
 #pragma once
 #include <atomic>
 
@@ -40,14 +40,14 @@ class Limit final : public core::Waker {
     return p.group ? p.group->run : *static_cast<ThreadProcess&>(p).run;
   }
 
-  // Limits what `p`, which runs, does from now on. `deadline` is in ns of its run's clock;
-  // prim::forever is no limit, and a time that has passed asks at once.
+  // Limits what `p`, which runs, does from now on. `deadline` is in ns of its run's clock. If it is
+  // prim::forever, there is no limit; if it has passed, the request comes at once.
   void open(ProcessBase& p, std::int64_t deadline);
   bool is_open() const noexcept { return process_ != nullptr; }
   bool of(const ProcessBase& p) const noexcept { return process_ == &p; }
-  // Returns whether this is a limit of p, and p has opened none since.
+  // Returns whether this is the innermost limit of p.
   bool innermost(ProcessBase& p) noexcept;
-  // Ends the limit. A request that was not met is taken back.
+  // Ends the limit. A request that was not met is withdrawn.
   void close() noexcept;
   // Moves the deadline. Returns false if the limit has already taken effect.
   bool move(std::int64_t deadline);
@@ -55,28 +55,29 @@ class Limit final : public core::Waker {
   bool expired() const noexcept { return asked_.load(std::memory_order_relaxed) || met_; }
   std::int64_t deadline() const noexcept { return timer_.deadline; }
 
-  // Called when a process meets what it was asked. Returns the limit that asked, the outermost if
-  // there are several; null if at least one request was not a limit's.
+  // Called when a process meets its requests. Returns the limit that has asked, the outermost if
+  // there are several; null if at least one request did not come from a limit.
   static Limit* take(ProcessBase& p) noexcept;
 
-  // Closes the limits that p left open: p ends, or its thread is another process's from now on.
+  // Closes the limits that p left open. Called when p ends, or when its thread becomes another
+  // process.
   static void close_all(ProcessBase& p, Run& r) noexcept;
-  // Returns whether a limit of p's own may still make p go on.
+  // Returns whether any limit of p is armed, so that p may still go on.
   static bool any_armed(ProcessBase& p, Run& r) noexcept;
-  // Lends the limits of `from`, ordinary code that becomes process `to` of a run for a time, to
-  // `to`, with what was left of their time. give_back() returns them at the end of `to`, when the
-  // limits that `to` opened itself and left open are over.
+  // Ordinary code, `from`, becomes process `to` of a run for a time. lend() gives the limits of
+  // `from` to `to`, with the time that was left of them. give_back() returns them at the end of
+  // `to`, after closing the limits that `to` opened itself and left open.
   static void lend(ProcessBase& from, Run& old, ProcessBase& to, Run& now);
   static void give_back(ProcessBase& to, Run& now, ProcessBase& from, Run& old);
   bool lent() const noexcept { return lent_; }
 
  private:
-  // Called with the run's mutex held, but for first_of(), which takes it.
+  // Called with the run's mutex held, except first_of(), which takes it.
   void arm(std::int64_t deadline);
   bool disarm() noexcept;
   static Limit* first_of(ProcessBase& p, Run& r) noexcept;
   static Limit* innermost_of(const ProcessBase& p, const Run& r) noexcept;
-  // makes `now`, which may be null, the innermost
+  // Makes `now`, which may be null, the innermost limit.
   static void exchange(ProcessBase& p, Run& r, Limit* now);
 
   void await_firing() noexcept;
@@ -89,10 +90,10 @@ class Limit final : public core::Waker {
 
   core::Choice choice_;
   TimerNode timer_;
-  ProcessBase* process_ = nullptr;  // null: not open
+  ProcessBase* process_ = nullptr;  // null: the limit is not open
   Run* run_ = nullptr;
   Limit* outer_ = nullptr;
-  prim::atomic<bool> asked_{false};  // and its request has not been met
+  prim::atomic<bool> asked_{false};  // set while its request has not been met
   prim::atomic<bool> told_{false};
   bool met_ = false;
   bool lent_ = false;

@@ -7,15 +7,16 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// The path of a process (rule 7.8). If it is nested deeper than 64 levels, only the nearest of
-// them: "…/inner/innermost". The caller sees to it that the process stays meanwhile; those above it
-// stay by themselves, unless an exception leaves their group (Group::abandon).
+// Returns the path of a process (rule 7.8). If the process is nested deeper than 64 levels, the
+// path has only the innermost ones: "…/inner/innermost". The caller must keep the process alive.
+// The processes above it stay alive by themselves, unless an exception leaves their group
+// (Group::abandon).
 std::string path_of(const ProcessBase& process);
-// The same, called within Run::still().
+// As path_of(), for use within Run::still().
 std::string path_while_still(const ProcessBase& process);
-// The name of a channel or barrier in quotes, or file:line of its making.
+// Returns the name of a channel or barrier in quotes, or the file:line where it was made.
 std::string name_of(const core::SyncObject& c);
-// file:line of the last operation of p.
+// Returns the file:line of p's last operation.
 std::string where(const ProcessBase& p);
 
 }  // namespace weft::inline WEFT_ABI::runtime

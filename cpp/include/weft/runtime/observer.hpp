@@ -1,6 +1,6 @@
-// Where tools that look at a program at work are told what happens (observe.hpp). When there is no
-// observer this costs nothing: a scheduler leaves its loop for the observed one by the flag that
-// ends the loop, and other code asks only where a process parks or has been woken.
+// The hook for tools that watch a program at work (observe.hpp). Without an observer it costs
+// nothing: the flag that ends a scheduler's loop also leads to the observed loop, and other code
+// checks for an observer only where a process parks or has been woken.
 //
 //   coroutine:  resumes() ──runs──► suspended(p), parked or giving way │ suspended(null): it has ended
 //   thread:     suspended(p) ──parked──► resumes()
@@ -13,20 +13,19 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Run;
 
-// The functions are called from any thread, by several at once; under no lock.
+// These functions are called from any thread, by several at once, and with no lock held.
 struct Observer {
-  // The process goes on; its op is still what it waited for. `where` is the thread's Context, used
-  // as a key; null for a thread process, which keeps no other process waiting.
-  // what it waited for is still its op
+  // The process goes on; its op still says what it waited for. `where` is the thread's Context,
+  // used as a key; it is null for a thread process, which keeps no other process waiting.
   virtual void resumes(ProcessBase&, const void* where) noexcept = 0;
   virtual void suspended(ProcessBase*, const void* where) noexcept = 0;
-  // a single-core scheduler is about to sleep, on its own thread
+  // Called when a single-core scheduler is about to sleep, on its own thread.
   virtual void idle(Run&, Executor&) noexcept = 0;
 
  protected:
   ~Observer() = default;
 };
-// An observer that is set here is never destroyed.
+// The observer, or null. An observer that is set here is never destroyed.
 inline constinit std::atomic<Observer*> observer{nullptr};
 
 inline Observer* watched() noexcept { return observer.load(std::memory_order_acquire); }

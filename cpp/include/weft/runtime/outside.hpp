@@ -1,8 +1,8 @@
 // The registry of what may wake a run from outside (rule 10.3): the tokens of ../outside.hpp.
 //
-// State under the registry's lock: the runs that are going on, the number of tokens, and the
-// function that looks at standstills. A run looks at the number when it is quiescent; the last
-// token that goes lets every run look again.
+// State under the registry's lock: the existing runs, the number of tokens, and the function that
+// looks at standstills. A run reads the number of tokens when nothing in it can go on. When the
+// last token is gone, every run looks again.
 #pragma once
 #include <condition_variable>
 #include <mutex>
@@ -19,26 +19,26 @@ class Outsiders {
   static Outsiders& all();
   void join(Run& r);
   void leave(Run& r) noexcept;
-  // Sets the function that looks at the standstills of runs that have none (rule 10.6).
+  // Sets the function that looks at standstills, for the runs that have none (rule 10.6).
   void look_by(Run::Look f) noexcept;
   void enter(bool due, bool link = false) noexcept;
   void exit(bool due, bool link = false) noexcept;
   unsigned strangers() noexcept;
-  // Called in the child of a fork: the tokens are the parent's, and wake nothing in the child. No
-  // run goes on in the child either.
+  // Called in the child of a fork. The tokens and runs belong to the parent, so the child has none.
   void forget() noexcept;
-  // The runs that go on now; none of them ends until unpin().
+  // Returns the runs that exist now. None of them ends until unpin().
   std::vector<Run*> pin();
   void unpin() noexcept;
 
  private:
   std::mutex mutex_;
   std::condition_variable unpinned_;
-  unsigned pins_ = 0;       // a thread that leaves waits until there are none
+  // how often pin() was called without unpin(); a run that ends waits until this is 0
+  unsigned pins_ = 0;
   std::vector<Run*> runs_;  // the oldest first
   Run::Look look_ = nullptr;
-  unsigned tokens_ = 0;     // tokens whose threads wait for something that is due
-  unsigned strangers_ = 0;  // tokens of whose threads nothing is known
+  unsigned tokens_ = 0;     // the number of tokens whose threads wait for something that is due
+  unsigned strangers_ = 0;  // the number of tokens of threads about which nothing is known
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

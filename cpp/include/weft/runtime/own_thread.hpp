@@ -1,4 +1,4 @@
-// A single-core executor of a run with a thread of its own, on which a Scheduler runs.
+// A single-core executor of a run that has a thread of its own, on which a Scheduler runs.
 //
 //   OwnThread() ──► thread: Scheduler::loop() ──~OwnThread(): a Stop is posted──► joined
 #pragma once

@@ -1,5 +1,5 @@
 // Memory in big pieces. Where many thousands of processes, channels or guards are visited one after
-// another, most of the time goes into finding the pages: with pages of 2 MiB (Linux, madvise) a
+// another, most of the time goes into address translation. With pages of 2 MiB (Linux, madvise) a
 // select over 65,536 channels takes half the time.
 #pragma once
 #include <cstddef>
@@ -17,11 +17,12 @@ namespace weft::inline WEFT_ABI::runtime {
 
 inline constexpr std::size_t kLine = 64;  // a cache line
 inline constexpr std::size_t kShort = 16 * kLine;
-inline constexpr std::size_t kHugePage = std::size_t{2} << 20;  // on x86-64 and, mostly, aarch64
+// bytes; the size on x86-64 and usually on aarch64
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// Turns memory that is in use already into huge pages, as far as it fills them: no memory is added.
-// This is a wish: if it is not granted (before Linux 6.1, or when there is no free huge page) the
-// memory stays as it is.
+// Turns memory that is already in use into huge pages, as far as it fills them, so that no memory
+// is added. This is only a request. If it is not granted (before Linux 6.1, or when there is no
+// free huge page), nothing changes.
 inline void make_huge([[maybe_unused]] void* p, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(__linux__)
   constexpr int collapse = 25;  // MADV_COLLAPSE, which older headers do not name
@@ -57,9 +58,8 @@ class FixedArray {
   T& operator[](std::size_t i) const noexcept { return at_[i]; }
 
  private:
-  // A short array is aligned as malloc() aligns: asked for a cache line, glibc takes a block that
-  // is larger, and gives the rest back, which is a quarter of the instructions of a select made for
-  // the occasion.
+  // A short array is aligned as malloc() aligns. For a cache line glibc would take a larger block,
+  // and give the rest back, which is a quarter of the instructions of a select that is used once.
   static std::align_val_t alignment(std::size_t n) noexcept {
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
     const std::size_t bytes = n * sizeof(T);

@@ -27,13 +27,13 @@ class Pairs {
   }
 
   void add(std::uintptr_t key, std::uintptr_t value) { all_.push_back({key, value}); }
-  void sort();  // by key, then by value; each pair once
+  void sort();  // by key, then by value; removes duplicates
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(all_.size()); }
   bool empty() const noexcept { return all_.empty(); }
   const Pair& operator[](std::size_t i) const noexcept { return all_[i]; }
-  // The functions below need sorted pairs. All pairs of this key:
+  // The functions below need sorted pairs. Returns all pairs of this key.
   std::span<const Pair> of(std::uintptr_t key) const noexcept;
-  // The index of the first pair of this key; size() if there is none.
+  // Returns the index of the first pair of this key; size() if there is none.
   std::uint32_t find(std::uintptr_t key) const noexcept;
 
  private:

@@ -7,16 +7,16 @@
 //      idle ──patience is over: stood_still()──► idle   (once in a sleep, by the thread whose sleep
 //                                                       began a standstill; rule 10.6)
 //
-// A host with a loop of its own does not sleep here: it rests (0 ──end_turn()──► idle), goes back
-// to its loop, and rises in its next turn. The signaller rings the host's bell instead of waking a
-// sleeper.
+// A host with an event loop of its own does not sleep here. It rests (0 ──end_turn()──► idle),
+// returns to its loop, and counts itself active again in its next turn. The signaller rings the
+// host's bell instead of waking a sleeper.
 //
 // A signal to the program may come after the sleeper has looked for signals and before the kernel
 // has put it to sleep; it would then wait until some other event wakes the sleeper. So the handler
 // changes the word that the kernel compares, by disturb().
 //
-// Counting before waking is what makes `active == 0` mean that nothing can run (rules 8.6 and
-// 10.1).
+// Because executors are counted before they are woken, `active == 0` means that nothing can run
+// (rules 8.6 and 10.1).
 #pragma once
 #include <atomic>
 #include <utility>
@@ -25,25 +25,27 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// How many ns nothing must have run before a standstill is reported (rule 10.6); 0: never.
+// The time in ns for which nothing must have run before a standstill is reported (rule 10.6); 0
+// means never.
 prim::atomic<std::int64_t>& patience() noexcept;
 
-// What is told when an executor stops and starts to have something to do: a run.
+// Is told when an executor stops or starts having something to do. A run implements it.
 struct Activity {
   virtual void activated() noexcept = 0;
-  // If the result is not 0 it is the number of the standstill that begins: the thread that sleeps
-  // now calls stood_still() once patience() is over.
+  // If the result is not 0, it is the number of the standstill that begins: the thread that sleeps
+  // now must call stood_still() once patience() is over.
   virtual std::uint32_t deactivated() noexcept = 0;
-  // steady time in ns of the earliest timer; prim::forever if there is none
+  // Returns the steady time in ns of the earliest timer; prim::forever if there is none.
   virtual std::int64_t wake_time() noexcept = 0;
-  // How many ns a standstill must last before stood_still() is called.
+  // Returns how many ns a standstill must last before stood_still() is called.
   virtual std::int64_t waits_before() const noexcept {
     return runtime::patience().load(std::memory_order_relaxed);
   }
-  // Called by a sleeper that is counted as asleep. Returns true to be called again after as long.
+  // Called by a sleeper that is counted as asleep. If this returns true, it is called again after
+  // the same time.
   virtual bool stood_still(std::uint32_t /*number*/) noexcept { return false; }
-  // Called by a thread that has slept and is counted active again. May wait for the end of a look
-  // at all that sleep.
+  // Called by a thread that has slept and is counted active again. If another thread looks at all
+  // sleepers, this may wait until that is over.
   virtual void awoken() noexcept {}
 
  protected:
@@ -52,39 +54,38 @@ struct Activity {
 
 class Parking;
 
-// A language runtime with a global lock gives the lock up around a real sleep.
+// What a language runtime with a global lock does around a real sleep.
 struct AroundSleep {
-  void* (*begin)(Parking&) = nullptr;  // gives up the lock; returning null means do not sleep, as
-                                       // if nudged
+  // releases the lock; if it returns null, the thread does not sleep, as if it were nudged
+  void* (*begin)(Parking&) = nullptr;
   void (*end)(void*) = nullptr;
-  // Called between the two, when the sleep was disturbed (by a signal to the program, or by
-  // nothing). Returns true to end the sleep, as a nudge does.
+  // Called between begin and end, when the sleep was disturbed (by a signal to the program, or for
+  // no reason). Returns true to end the sleep, as a nudge does.
   bool (*disturbed)(void*) = nullptr;
-  // Gives up the lock alone, for the time of some yields before the sleep. If this is null, there
-  // are no yields.
+  // Releases only the lock, for some yields before the sleep. If this is null, there are no yields.
   void* (*step_aside)() = nullptr;
   void (*step_back)(void*) = nullptr;
-  // Takes the lock around what a run concludes when its last executor falls asleep, on a thread
-  // that may not have the lock. Called under no other lock.
+  // Takes the lock while a run draws its conclusion because its last executor falls asleep, on a
+  // thread that may not have the lock. Called with no other lock held.
   void* (*conclude)() = nullptr;
   void (*concluded)(void*) = nullptr;
 };
 inline AroundSleep around_sleep;
 
-// What serves messages of other programs while a thread of this one would only wait
+// Serves messages of other programs while a thread of this one would only wait
 // (wire/attendant.hpp). `attending` is null if nothing serves them.
 struct Attending {
-  // Called before a sleep. Returns true if the word is no longer 0, so that there is no need to
+  // Called before a sleep. Returns true if the word is no longer 0, so that the thread need not
   // sleep.
   bool (*attend)(prim::atomic<std::uint32_t>& word) noexcept;
-  // Called in place of prim::park(). `spins`: the thread has not attended first.
+  // Called instead of prim::park(). `spins`: the thread has not called attend() before.
   void (*park)(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until,
                bool spins) noexcept;
 };
 inline prim::atomic<const Attending*> attending{nullptr};
 
-// Counts the threads that are just posting something to an executor. The executor must not be
-// destroyed before they have done so: what they post may be what ends it.
+// Counts the threads that are posting something to an executor at the moment. The executor must not
+// be destroyed before they have finished: what they post may be what ends it.
 class Posting {
  public:
   Posting() = default;
@@ -114,24 +115,24 @@ class Parking {
   static constexpr std::uint32_t woken = 1;
   static constexpr std::uint32_t nudged = 2;
   static constexpr std::uint32_t idle = 4;
-  static constexpr std::uint32_t disturbed = 8;  // set beside idle only
+  static constexpr std::uint32_t disturbed = 8;  // set only together with idle
 
   Activity* activity = nullptr;  // null outside any run
-  // for a host with a loop of its own: called from any thread, in place of waking a sleeper
+  // for a host with an event loop: called from any thread, instead of waking a sleeper
   void (*bell)(Parking&) noexcept = nullptr;
   void* host = nullptr;  // for use by the bell
 
-  // Sleeps until signalled or until the earliest timer. Returns the signals; 0 if only time has
-  // passed.
+  // Sleeps until it is signalled or until the earliest timer. Returns the signals; 0 if only time
+  // has passed.
   std::uint32_t sleep() noexcept;
 
-  // Called by a signal's handler, on any thread, while the executor may be asleep: lets sleep() ask
+  // Called by a signal handler, on any thread, while the executor may be asleep. Makes sleep() ask
   // at once what disturbed it. Needs no lock where prim::wakes_from_handlers.
   void disturb() noexcept;
 
-  // Begins to rest. Returns false if there are signals, so that there is no resting.
+  // Begins to rest. Returns false if there are signals, so that the host must not rest.
   bool end_turn() noexcept;
-  // Called after end_turn(), whatever the reason: counts the host active again. The signals are
+  // Called after end_turn(), whatever ends the rest: counts the host active again. The signals are
   // left for take().
   void begin_turn() noexcept;
 
@@ -148,16 +149,17 @@ class Parking {
  private:
   static constexpr bool sleeps(std::uint32_t s) noexcept { return (s & ~disturbed) == idle; }
   bool asleep() const noexcept { return sleeps(word_.load(std::memory_order_acquire)); }
-  // Where a handler cannot wake the sleeper, the sleeper looks for itself at intervals of kNap.
+  // Where a signal handler cannot wake the sleeper, the sleeper checks by itself at intervals of
+  // kNap.
   static std::int64_t nap(std::int64_t until) noexcept;
   static constexpr std::int64_t kNap = 50'000'000;  // ns
   // Leaves the idle state, unless another thread has signalled.
   bool leave_idle() noexcept;
-  // Lets the thread that is to signal this one run first. It pays more under a global lock, where a
-  // thread that is woken meets the lock that its waker holds, sleeps again, and is woken again.
+  // Lets the thread that is going to signal this one run first. That pays more under a global lock:
+  // otherwise the woken thread finds the lock held by its waker, sleeps again, and is woken again.
   bool give_way() noexcept;
 
-  // the parking by which this thread sleeps, while it serves other programs instead
+  // the Parking in which this thread sleeps, while it serves other programs instead
   static inline thread_local const Parking* serves_ = nullptr;
   static inline thread_local bool woke_another_ = false;
 

@@ -1,5 +1,5 @@
-// What a checked program tells its check (weft/check.hpp). Only code that is compiled with
-// WEFT_CHECKED=1 has these calls: in all other code WEFT_POINT is nothing.
+// The hooks by which a checked program reports to its check (weft/check.hpp). Only code that is
+// compiled with WEFT_CHECKED=1 calls them: in all other code WEFT_POINT expands to nothing.
 //
 // A checked run is cut into steps. A step ends where another process could go first: before an
 // operation begins, where a process parks, after an operation that is over at once, and before a
@@ -9,8 +9,10 @@
 //   process:    starts() ──► … ──► ends_later() ──► ended()
 //
 // Invariants
-//  1 `points` is null but in a run of a check, which is on one thread: all calls come from there.
-//  2 A process that pauses() or begun() has put into the run queue is in no operation there.
+//  1 `points` is null except in the run of a check. That run is on one thread, from which all calls
+//    come.
+//  2 While a process is in the run queue because pauses() or begun() has put it there, it is in no
+//    operation.
 #pragma once
 #include "../check/access.hpp"
 #include "../config.hpp"
@@ -29,12 +31,12 @@ namespace weft::inline WEFT_ABI::runtime {
 using checking::Access;
 using checking::Begun;
 
-// A select that begins.
+// A select that is about to begin.
 struct SelectBegins {
   core::Guard* guards;
   std::uint32_t count;
-  bool any;  // may it take any guard that is ready (rule 5.4)?
-  // The guard to which it has committed, or a negative number.
+  bool any;  // whether it may take any guard that is ready (rule 5.4)
+  // Returns the index of the guard to which the select has committed, or a negative number.
   int (*committed)(const void* engine) noexcept;
   const void* engine;
 };
@@ -42,25 +44,26 @@ struct SelectBegins {
 class Points {
  public:
   virtual void starts(ProcessBase&) noexcept = 0;
-  // A process is about to let go of its ends. True: another goes first; the process is in the run
-  // queue, and ends when it is run again.
+  // Called when a process is about to release its ends. Returns true if another process goes first:
+  // this one is then in the run queue, and ends when it is run again.
   virtual bool ends_later(ProcessBase&) noexcept = 0;
   virtual void ended(const Group* group, Ending how) noexcept = 0;
 
-  // An operation is about to begin. True: another goes first; the operation begins when the process
-  // is run again. `yields`: the ready processes go first (rule 7.7).
+  // Called when an operation is about to begin. Returns true if another process goes first; the
+  // operation then begins when its process is run again. `yields`: the ready processes go first
+  // (rule 7.7).
   virtual bool pauses(ProcessBase&, bool yields) noexcept = 0;
   virtual void begins(ProcessBase&) noexcept = 0;
-  // The operation that begins is at this place.
+  // Called when the operation that begins is at this place.
   virtual void arrives(ProcessBase&, const core::SyncObject&, Access) noexcept = 0;
   virtual void sleeps(ProcessBase&) noexcept = 0;
   // Returns the guard that the select is to take, or -1.
   virtual int selects(ProcessBase&, const SelectBegins&) noexcept = 0;
   virtual void selected(ProcessBase&, int guard, bool ended) noexcept = 0;
-  // The operation has begun. True: it is over, and another goes first.
+  // Called when the operation has begun. Returns true if it is over and another process goes first.
   virtual bool begun(ProcessBase&, Begun) noexcept = 0;
 
-  // What else a step does.
+  // These report what else happens in a step.
   virtual void made(const core::SyncObject&, std::uint32_t capacity, bool loses) noexcept = 0;
   virtual void gone(const core::SyncObject&, std::uint64_t lost) noexcept = 0;
   virtual void touches(const core::SyncObject&, Access) noexcept = 0;
@@ -68,7 +71,7 @@ class Points {
   virtual void cancels() noexcept = 0;
   virtual void limits(bool open) noexcept = 0;
   virtual void reads_clock() noexcept = 0;
-  // The program does what cannot be checked: throws BadUse.
+  // Called when the program does something that cannot be checked. Throws BadUse.
   virtual void refuses(const char* what) = 0;
 
  protected:

@@ -1,8 +1,9 @@
 // Storage for objects of which there are millions: coroutine frames and channels. Blocks of one
-// size class (multiples of 8) are cut from slabs and reused through a free list: no header per
-// block, no rounding to 16, and a block freed is the next one given out. A chunk of slabs that is
-// full becomes a huge page. The first slab of a class is cut at cache lines: a small network fits
-// into the first-level cache, and there a block that begins a line is quicker (commstime: 2 ns).
+// size class (multiples of 8) are cut from slabs and reused through a free list. So a block has no
+// header, its size is not rounded to 16, and a freed block is the next one given out. A chunk of
+// slabs that is full becomes a huge page. The first slab of a class is cut at cache lines: a small
+// network fits into the first-level cache, where a block that begins a line is quicker (commstime:
+// 2 ns).
 //
 // State under a class's lock: its free list and the slab being cut. Slabs are kept until the
 // program ends (they are reused, not returned). A block that is larger than kLargest, or
@@ -17,7 +18,8 @@
 #include "../core/policy.hpp"
 #include "pages.hpp"
 
-#if defined(WEFT_POOL_HEADER)  // a checker's header: class Pool with allocate(n) and release(p, n)
+// a header of a checker, which defines class Pool with allocate(n) and release(p, n)
+#if defined(WEFT_POOL_HEADER)
 #include WEFT_POOL_HEADER
 #else
 namespace weft::inline WEFT_ABI::runtime {
@@ -42,7 +44,8 @@ struct PoolSlabs {
 
 class Pool {
  public:
-  static constexpr std::size_t kLargest = WEFT_ASAN ? 0 : 512;  // bytes
+  // bytes; larger blocks come from the global heap
+  static constexpr std::size_t kLargest = WEFT_ASAN ? 0 : 512;
 
   [[gnu::noinline]] static void* allocate(std::size_t n) {
     if (n > kLargest) return ::operator new(n);
@@ -74,10 +77,10 @@ class Pool {
     return (n + kLine - 1) / kLine * kLine;
   }
   static constexpr std::size_t rounded(std::size_t n) noexcept { return (n + 7) / 8 * 8; }
-  // Cuts a block from the slab that is being cut. Called with c's lock held, which it releases.
+  // Cuts a block from the current slab. Called with c's lock held, which it releases.
   static void* cut(Class& c, std::size_t n);
-  // Slabs are cut from chunks of the size of a huge page, and a chunk becomes a huge page when all
-  // of it has been given out.
+  // Returns a new slab. Slabs are cut from chunks of the size of a huge page; a chunk becomes a
+  // huge page when all of it has been given out.
   static char* new_slab();
   static inline constinit PoolSlabs slabs_{};
   static Class& of(std::size_t n) noexcept { return classes_[rounded(n) / 8]; }

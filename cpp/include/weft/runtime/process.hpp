@@ -1,5 +1,5 @@
-// What every process is, on every backend: a waiter with a name, a place in a group, and a way to
-// be cancelled.
+// What all processes have in common, on every backend: a process is a waiter with a name, a place
+// in a group, and a way to be cancelled.
 //
 // Processes differ only in how they wait and wake (ProcessOps).
 //
@@ -8,10 +8,11 @@
 //                             └──op begins─────────┘
 //                             └──ends: Group::finished()
 //
-// Who may use what: `op`, `line`, `flags` only by the process's own thread (and by a
-// reporter while nothing can run, by a report on demand through operation() and stands_in(), and on
-// a multi-core executor by the worker that serves cancellations while runs_on is 0, see crew.hpp);
-// the sibling links under the group's lock; `cancel` by any thread.
+// Which thread may use what: `op`, `line` and `flags` belong to the process's own thread. They are
+// also read by a reporter while nothing can run, by a report on demand through operation() and
+// stands_in(), and on a multi-core executor by the worker that serves cancellations while runs_on
+// is 0 (crew.hpp). The sibling links are protected by the group's lock; `cancel` may be used by any
+// thread.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -40,13 +41,14 @@ struct OpKind {
   // Withdraws the operation, on the process's own thread. Returns true if that was before the
   // commit (rule 6.2).
   bool (*withdraw)(ProcessBase&) noexcept;
-  // Visits the places at which the process waits, for reports. Null if it waits nowhere.
+  // Visits the places at which the process waits, for reports. Null if it waits at none.
   void (*visit)(ProcessBase&, class WaitVisitor&);
-  // As visit(), but on the process's own executor while others run: visits the places where the
-  // operation has not committed. If it visits nothing, or is null, the process may go on.
+  // As visit(), but called on the process's own executor while other processes run: visits the
+  // places where the operation has not committed. If it visits nothing, or is null, the process may
+  // go on.
   void (*undecided)(ProcessBase&, class WaitVisitor&) = nullptr;
-  // The process was woken and has not gone on: says where it has committed. Null if it is nowhere
-  // that is measured.
+  // Called for a process that was woken and has not gone on: says where it has committed. Null if
+  // that is nowhere that is measured.
   void (*passed)(ProcessBase&, struct Passed&) = nullptr;
 };
 
@@ -65,7 +67,7 @@ class WaitVisitor {
   virtual void barrier(const core::SyncObject&) = 0;
   // Visits the end of the process `last_writer`; 0: that process has not been started.
   virtual void end(const core::SyncObject&) = 0;
-  // A guard of the process's select is silent: its channel has ended, so nobody will come there
+  // Reports a guard of the process's select whose channel has ended, so that nobody will come there
   // (rule 5.6).
   virtual void ended(const core::SyncObject&, std::uint32_t /*guard*/) {}
   // The process waits for a time that never comes (rule 8.5).
@@ -81,37 +83,38 @@ struct ProcessOps : core::WakerOps {
   Executor* (*executor)(ProcessBase&) noexcept;
 };
 
-// Where in its run a process runs: on its group's executor, or on an executor of the run's list
+// Which executor of its run runs a process: its group's executor, or one in the run's list
 // (run.hpp).
 enum class RunsAt : std::uint8_t { group = 0, first = 1, last = 64, holds_local = 255 };
 
-// A process's id, and the cancellations asked for and not yet raised. Both are in one word, since
-// every operation asks for both. An id is not zero.
+// A process's id, and its cancellations that were requested and have not been thrown. Both are in
+// one word, since every operation reads both. An id is not zero.
 class Identity {
  public:
   // the largest id
   static constexpr std::uint32_t kLast = (1u << 28) - 1;
-  // The nth id, from 0 on; after the last one they begin again.
+  // The nth id, counted from 0; after the last one the ids begin again.
   static constexpr std::uint32_t nth(std::uint32_t n) noexcept { return n % kLast + 1; }
 
   operator std::uint32_t() const noexcept { return word_.load(std::memory_order_relaxed) & kLast; }
-  // Called once, before the process is known elsewhere.
+  // Sets the id. Called once, before the process is known elsewhere.
   Identity& operator=(std::uint32_t id) noexcept {
     word_.store((word_.load(std::memory_order_relaxed) & ~kLast) | id, std::memory_order_relaxed);
     return *this;
   }
-  // Returns whether the id is the holder's, and no cancellation is asked for.
+  // Returns whether the id is the holder's, and no cancellation is requested.
   [[gnu::always_inline]] bool is_uncancelled(std::uint32_t holder) const noexcept {
     return word_.load(std::memory_order_relaxed) == holder;
   }
 
-  // The cancellations, as an atomic set of bits.
+  // The requested cancellations, as an atomic set of bits.
   class Cancel {
    public:
-    static constexpr std::uint8_t asked = 1;  // by a group or by a handle
-    static constexpr std::uint8_t host = 2;   // by a host's task (Python's)
-    static constexpr std::uint8_t limit = 4;  // by a time limit of the process's own (limit.hpp)
-    // by a failure in a group whose block the process is in (group.hpp)
+    static constexpr std::uint8_t asked = 1;  // requested by a group or by a handle
+    static constexpr std::uint8_t host = 2;   // requested by a host's task (Python's)
+    // requested by a time limit of the process itself (limit.hpp)
+    static constexpr std::uint8_t limit = 4;
+    // requested by a failure in a group whose block the process is in (group.hpp)
     static constexpr std::uint8_t block = 8;
     explicit Cancel(prim::atomic<std::uint32_t>& word) noexcept : word_(word) {}
     std::uint8_t load(std::memory_order o = std::memory_order_seq_cst) const noexcept {
@@ -151,46 +154,46 @@ class Identity {
 };
 
 // The line of a process's last operation, and how many of its operations have completed at once
-// since it last waited or let the others run (rule 7.7). Both are in one word: a process that
-// begins to wait stores a constant there, which also starts the count anew.
+// since it last waited or let other processes run (rule 7.7). Both are in one word: a process that
+// begins to wait stores a constant there, which also resets the count.
 class Standing {
  public:
-  // so many may complete at once; the next one lets the others run
+  // so many operations may complete at once; the next one lets other processes run
   static constexpr std::uint32_t kAtOnce = 1000;
 
   constexpr Standing(std::uint32_t line = 0) noexcept : word_(fresh(line)) {}
-  // The process begins to wait at this line, and the count starts anew.
+  // Called when the process begins to wait at this line; resets the count.
   [[gnu::always_inline]] Standing& operator=(std::uint32_t line) noexcept {
     prim::store_to(word_, fresh(line), std::memory_order_relaxed);
     return *this;
   }
-  // An operation begins at this line.
+  // Called when an operation begins at this line.
   void at(std::uint32_t line) noexcept {
     prim::store_to(word_, (word_ & ~kLine) | (line & kLine), std::memory_order_relaxed);
   }
-  // Counts one more operation that has completed at once. Returns true if the process must let the
-  // others run, and then call begin_anew().
+  // Counts one more operation that has completed at once. Returns true if the process must let
+  // other processes run, and then call begin_anew().
   [[gnu::always_inline]] bool at_once() noexcept {
     const std::uint32_t was = word_, now = was + kOne;
     prim::store_to(word_, now, std::memory_order_relaxed);
     return now < was;
   }
   void begin_anew() noexcept { *this = word_; }
-  // Counts n more that have completed at once. If there are too many, the next one lets the others
-  // run.
+  // Counts n more operations that have completed at once. If there are too many, the next one lets
+  // other processes run.
   void at_once(std::size_t n) noexcept {
     const std::uint32_t left = (~word_ & ~kLine) / kOne;
     prim::store_to(word_, word_ + (n < left ? static_cast<std::uint32_t>(n) : left) * kOne,
                    std::memory_order_relaxed);
   }
-  // The line, from any thread.
+  // Returns the line. May be called from any thread.
   operator std::uint32_t() const noexcept {
     return prim::load_from(word_, std::memory_order_relaxed) & kLine;
   }
 
  private:
   static constexpr std::uint32_t kOne = 1u << 22, kLine = kOne - 1;
-  // a carry out of the upper bits says that kAtOnce have completed
+  // a carry out of the upper bits shows that kAtOnce operations have completed
   static constexpr std::uint32_t fresh(std::uint32_t line) noexcept {
     return (line & kLine) | (0u - (kAtOnce + 1) * kOne);
   }
@@ -203,24 +206,25 @@ class ProcessBase : public core::Waiter {
   ProcessBase* sibling_next = nullptr;
   ProcessBase* sibling_prev = nullptr;
   const char* function = nullptr;  // the process's name in its path
-  const OpKind* op = nullptr;      // null: running or runnable
+  const OpKind* op = nullptr;      // null: the process runs or is runnable
   // the process's file, and the ends among its arguments (function_info.hpp); null: not known
   const struct FunctionInfo* about = nullptr;
   Standing line;
   // unique in this program, ascending; channels record their holders by it
   Identity id;
-  std::uint32_t index = 0;           // among those of one name in its group
+  std::uint32_t index = 0;           // its index among the processes of one name in its group
   std::uint8_t dying = 0;            // the process was ended by an uncaught poison of this strength
   Ending ending = Ending::returned;  // valid once the process has ended
-  // holds_local: the process is not started, and among its arguments is an end of a local channel.
+  // holds_local means: the process is not started, and one of its arguments is an end of a local
+  // channel.
   RunsAt at = RunsAt::group;
   // On a multi-core executor 1 + the worker that runs the process, from the moment it is taken
-  // until it is wholly suspended; otherwise 0.
+  // until it is fully suspended; otherwise 0.
   prim::atomic<std::uint8_t> runs_on{0};
 
   // For a process at which another thread may look while it runs (a report on demand, beside
-  // components): the process's own thread begins to wait by `kind` (null: it goes on), and has
-  // reached that line.
+  // components). waits_in(): the process's own thread begins to wait by `kind`, or goes on if
+  // `kind` is null. stands_at(): that thread has reached this line.
   void waits_in(const OpKind* kind) noexcept {
     prim::store_to(op, kind, std::memory_order_release);
   }
@@ -228,14 +232,14 @@ class ProcessBase : public core::Waiter {
     line.at(at_line);
     prim::store_to(about, in, std::memory_order_release);
   }
-  // Reads the operation from another thread than the process's own.
+  // Reads the operation from a thread other than the process's own.
   const OpKind* operation() noexcept { return prim::load_from(op, std::memory_order_acquire); }
   const FunctionInfo* stands_in() noexcept {
     return prim::load_from(about, std::memory_order_acquire);
   }
   std::uint32_t stands_on() noexcept { return line; }
 
-  // From now on the process is woken and run by these ops.
+  // Sets the operations by which the process is woken and run from now on.
   void runs_by(const core::WakerOps& o) noexcept {
     prim::store_to(ops, &o, std::memory_order_relaxed);
     if (o.frame == core::kFrame)
@@ -243,8 +247,8 @@ class ProcessBase : public core::Waiter {
     else
       clear(core::NodeFlags::framed);
   }
-  // Callable from any thread: a select exchanges the ops for its own while it is parked
-  // (selecting.hpp).
+  // Returns the process's executor. May be called from any thread: a select replaces the ops by its
+  // own while the process is parked (selecting.hpp).
   Executor* executor() noexcept {
     return static_cast<const ProcessOps*>(prim::load_from(ops, std::memory_order_relaxed))
         ->executor(*this);
@@ -255,8 +259,8 @@ class ProcessBase : public core::Waiter {
   void set_order(std::uint32_t n) noexcept { core::Node::index = n; }
 
   Identity::Cancel cancel() noexcept { return id.cancel(); }
-  // The process meets what was asked of it, but for the requests of limits and blocks, which are
-  // accounted for elsewhere (Limit::take).
+  // Meets the requests to the process, except those of limits and blocks, which are accounted for
+  // elsewhere (Limit::take).
   bool take_cancel() noexcept {
     return cancel().take(Identity::Cancel::asked | Identity::Cancel::host) != 0;
   }
@@ -268,19 +272,20 @@ class ProcessBase : public core::Waiter {
   ProcessBase& operator=(const ProcessBase&) = delete;
 };
 
-// What runs on this thread at the moment, and how it is ending. Ends consult it when they are
+// What this thread runs at the moment, and how that is ending. Ends look at it when they are
 // destroyed: a process that an uncaught poison leaves poisons what it holds (rule 4.3).
 struct Context {
   ProcessBase* running = nullptr;
-  Executor* executor = nullptr;  // the executor that runs it; null: a thread process
-  bool moves = false;            // a process that runs here may go on on another thread
+  Executor* executor = nullptr;  // the executor that runs it; null for a thread process
+  bool moves = false;            // whether a process that runs here may go on on another thread
   // the process's frame is being destroyed after an uncaught poison of this strength
   std::uint8_t dying = 0;
   // a Poisoned of this strength was made since the process was resumed
   std::uint8_t thrown = 0;
-  // to be looked at before another process goes on (`thrown` is to be cleared; the loop is to halt)
+  // whether something must be done before another process goes on (`thrown` must be cleared, or the
+  // loop must halt)
   bool attention = false;
-  std::weak_ptr<void> poisoned{};  // expired once the Poisoned and its copies are gone
+  std::weak_ptr<void> poisoned{};  // expires once the Poisoned and its copies are gone
   void attended() noexcept {
     attention = false;
     thrown = 0;
@@ -294,26 +299,27 @@ inline ProcessBase* this_process() noexcept {
 
 class Executor {
  public:
-  virtual void post(core::Waker*) noexcept = 0;  // makes w runnable; from any thread
+  virtual void post(core::Waker*) noexcept = 0;  // makes w runnable; may be called from any thread
   virtual void nudge() noexcept = 0;             // makes the executor look for cancellations
-  // is it the calling thread's, and no other thread's?
+  // Returns whether the executor belongs to the calling thread, and to no other.
   virtual bool here() const noexcept = 0;
-  // The ops of a process that is to start on this executor.
+  // Returns the operations of a process that is to start on this executor.
   virtual const ProcessOps& ops_here(const ProcessOps& ops) { return ops; }
   // Returns whether processes may move between threads.
   virtual bool multi() const noexcept { return false; }
   // Calls f(x) while none of its processes starts to run. Called by one of its processes. Processes
-  // with runs_on != 0 run all the same.
+  // whose runs_on is not 0 go on running.
   virtual void held(void (*f)(void*), void* x) { f(x); }
-  // The process was cancelled: if it is withdrawn before the commit it goes on with `cancelled`.
-  // Called on the process's own thread.
+  // Handles the cancellation of a process: if its operation is withdrawn before the commit, the
+  // process goes on with `cancelled`. Called on the process's own thread.
   virtual void withdraw(ProcessBase& p) noexcept {
     if (p.op && p.op->withdraw(p)) p.ops->wake(&p);
   }
-  // Called for a process that runs here and gives way. Returns true if no other process is ready,
-  // after looking everywhere; otherwise the process goes behind those that are.
+  // Called for a process that runs here and gives way. Looks everywhere, and returns true if no
+  // other process is ready; otherwise the process goes behind those that are.
   virtual bool nobody_ready() noexcept { return true; }
-  // Called for a process that runs here: looks around, and puts it behind all that are ready.
+  // Called for a process that runs here: looks for ready processes everywhere, and puts this one
+  // behind them.
   virtual void give_way(core::Waker* w) noexcept { post(w); }
 
  protected:

@@ -1,8 +1,9 @@
-// The deadlock report (rule 10.2): every blocked process, what it waits on and where, and the knot.
+// The deadlock report (rule 10.2): every blocked process, what it waits for and where, and the
+// knot.
 //
-// An edge p → q: p waits for something that q, by the recorded holders, can give. A *knot* is a
-// smallest non-empty set of processes whose edges all stay inside; a process that waits for nobody
-// known is a knot by itself (knot.hpp finds knots). (Knot in the sense of Holt, "Some deadlock
+// An edge p → q means that p waits for something that q can give, by the recorded holders. A *knot*
+// is a smallest non-empty set of processes whose edges all stay inside. A process that waits for
+// nobody known is a knot by itself (knot.hpp finds knots). ("Knot" as in Holt, "Some deadlock
 // properties of computer systems", 1972, section 3: with OR-waits a cycle is not enough, a knot
 // is.)
 #pragma once
@@ -20,20 +21,20 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Run;
 
-// What a host language knows beyond the records: where its processes are, and all processes that
-// hold an end.
+// What a host language knows in addition to the records: where its processes are, and all processes
+// that hold an end.
 struct ReportHooks {
-  // brings file and line of every process up to date; nothing of the run changes until end()
+  // updates the file and line of every process; nothing in the run changes until end()
   void (*begin)(Run&) = nullptr;
   void (*holders)(const core::SyncObject&, bool readers, Numbers& add) = nullptr;
-  // has a side of a channel without known holders never had an end?
+  // returns whether a side of a channel without known holders never had an end
   bool (*never)(const core::SyncObject&, bool readers) = nullptr;
   void (*end)(Run&) = nullptr;
-  void (*deadlock)(Run&, const struct Report&) = nullptr;  // a deadlock is declared
-  // how a program makes a retirement an outcome
+  void (*deadlock)(Run&, const struct Report&) = nullptr;  // called when a deadlock is declared
+  // tells the user how to make a retirement an outcome
   const char* ends = "say .ends() of that guard, weft::in(…).ends()";
-  // advice where nobody is known to be on the other side of a channel, in case there is a party
-  // (rule 10.3); null: the advice is given elsewhere
+  // advice for a channel on whose other side no process is known, in case there is a party (rule
+  // 10.3); null: the advice is given elsewhere
   const char* outside =
       "if a thread that Weft did not start is to come there: hold a weft::Outside as long as it "
       "may";
@@ -43,15 +44,16 @@ inline ReportHooks report_hooks;
 struct Report {
   struct Blocked {
     std::string path, verb, at;
-    // the process waits for its group: it has no operation of its own, but is part of the graph
+    // whether the process waits for its group: then it has no operation of its own, but is part of
+    // the graph
     bool for_children = false;
     std::vector<std::string> places;
     // guards of its select whose channels have ended (rule 5.6): "0 'c'"
     std::vector<std::string> silent;
-    // places whose other side nobody is known to hold, each with that side
+    // places where no holder of the other side is known, each with that side
     std::vector<std::string> unknown;
-    bool somebody = false;  // may there be a holder all the same?
-    // the process's node in the graph: its index in `order`
+    bool somebody = false;  // whether there may be an unknown holder
+    // the process's node in the graph, which is its index in `order`
     std::uint32_t node = 0;
   };
   static constexpr std::size_t kLines = 40;  // the most lines of processes in a text
@@ -62,7 +64,7 @@ struct Report {
     Blocked blocked;
   };
   std::vector<One> blocked;  // by id, ascending
-  // the blocked processes by their paths: ids depend on the order in which a compiler evaluates
+  // the blocked processes, sorted by path: ids depend on the order in which a compiler evaluates
   // arguments
   Numbers order;
   Numbers knot;  // sorted as `order` is
@@ -85,9 +87,9 @@ struct Report {
   }
   std::uint32_t running() const noexcept { return static_cast<std::uint32_t>(order.size()); }
 
-  // The graph. Its nodes are the blocked processes, in `order`; one node for all that run; then,
-  // for each side of a channel and each barrier, one node that leads to all that could come there:
-  // so n processes that wait for the same m cost n + m edges.
+  // The graph. Its nodes are the blocked processes, in `order`; one node for all processes that
+  // run; and one node for each side of a channel and each barrier, which leads to all that could
+  // come there. So if n processes wait for the same m, that takes n + m edges.
   std::uint32_t nodes_ = 0;
   Pairs edges_;
 };

@@ -12,9 +12,9 @@
 //                                   │   begins (rule 10.6)
 //                                   │ else deadlock: cancel every process
 //
-// A standstill has a number. The executor whose sleep began it looks once, when patience() is over,
-// whether it still lasts: Parking::sleep() calls stood_still(). If no sleep began it (a thread
-// ended), one executor that sleeps is woken, to begin the standstill by its next sleep.
+// Each standstill has a number. The executor whose sleep began it checks once, when patience() is
+// over, whether it still lasts: Parking::sleep() calls stood_still(). If no sleep began it (because
+// a thread ended), one sleeping executor is woken, so that its next sleep begins the standstill.
 #pragma once
 #include <array>
 #include <list>
@@ -37,31 +37,31 @@ class Limit;
 
 // How many tokens Outside(Outside::due) there are (outside.hpp).
 inline prim::atomic<std::int32_t> due_tokens{0};
-// Whether each of these tokens is a link to another program, which can be asked whether everything
-// stands still there too (WIRE.md 10). If so, a run that waits for nothing else looks, as at a
-// standstill, but soon.
+// Whether each of these tokens is a link to another program that can be asked whether everything
+// stands still there too (WIRE.md 10). If so, a run that waits for nothing else acts as at a
+// standstill, but sooner.
 inline prim::atomic<bool> links_are_asked{false};
-// How many of the tokens are links, and the function that is told when a run waits for these alone,
-// so that it asks them; null: there is none (wire/rounds.hpp).
+// How many of the tokens are links; and the function that is called when a run waits only for
+// links, so that it asks the programs there; null if there is none (wire/rounds.hpp).
 inline std::atomic<std::int32_t> link_tokens{0};
 inline std::atomic<void (*)() noexcept> links_stand{nullptr};
 
 class Run;
 // Returns whether a process of the run waits where a source brings values (source.hpp). Null if
-// there never was a source.
+// there has never been a source.
 inline std::atomic<bool (*)(Run&) noexcept> source_is_expected{nullptr};
 
 enum class Clock : std::uint8_t { steady, virtual_time };
 
-// Something that a run owns and ends.
+// An object that a run owns, and destroys when it ends.
 struct Part {
   virtual ~Part() = default;  // joins its threads
 };
 
-// An executor with threads of its own, which a run uses and ends.
+// An executor with threads of its own, which belongs to a run and ends with it.
 class RunExecutor {
  public:
-  // called when nothing is ready any more: stops its threads and joins them
+  // Called when nothing is ready any more: stops its threads and joins them.
   virtual ~RunExecutor() = default;
   virtual Executor& executor() noexcept = 0;
 };
@@ -76,34 +76,35 @@ class Run final : public Activity {
   // --- activity ----------------------------------------------------------------------------------
   void activated() noexcept override { active_.fetch_add(1, std::memory_order_seq_cst); }
   std::uint32_t deactivated() noexcept override;
-  // The same, called by a thread that does not sleep then.
+  // As deactivated(), for a thread that does not sleep then.
   void gone() noexcept;
   std::int64_t wake_time() noexcept override;
 
-  // From now on until leave_outside() something beyond the run may wake it. `due`: it will, or is
-  // meant to take its time (an io call, a socket). If it is not due, it may never come, and there
+  // From now on until leave_outside() something beyond the run may wake it. `due`: it will come, or
+  // it is meant to take time (an io call, a socket). If it is not due, it may never come, and there
   // may be a standstill.
   void enter_outside(bool due = true) noexcept {
     if (!due) strangers_.fetch_add(1, std::memory_order_seq_cst);
     outside_.fetch_add(1, std::memory_order_seq_cst);
   }
   void leave_outside(bool due = true) noexcept;
-  // For a host whose loop is idle, and that has entered outside for what the loop holds: nothing
-  // there is due. Draws the conclusion; returns the number of the standstill that begins, or 0.
+  // Draws the conclusion for a host whose event loop is idle, and that has called enter_outside()
+  // for what the loop waits for: nothing there is due. Returns the number of the standstill that
+  // begins, or 0.
   std::uint32_t conclude() noexcept;
   // Called when nothing can run and nothing is known outside. Returns whether there is something
-  // after all (threads that are no processes, rule 10.3).
+  // nevertheless (threads that are no processes, rule 10.3).
   bool (*anything_outside)(Run&) noexcept = nullptr;
 
   // --- standstill (rule 10.6) --------------------------------------------------------------------
-  // What a look at a standstill has found. It is reported afterwards, when all may go on.
+  // The findings at a standstill. They are reported afterwards, when everything may go on.
   struct Standstill {
     virtual ~Standstill() = default;
     virtual void tell() noexcept = 0;
   };
-  // Returns which processes wait where, while all of the run sleep; the caller deletes the result.
-  // Returns null if no process waits, or the standstill was reported before. If the function is
-  // null, no standstill is reported. It may be set while the run goes on (look_by()).
+  // Finds which processes wait where, while everything in the run sleeps; the caller deletes the
+  // result. Returns null if no process waits, or the standstill was reported before. If the
+  // function is null, no standstill is reported. It may be set during the run (look_by()).
   using Look = Standstill* (*)(Run&) noexcept;
   std::atomic<Look> look_at_standstill{nullptr};
   // Sets the function, if there is none yet.
@@ -113,33 +114,34 @@ class Run final : public Activity {
   }
   bool stood_still(std::uint32_t number) noexcept override;
   std::int64_t waits_before() const noexcept override;
-  static constexpr std::int64_t kSoon = 50'000'000;  // in ns; where links are asked
-  // Returns whether no process of the run can go on, and nothing is due but what links may bring.
+  static constexpr std::int64_t kSoon = 50'000'000;  // in ns; the patience of a run that asks links
+  // Returns whether no process of the run can go on, and nothing is due except what links may
+  // bring.
   bool waits_for_links() noexcept;
-  // How often the run has come to rest.
+  // Returns how often the run has come to a standstill.
   std::uint32_t rests() noexcept {
     const std::lock_guard g(mutex_);
     return standstill_;
   }
-  // It is known from elsewhere that nothing will ever wake the run: declares a deadlock, with this
-  // report. Returns false if something runs.
+  // Declares a deadlock, with this report, because it is known from elsewhere that nothing will
+  // ever wake the run. Returns false if something runs.
   bool declare(std::string report, std::vector<std::string> knot);
-  // The same in two parts. From condemn() on the run ends with Deadlock; carry_out(), which must
-  // follow, cancels its processes.
+  // declare() in two parts. From condemn() on, the run will end with Deadlock. carry_out(), which
+  // must follow, cancels its processes.
   bool condemn(std::string report, std::vector<std::string> knot);
   void carry_out() noexcept;
   // Returns whether no process of the run can go on, and nothing is due.
   bool stands_still() noexcept;
   bool is_standstill(std::uint32_t number) noexcept;
   // Calls f if all executors sleep; an executor that is woken meanwhile goes on after f. Returns
-  // whether they sleep.
+  // whether all of them slept.
   template <class F>
   bool while_all_sleep(F&& f) {
     const std::lock_guard g(door_);
     return behind_the_door(f);
   }
-  // The same for a thread with a lock that other threads take in f. Also returns false while
-  // another thread looks.
+  // As above, for a thread that owns a lock which other threads take within f. Also returns false
+  // if another thread is doing this now.
   template <class F>
   bool try_while_all_sleep(F&& f) {
     const std::unique_lock g(door_, std::try_to_lock);
@@ -163,8 +165,9 @@ class Run final : public Activity {
     return e != prim::forever && clock_ == Clock::steady && e <= prim::now();
   }
   void fire_due() noexcept;
-  // With virtual time, for the code that decides when it passes (chooser.hpp): is there a deadline;
-  // let the earliest come, that one alone.
+  // For virtual time, used by the code that decides when time passes (chooser.hpp). any_timer()
+  // returns whether there is a deadline; the next function lets the earliest one come, and only
+  // that one.
   bool any_timer() noexcept {
     const std::lock_guard g(mutex_);
     timers_.drop_dead();
@@ -190,8 +193,8 @@ class Run final : public Activity {
   Executor& executor_at(RunsAt at) const noexcept {
     return *executors_[index_of(at)].load(std::memory_order_acquire);
   }
-  // The executor of that key, made by `make` (→ unique_ptr<RunExecutor>) at its first use. Returns
-  // RunsAt::group if there is no room for another.
+  // Returns the executor of that key, which `make` (→ unique_ptr<RunExecutor>) makes at its first
+  // use. Returns RunsAt::group if there is no room for another.
   template <class Make>
   RunsAt hire(const std::shared_ptr<const void>& key, Make&& make) {
     const std::lock_guard g(hiring_);
@@ -202,12 +205,13 @@ class Run final : public Activity {
     enlist(key.get(), own_executors_.back().second->executor());
     return at_of(hired_ - 1);
   }
-  // Lists the executor e with which the run began, under its key; the owner of the key keeps it
-  // during the run.
+  // Lists the executor e, with which the run began, under its key. The owner of the key must keep
+  // it during the run.
   void list(const void* key, Executor& e);
-  // Returns RunsAt::group if e is not in the list.
+  // Returns the place of e in the list; RunsAt::group if it is not there.
   RunsAt which_executor(const Executor& e) const noexcept;
-  // The part of type T, made at its first use: whatever else has threads that end with the run.
+  // Returns the run's part of type T, made at its first use. Parts own further threads that end
+  // with the run.
   template <class T>
   T& part() {
     const std::lock_guard g(hiring_);
@@ -221,21 +225,22 @@ class Run final : public Activity {
   void add_group(Group&) noexcept;
   void remove_group(Group&) noexcept;
   void cancel_everybody() noexcept;
-  // On a nudge: withdraws the operations of this executor's processes that were cancelled.
+  // Called after a nudge: withdraws the operations of this executor's processes that were
+  // cancelled.
   void serve_cancellations(Executor&) noexcept;
-  // `owner` meets the requests of its blocks whose groups failed (rule 7.5). Returns false if there
-  // were none.
+  // Makes `owner` meet the requests of its blocks whose groups failed (rule 7.5). Returns false if
+  // there were none.
   bool meet_blocks(ProcessBase& owner) noexcept;
-  // A block that asked has ended: takes the request back, unless another block asks too.
+  // Called when a block that has asked ends: withdraws the request, unless another block asks too.
   void withdraw_block(ProcessBase& owner) noexcept;
   template <class F>
   void each_process(F&& f);
-  // Calls f while no group comes, goes or changes its owner: the groups above a live process can be
-  // walked.
+  // Calls f while no group comes, goes or changes its owner. So f can walk up through the groups
+  // above a live process.
   template <class F>
   void still(F&& f);
-  // The same, but returns false at once if another thread is at the groups now. For a thread with a
-  // lock that other threads take in f.
+  // As still(), but returns false at once if another thread works on the groups now. For a thread
+  // that owns a lock which other threads take within f.
   template <class F>
   bool try_still(F&& f);
   // For use within still() or try_still().
@@ -243,11 +248,11 @@ class Run final : public Activity {
   void each_process_still(F&& f);
 
   // --- threads of thread processes ---------------------------------------------------------------
-  // Starts a thread that is joined before the run ends. Threads that are done are joined when the
-  // next is made: a run that makes threads for ever must not keep them all. Throws
-  // std::system_error if the system gives no thread.
+  // Starts a thread that is joined before the run ends. Finished threads are joined when the next
+  // is made: a run that makes threads for ever must not keep them all. Throws std::system_error if
+  // the system cannot start a thread.
   void keep(void (*body)(void*), void* of);
-  // The process of the calling thread has ended; the thread does little more.
+  // Called when the process of the calling thread has ended; the thread does little more.
   void thread_done() noexcept;
   std::size_t threads_kept() noexcept;
   void join_threads() noexcept;
@@ -259,7 +264,7 @@ class Run final : public Activity {
   // Called once, by the code that throws the Deadlock.
   std::vector<std::string> take_knot() noexcept { return std::move(knot_); }
   bool detect_deadlock = true;
-  // told before any process is cancelled, under no lock
+  // called before any process is cancelled, with no lock held
   void (*on_deadlock)(const std::string& report) noexcept = nullptr;
 
  private:
@@ -270,7 +275,7 @@ class Run final : public Activity {
   std::uint32_t quiescent() noexcept;
   template <class F>
   bool behind_the_door(F& f) {
-    // A signaller first counts a sleeper active and then looks whether the door is closed: so
+    // A signaller first counts a sleeper active and then checks whether the door is closed. So
     // either the signaller finds the door closed, or this function finds the sleeper counted.
     closed_.store(1, std::memory_order_seq_cst);
     const bool all = active_.load(std::memory_order_seq_cst) == 0;
@@ -278,13 +283,13 @@ class Run final : public Activity {
     closed_.store(0, std::memory_order_release);
     return all;
   }
-  // The function that asks links, if the run waits for links alone; otherwise null.
+  // Returns the function that asks links, if the run waits only for links; otherwise null.
   auto asks_links() const noexcept -> void (*)() noexcept {
     return link_tokens.load(std::memory_order_relaxed) != 0
                ? links_stand.load(std::memory_order_acquire)
                : nullptr;
   }
-  // How much of outside_ may or may not come, as far as is known here.
+  // Returns how much of outside_ may come or not, as far as is known here.
   std::int32_t unsure() const noexcept {
     return strangers_.load(std::memory_order_seq_cst) +
            (links_are_asked.load(std::memory_order_relaxed)
@@ -294,9 +299,10 @@ class Run final : public Activity {
                 : 0);
   }
   // Returns whether a process waits at a source (source.hpp). Also returns true if something runs:
-  // it will come here again.
+  // the run will come to rest again later.
   bool expects() noexcept;
-  // A standstill began, and no thread is about to sleep: one that sleeps is made to sleep anew.
+  // Called when a standstill has begun and no thread is about to sleep: wakes one that sleeps, so
+  // that it sleeps anew.
   void find_watch() noexcept;
 
   void fire(std::int64_t now, core::Wakes& wakes) noexcept;
@@ -304,12 +310,12 @@ class Run final : public Activity {
   void set_earliest() noexcept { earliest_.store(timers_.earliest(), std::memory_order_seq_cst); }
   bool anybody_blocked() noexcept;
   void describe() noexcept;
-  void tell_who_is_held() const noexcept;  // to stderr
+  void tell_who_is_held() const noexcept;  // on stderr
 
   prim::atomic<std::int32_t> active_{0};
   prim::atomic<std::int32_t> outside_{0};
   prim::atomic<std::int32_t> strangers_{0};  // how many of outside_ are not due
-  // the door: threads that wake wait (written under door_)
+  // the door: while it is closed, threads that wake up wait (written under door_)
   prim::atomic<std::uint32_t> closed_{0};
   prim::Mutex door_;
   prim::atomic<bool> deadlocked_{false};
@@ -317,9 +323,10 @@ class Run final : public Activity {
   prim::atomic<std::int64_t> earliest_{prim::forever};
   prim::atomic<std::int64_t> virtual_now_{0};
   const Clock clock_;
-  prim::Mutex mutex_;  // timers_, limits_, report_, threads_, threads_done_, standstill_, told_of_
+  // protects timers_, limits_, report_, threads_, threads_done_, standstill_, told_of_
+  prim::Mutex mutex_;
   std::uint32_t standstill_ = 0;
-  std::vector<std::uintptr_t> told_of_;  // few entries: a standstill takes patience()
+  std::vector<std::uintptr_t> told_of_;  // has few entries, since a standstill takes patience()
   TimerHeap timers_;
   // the innermost limit of each process
   std::unordered_map<const ProcessBase*, class Limit*> limits_;
@@ -328,7 +335,8 @@ class Run final : public Activity {
   std::vector<std::string> knot_;
   std::list<std::thread> threads_, threads_done_;
 
-  // groups_; and the requests of blocks, with what their groups know of them (Group::block_)
+  // protects groups_; and the requests of blocks, with what their groups know of them
+  // (Group::block_)
   prim::Mutex groups_mutex_;
   Group* groups_ = nullptr;
 
@@ -342,9 +350,9 @@ class Run final : public Activity {
     keys_[hired_] = key;
     executors_[hired_++].store(&e, std::memory_order_release);
   }
-  prim::Mutex hiring_;  // hired_, keys_ and the two lists
+  prim::Mutex hiring_;  // protects hired_, keys_ and the two lists
   std::size_t hired_ = 0;
-  // each with its key, which lives as long as it is in the list
+  // each executor with its key, which lives as long as the executor is in the list
   std::list<std::pair<std::shared_ptr<const void>, std::unique_ptr<RunExecutor>>> own_executors_;
   std::list<std::unique_ptr<Part>> parts_;
   std::array<const void*, static_cast<std::size_t>(RunsAt::last)> keys_{};

@@ -1,6 +1,6 @@
-// The single-core scheduler: a trampoline over a run queue (measured faster than symmetric
-// transfer, and safe where that overflowed the stack). A wake-up from its own thread links the
-// waker into the run queue; one from another thread puts it into an inbox.
+// The single-core scheduler: a trampoline over a run queue. (It was measured to be faster than
+// symmetric transfer, and is safe where that overflowed the stack.) A wake-up from its own thread
+// links the waker into the run queue; one from another thread puts it into an inbox.
 //
 //   loop:  run_ready() ─► empty: inbox ─► empty: timers ─► sleep (parking.hpp)
 #pragma once
@@ -20,8 +20,8 @@ class Scheduler final : public Executor {
  public:
   Run& run;
 
-  // `host` is the thread process on which the scheduler runs, and whose cancellation it serves too;
-  // may be null.
+  // `host` is the thread process on which the scheduler runs, and whose cancellation it also
+  // serves; it may be null.
   [[gnu::noinline, gnu::cold]] explicit Scheduler(Run& r, ProcessBase* host = nullptr) noexcept
       : run(r), host_(host) {
     parking_.activity = &r;
@@ -31,7 +31,7 @@ class Scheduler final : public Executor {
 
   static Scheduler* current() noexcept { return this_scheduler; }
 
-  // Makes w runnable. Only from this scheduler's thread.
+  // Makes w runnable. Called only from this scheduler's thread.
   void push(core::Waker* w) noexcept { queue_.push(w); }
 
   void post(core::Waker* w) noexcept override {
@@ -42,7 +42,8 @@ class Scheduler final : public Executor {
   }
   void nudge() noexcept override { parking_.signal(Parking::nudged); }
   bool here() const noexcept override { return this_scheduler == this; }
-  // The ops for processes whose home is this scheduler. May be called from any thread.
+  // Returns the operations for processes whose home is this scheduler. May be called from any
+  // thread.
   const ProcessOps& ops_here(const ProcessOps& base) override {
     const std::lock_guard g(homed_lock_);
     for (const ProcessOps& ops : homed_)
@@ -60,14 +61,14 @@ class Scheduler final : public Executor {
     look_around();
     push(w);
   }
-  // Takes in work from elsewhere: cancellations, wake-ups from other threads, timers.
+  // Handles what comes from elsewhere: cancellations, wake-ups from other threads, timers.
   [[gnu::noinline]] void look_around() noexcept {
     if (parking_.signalled() && (parking_.take() & Parking::nudged)) serve();
     take_inbox();
     if (run.timers_due()) run.fire_due();
     heed();
   }
-  // Looks whether there is an observer. On the scheduler's own thread.
+  // Checks whether there is an observer. Called on the scheduler's own thread.
   void heed() noexcept {
     if (watched()) [[unlikely]] {
       halt_ |= kWatched;
@@ -89,7 +90,8 @@ class Scheduler final : public Executor {
     looping_ = true;
     while (!halt_ || observed(context)) {
       run_ready(context);
-      // With an observer and nothing ready, observed() has called idle(), and the scheduler sleeps.
+      // With an observer, observed() has called idle() when nothing is ready, and then the
+      // scheduler sleeps.
       if ((halt_ & kStop) != 0 || !queue_.empty()) continue;
       context.running = nullptr;
       if (take_inbox()) continue;
@@ -97,8 +99,8 @@ class Scheduler final : public Executor {
         run.fire_due();
         continue;
       }
-      // A thread that concludes on this very thread that nothing can run (a virtual clock, a
-      // deadlock) wakes the scheduler as any other thread would.
+      // A thread may conclude, right here, that nothing can run (with a virtual clock, or at a
+      // deadlock). It then wakes the scheduler as any other thread would.
       this_scheduler = nullptr;
       const std::uint32_t s = parking_.sleep();
       this_scheduler = this;
@@ -116,17 +118,19 @@ class Scheduler final : public Executor {
     context_.attention = true;
   }
 
-  // For a process that has a stack of its own and hands control on as it parks: takes out the next
-  // waker if it is run by `kind`. Otherwise it returns null, and control goes back to the loop.
+  // For a process that has a stack of its own and passes control on as it parks: removes the next
+  // waker from the queue if `kind` runs it. Otherwise returns null, and control goes back to the
+  // loop.
   core::Waker* take(void (*kind)(core::Waker*)) noexcept {
-    if (!looping_) return nullptr;  // in a turn steps are counted
+    // in a turn steps are counted, so control must return to the loop
+    if (!looping_) return nullptr;
     if (++handed_on_ % kLook == 0) look_around();
     return queue_.empty() || queue_.front()->ops->run != kind ? nullptr : queue_.pop();
   }
 
-  // A turn, for a host that has its own loop: steps until the run queue is empty or `budget` ns
-  // have passed. Returns true if more is ready. The clock is read after as many steps as take about
-  // 4 us, by the pace of the last ones.
+  // One turn, for a host that has an event loop of its own: runs steps until the run queue is empty
+  // or `budget` ns have passed. Returns true if more is ready. The clock is read about every 4 us,
+  // after a number of steps that is computed from the pace of the last ones.
   bool turn(std::int64_t budget) {
     prim::bias_to_this_thread();
     Context& context = context_;
@@ -159,7 +163,7 @@ class Scheduler final : public Executor {
     return !queue_.empty();
   }
   // Between two turns the scheduler rests: see Parking. end_turn() returns true if nothing is ready
-  // and nothing came meanwhile; begin_turn() begins a turn after that.
+  // and nothing has come meanwhile. After that, begin_turn() begins a turn.
   bool end_turn() noexcept {
     return queue_.empty() && !inbox_.load(std::memory_order_seq_cst) && parking_.end_turn();
   }
@@ -173,11 +177,11 @@ class Scheduler final : public Executor {
  private:
   // steps between two looks at the inbox and the clock
   static constexpr unsigned kLook = 64;
-  // ns between two looks at the clock in a turn, at most, if steps are short
+  // the most ns between two readings of the clock in a turn, if steps are short
   static constexpr std::int64_t kGlance = 8000;
 
   // Runs until no process is ready or the loop is to halt. The head of the queue stays in a
-  // register: a step stores which process runs, and that it is parked no more.
+  // register: a step stores only which process runs, and that it is no longer parked.
   [[gnu::always_inline]] void run_ready(Context& context) {
     unsigned left = kLook;
     core::Waker* w = queue_.front();
@@ -185,7 +189,7 @@ class Scheduler final : public Executor {
       core::Waker* next = queue_.advance(w);
       if (w->is(core::NodeFlags::framed)) [[likely]] {
         resume(w, context);
-      } else {  // a process with a stack of its own may hand on to the next one itself: take()
+      } else {  // a process with a stack of its own may pass control to the next one itself: take()
         if (next) queue_.rest_at(next);
         w->ops->run(w);
         next = nullptr;
@@ -212,7 +216,7 @@ class Scheduler final : public Executor {
   [[gnu::always_inline]] static void resume(core::Waker* w, Context& context) {
     ProcessBase* const p = static_cast<ProcessBase*>(w);
     context.running = p;
-    p->op = nullptr;  // the process is parked no more; done here instead of in every operation
+    p->op = nullptr;  // the process is no longer parked; done here, so that no operation has to
     std::coroutine_handle<>::from_address(reinterpret_cast<char*>(w) - core::kFrame).resume();
   }
 
@@ -239,7 +243,7 @@ class Scheduler final : public Executor {
       if (context.attention) context.attended();
       context.running = nullptr;
       if (w->ops->frame) o->resumes(*static_cast<ProcessBase*>(w), &context);
-      // A process without a frame to be resumed tells the observer itself that it goes on.
+      // A process without a frame to resume tells the observer itself that it goes on.
       step(w, context);
       o->suspended(context.running, &context);
       if (++handed_on_ % kLook == 0) look_around();
@@ -247,9 +251,11 @@ class Scheduler final : public Executor {
     return false;
   }
 
-  // The same while the program is checked: one step at a time, of whom the chooser says.
+  // As observed(), while the program is checked: runs one step at a time, of the process that the
+  // chooser names.
   [[gnu::cold, gnu::noinline]] bool checked(Context& context) {
-    looping_ = false;  // a process with a stack of its own hands on to nobody: take()
+    // a process with a stack of its own passes control to no other process: take()
+    looping_ = false;
     while (!(halt_ & kStop)) {
       context.running = nullptr;
       if (parking_.signalled() || inbox_.load(std::memory_order_relaxed)) look_around();
@@ -267,7 +273,8 @@ class Scheduler final : public Executor {
       host_->op->withdraw(*host_);
   }
 
-  // The inbox is a stack, since many threads push; it is reversed to keep the order of arrival.
+  // The inbox is a stack, because many threads push to it; it is reversed to keep the order of
+  // arrival.
   [[gnu::noinline]] void post_remote(core::Waker* w) noexcept {
     const Posting::Now now(posting_);
     core::Waker* head = inbox_.load(std::memory_order_relaxed);
@@ -296,15 +303,15 @@ class Scheduler final : public Executor {
   static inline constinit thread_local Scheduler* this_scheduler = nullptr;
 
   ProcessBase* const host_;
-  // not on the stack, where a process with a stack of its own may lie when it asks
+  // a member, because a process with a stack of its own may be on another stack when it asks
   alignas(kLine) Context context_;
   core::RunQueue queue_;
   core::SpinLock homed_lock_;
   std::forward_list<ProcessOps> homed_;
-  std::uint8_t halt_ = 0;  // why the loop does not just go on: kStop, kWatched
+  std::uint8_t halt_ = 0;  // why the loop must look before it goes on: kStop, kWatched
   bool looping_ = false;
   unsigned handed_on_ = 0;
-  unsigned stride_ = 1;  // steps of a turn between two looks at the clock
+  unsigned stride_ = 1;  // how many steps of a turn pass between two readings of the clock
   Parking parking_;
   prim::atomic<core::Waker*> inbox_{nullptr};
   Posting posting_;  // the last member, so it is destroyed first

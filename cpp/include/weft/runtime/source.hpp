@@ -1,6 +1,6 @@
 // Something outside that brings values to one channel, as `signals` does (../stopping.hpp). A
 // source can wake only processes that wait at this channel. So it counts as outside (rule 10.3),
-// and as due (10.6), only for a run of which a process waits there.
+// and as due (10.6), only for a run that has a process waiting there.
 //
 // A token of ../outside.hpp counts as long as it lives, wherever processes wait. A source is asked
 // instead: each time a run has come to rest (Run::expects()), or says what it waits for
@@ -10,7 +10,7 @@
 //  1 The thread that brings something to the channel holds an Outside(due) meanwhile. Otherwise a
 //    run might look just after a process has got its value and before the process goes on: then the
 //    run would find neither a process that waits there nor one that runs.
-//  2 The list of sources is under the lock of Sources, a leaf.
+//  2 The list of sources is protected by the lock of Sources, under which no other lock is taken.
 #pragma once
 #include <thread>
 #include "../core/waiter.hpp"
@@ -31,7 +31,8 @@ class Source {
 
  private:
   void enter();
-  // Returns whether a process of the run waits at a source, while all of them sleep.
+  // Returns whether a process of the run waits at a source. Called while all of its processes
+  // sleep.
   static bool expected_by(Run& run) noexcept;
 
   const core::SyncObject* const channel_;

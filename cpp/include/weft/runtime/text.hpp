@@ -1,4 +1,4 @@
-// Joins the parts of the texts of errors and reports.
+// Joins the parts of error messages and reports.
 #pragma once
 #include <initializer_list>
 #include <string>

@@ -9,7 +9,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class ThreadProcess : public ProcessBase, public Executor {
  public:
-  // null: a thread that is no process of any run (a foreign thread at the channel)
+  // null: the thread is no process of any run (a foreign thread at a channel)
   Run* run = nullptr;
   Context context;
 
@@ -19,22 +19,22 @@ class ThreadProcess : public ProcessBase, public Executor {
     context.running = r ? this : nullptr;
   }
 
-  // The process that this thread is; a foreign thread gets one without a run.
+  // Returns the process of the calling thread; a foreign thread gets one without a run.
   static ThreadProcess& self() noexcept;
-  // Called for a thread in no run that has waited for patience() (rule 10.6), on that thread, while
-  // it is asleep. Returns true to be called again after as long. If it is null, no call is made.
+  // Called on a thread in no run that has waited for patience() (rule 10.6), while it counts as
+  // asleep. If this returns true, it is called again after the same time. It may be null.
   static inline bool (*stands_alone)(ThreadProcess&) noexcept = nullptr;
   static ThreadProcess* current_or_null() noexcept { return current; }
-  // For a checker, which switches between the states of several threads on one thread: the process
-  // that this thread is from now on. Returns the one it was.
+  // For a checker, which runs several threads in turn on one thread: sets the process that this
+  // thread stands for. Returns the previous one.
   static ThreadProcess* become(ThreadProcess* p) noexcept { return std::exchange(current, p); }
-  // The process that this thread is, if it runs nothing else at the moment (no coroutine);
-  // otherwise null.
+  // Returns the process of this thread, if the thread runs nothing else at the moment (no
+  // coroutine); otherwise null.
   static ThreadProcess* plain() noexcept {
     return current && this_context == &current->context ? current : nullptr;
   }
 
-  // Makes this thread that process for the time of a scope.
+  // Makes this thread stand for that process within a scope.
   class Scope {
    public:
     [[gnu::noinline]] explicit Scope(ThreadProcess& p) noexcept
@@ -55,20 +55,21 @@ class ThreadProcess : public ProcessBase, public Executor {
     Context* outer_context_;
   };
 
-  // The process ran on another executor, which goes: it is its own executor again.
+  // Called when the executor on which the process ran goes away: the process is its own executor
+  // again.
   void on_its_own() noexcept { ops = &kOps; }
 
-  // Called before an operation that would have to wait is begun. Returns whether it will soon be
-  // ready without waiting (waiting.hpp). Where threads that wait serve other programs, the thread
-  // uses its time for that, and does not poll.
+  // Called before an operation that would have to wait is begun. Polls, and returns whether `ready`
+  // became true without waiting (waiting.hpp). Where threads that wait serve other programs, the
+  // thread does that instead, and does not poll.
   template <class F>
   bool worth_waiting(F&& ready) noexcept {
     if (attending.load(std::memory_order_relaxed)) return ready();
     return !around_sleep.begin && brief_wait_.until(ready);
   }
 
-  // For the time of a scope an executor runs on this thread: the executor sleeps, so it is the
-  // executor that must be nudged.
+  // Within this scope an executor runs on this thread. Since it is the executor that sleeps, the
+  // executor must be nudged.
   class Hosting {
    public:
     [[gnu::noinline]] Hosting(ThreadProcess& self, Executor& e) noexcept
@@ -84,8 +85,7 @@ class ThreadProcess : public ProcessBase, public Executor {
       self_.nudging_.wait_until_none();
     }
     // From now on the process waits by `op` at `place`; the executor withdraws it when it is
-    // nudged. A request that came before went to the thread's own parking, or found nothing to
-    // withdraw.
+    // nudged. An earlier request went to the thread's own parking, or found nothing to withdraw.
     void waits(const OpKind& op, void* place) noexcept;
 
    private:
@@ -94,10 +94,11 @@ class ThreadProcess : public ProcessBase, public Executor {
     Executor* const outer_;
   };
 
-  // Sleeps until the operation that has begun has its outcome; serves cancellations and timers
+  // Sleeps until the operation that has begun has its outcome. Serves cancellations and timers
   // meanwhile.
   void block(const OpKind& kind) noexcept;
-  // A host's signal (Ctrl-C) came while the thread is parked. Returns true to ask for withdrawal.
+  // Called when a host's signal (Ctrl-C) came while the thread was parked. Returns true to ask for
+  // withdrawal.
   bool (*interrupted)(ThreadProcess&) = nullptr;
 
   void post(core::Waker*) noexcept override { parking_.signal(Parking::woken); }

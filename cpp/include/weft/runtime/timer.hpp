@@ -1,5 +1,5 @@
-// Timers: one heap per run, over the steady or the virtual clock (rules 8.5 and 8.6). A timer
-// competes for the word of a choice.
+// Timers: one heap for each run, over the steady or the virtual clock (rules 8.5 and 8.6). A timer
+// competes with the guards for the word of a choice.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// The time `span` ns after `now`; prim::forever, which never comes, if that lies at or beyond the
-// end of the clock (rule 8.5).
+// Returns the time `span` ns after `now`; prim::forever, which never comes, if that lies at or
+// beyond the end of the clock (rule 8.5).
 constexpr std::int64_t later(std::int64_t now, std::int64_t span) noexcept {
   std::int64_t at = 0;
   if (!__builtin_add_overflow(now, span, &at)) return at;
@@ -19,9 +19,9 @@ constexpr std::int64_t later(std::int64_t now, std::int64_t span) noexcept {
 struct TimerNode {
   static constexpr std::uint32_t unset = UINT32_MAX;
   std::int64_t deadline = 0;       // ns on the run's clock
-  core::Choice* choice = nullptr;  // becomes TIMED_OUT if it is still WAITING
+  core::Choice* choice = nullptr;  // its word becomes TIMED_OUT if it is still WAITING
   std::uint64_t order = 0;         // equal deadlines fire in the order in which they were set
-  std::uint32_t at = unset;        // in the heap
+  std::uint32_t at = unset;        // its index in the heap
 };
 
 // A binary heap of pointers; a node knows its place, so that removal is O(log n).
@@ -32,8 +32,8 @@ class TimerHeap {
 
   void add(TimerNode& t);
   void remove(TimerNode& t) noexcept;
-  // Drops timers of choices that have another outcome and whose owners have not come to remove them
-  // (a writer held by an extended read).
+  // Drops timers of choices that have another outcome and whose owners have not removed them yet
+  // (such as a writer that an extended read holds).
   void drop_dead() noexcept {
     // LOCKED may become WAITING again
     while (!empty() && heap_[0]->choice->word() > core::LOCKED) pop();

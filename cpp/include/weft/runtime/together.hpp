@@ -3,15 +3,14 @@
 //
 //   begin() ─all done─► true      begin() ─else─► parked ──the last is done: one_decided()──► woken
 //
-// word_: how many operations are undecided, that is, have no outcome yet, and whether the process
-// sleeps.
+// word_: how many operations are undecided (have no outcome yet), and whether the process sleeps.
 //
 // Invariants
 //  1 The thread that decides the last operation while the process sleeps wakes the process, once;
 //    from then on no other thread touches this object.
 //  2 A thread that decides an operation owns its count until one_decided(): the object lives until
-//    then. So an end that comes while other operations are undecided withdraws them, on the thread
-//    that brings the end, before that thread settles its own.
+//    then. So if a channel ends while other operations are undecided, the thread that ends it
+//    withdraws them before it settles its own operation.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -46,7 +45,7 @@ class TogetherWord {
     else
       set(get() & ~bits);
   }
-  // As compare_exchange_weak.
+  // Acts as compare_exchange_weak does.
   bool change(std::uint32_t& from, std::uint32_t to) noexcept {
     if constexpr (Shared)
       return word_.compare_exchange_weak(from, to, std::memory_order_acq_rel,
@@ -61,7 +60,8 @@ class TogetherWord {
   prim::atomic<std::uint32_t> word_{0};
 };
 
-// n operations, each with a node of its own. N is their number; 0: it is known at run time only.
+// n operations, each with a node of its own. N is their number; 0 means that it is known only at
+// run time.
 template <class Engine, core::Side S, std::size_t N, bool Shared>
 class Together {
  public:
@@ -88,7 +88,7 @@ class Together {
 
   bool begin() {
     if (p_->cancel().load(std::memory_order_relaxed) != 0) {
-      // before anything is offered; the caller raises the cancellation
+      // nothing has been offered yet; the caller throws the cancellation
       for (std::size_t i = 0; i < n_; ++i) offers_[i].status = Status::cancelled;
       return true;
     }
@@ -99,7 +99,8 @@ class Together {
       offers_[i].status = s;
       word_.add(-1u, std::memory_order_relaxed);
       if (s == Status::ok) continue;
-      for (++i; i < n_; ++i) offers_[i].status = Status::cancelled;  // those that are not begun
+      // the operations that have not begun
+      for (++i; i < n_; ++i) offers_[i].status = Status::cancelled;
       withdraw_rest();
     }
     p_->place = this;
@@ -109,7 +110,8 @@ class Together {
         p_->op = nullptr;
         return true;
       }
-      // an end came before the process slept: not all operations were there to be withdrawn
+      // a channel ended before the process slept, when not all operations were there to be
+      // withdrawn
       if (w & kEnded) {
         word_.lower(kEnded);
         withdraw_rest();
@@ -128,7 +130,8 @@ class Together {
 
   static bool cancel(ProcessBase& p) noexcept {
     auto& self = *static_cast<Together*>(p.place);
-    self.word_.add(1, std::memory_order_relaxed);  // no other thread wakes the process meanwhile
+    // while this count is held, no other thread wakes the process
+    self.word_.add(1, std::memory_order_relaxed);
     self.withdraw_rest();
     return self.one_decided(false);
   }
@@ -145,8 +148,8 @@ class Together {
   static constexpr std::uint32_t kEnded = 1u << 30;
   static constexpr std::uint32_t kUndecided = kEnded - 1;
 
-  // Withdraws all that can be: a withdrawn node belongs to no other thread. The caller has a count
-  // of its own, or the process is awake.
+  // Withdraws all operations that can be withdrawn; the node of such an operation then belongs to
+  // no other thread. The caller must own a count, or the process must be awake.
   void withdraw_rest() noexcept {
     for (std::size_t i = 0; i < n_; ++i) {
       Offer& o = offers_[i];
@@ -156,7 +159,7 @@ class Together {
     }
   }
   // Counts one undecided operation fewer. Returns true if it was the last and the process sleeps:
-  // the caller must wake the process, and touch nothing here.
+  // then the caller must wake the process, and touch nothing here.
   bool one_decided(bool ended) noexcept {
     if (ended) {
       word_.raise(kEnded);

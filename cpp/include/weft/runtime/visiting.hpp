@@ -1,11 +1,11 @@
-// The places of a choice's guards, for a report.
+// Finds the places of a choice's guards, for a report.
 #pragma once
 #include "../core/guard.hpp"
 #include "process.hpp"
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Visits the place of one guard; of all guards that are on.
+// Visit the place of one guard, or the places of all guards that take part.
 void visit_guard(const core::Guard& g, WaitVisitor& v);
 void visit_guards(core::Guard* g, std::uint32_t n, WaitVisitor& v);
 

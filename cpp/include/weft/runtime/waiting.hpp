@@ -1,10 +1,11 @@
 // How a thread waits for another thread or program before it asks the system to put it to sleep.
-// This is the whole policy; decisions/threads-spin-before-they-sleep.md has measurements and reasons.
+// This is the whole policy; decisions/threads-spin-before-they-sleep.md has measurements and
+// reasons.
 //
 // | a thread waits                          | the other side    | so it                 | at most     | code          |
 // |-----------------------------------------|-------------------|-----------------------|-------------|---------------|
 // | in a run, for any process or timer      | shares its CPU    | yields the CPU        | 5 yields    | GivingWay     |
-// | at a full or empty buffer of its program| has another CPU   | spins outside the line| 3 us        | BriefWait     |
+// | at a full or empty buffer of its program| has another CPU   | spins before it queues| 3 us        | BriefWait     |
 // | for another program, by shared memory   | has another CPU   | spins at the rings    | 20 to 160 us| SpinTime      |
 // |                                         | shares its CPU    | yields the CPU        | 5 yields    | GivingWay     |
 // | for bytes of a connection (link threads)| anywhere          | yields and polls      | 20 to 160 us| SpinTime, GivingWay (wire/lookout.hpp) |
@@ -21,8 +22,8 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Tells whether an attempt is worth its time: after `most` failed attempts in a row it is so only
-// at every kRetry-th wait.
+// Tells whether an attempt is worth its time. After `most` failed attempts in a row, only every
+// kRetry-th one is.
 class Worth {
  public:
   explicit constexpr Worth(std::uint8_t most) noexcept : most_(most), left_(most) {}
@@ -64,7 +65,7 @@ class GivingWay {
 
   // A yield may give the CPU to another program that computes, for some ms. So after an attempt
   // that took long, a number of sleeps do not yield first; the number grows each time this happens.
-  // It works only for callers that report by took() how long each attempt took.
+  // This works only for callers that report by took() how long each attempt took.
   bool forgoes() noexcept {
     if (forgone_ == 0) return false;
     --forgone_;
@@ -79,28 +80,31 @@ class GivingWay {
 
  private:
   static constexpr std::uint8_t kYields = 4;
-  static constexpr std::int64_t kBrief = 100'000;                     // ns
-  static constexpr std::uint16_t kFewest = 64, kMostForgone = 8'192;  // sleeps
+  // ns; an attempt that took longer counts as long
+  static constexpr std::int64_t kBrief = 100'000;
+  // numbers of sleeps that do not yield first
+  static constexpr std::uint16_t kFewest = 64, kMostForgone = 8'192;
 
   Worth worth_{kYields};
-  std::uint16_t dear_ = kFewest;  // sleeps that a long attempt cost; one fewer after a brief one
-  std::uint16_t forgone_ = 0;     // how many of these sleeps are still to come
+  // how many sleeps a long attempt costs; one fewer after a brief one
+  std::uint16_t dear_ = kFewest;
+  std::uint16_t forgone_ = 0;  // how many of these sleeps are still to come
 };
 
-// How many CPUs the program may use, as far as the calling thread can tell; 1 if only its own CPU
-// is known.
+// Returns how many CPUs the program may use, as far as the calling thread can tell; 1 if only its
+// own CPU is known.
 std::int32_t usable_cpus() noexcept;
 
 // Before a thread begins an operation that would have to sleep, it polls for a moment: a peer on
 // another CPU may be about to do what the thread waits for. Meanwhile the thread holds nothing and
-// is in no line. Each thread in a line is served and woken separately; so two threads that pass
-// values through a buffer would fall into step, with one wake-up for each value. A thread does not
-// poll if more process threads are awake than there are CPUs: the peer might wait for this thread's
-// CPU.
+// is in no waiting queue. (Each thread in a queue is served and woken separately, so two threads
+// that pass values through a buffer would fall into step, with one wake-up for each value.) A
+// thread does not poll if more process threads are awake than there are CPUs: the peer might wait
+// for this thread's CPU.
 class BriefWait {
  public:
-  // Polls ready() for a moment. Returns true if it came true. Polls are rare, since a poll disturbs
-  // the thread on the other CPU.
+  // Polls ready() for a moment. Returns true if it became true. Polls are rare, since a poll
+  // disturbs the thread on the other CPU.
   template <class F>
   bool until(F&& ready) noexcept {
     if (!worth_.now()) return false;
@@ -117,7 +121,7 @@ class BriefWait {
     return false;
   }
 
-  // These count the threads that are processes and are not asleep.
+  // These count the thread processes that are not asleep.
   static void one_more() noexcept { awake_.fetch_add(1, std::memory_order_relaxed); }
   static void one_less() noexcept { awake_.fetch_sub(1, std::memory_order_relaxed); }
 
@@ -127,7 +131,8 @@ class BriefWait {
     return n;
   }
   static constexpr std::int64_t kLongest = 3'000;  // ns
-  static constexpr int kBetween = 24;              // 0.1 to 0.5 us, depending on the machine
+  // pauses between two polls: 0.1 to 0.5 us, depending on the machine
+  static constexpr int kBetween = 24;
   static constexpr std::uint8_t kFailures = 8;
 
   static inline prim::atomic<std::int32_t> awake_{0};

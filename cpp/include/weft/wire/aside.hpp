@@ -1,12 +1,12 @@
-// Descriptors that belong to frames in a ring: each goes over the link's socket, with one byte,
-// before its frame is published (WIRE.md 12.4). So the thread that reads the frame finds the
-// descriptor there. POSIX.
+// Passes descriptors that belong to frames in a ring of shared memory. Each descriptor goes over
+// the link's socket, with one byte, before its frame is published (WIRE.md 12.4), so the thread
+// that reads the frame finds the descriptor there. POSIX.
 //
 // Invariants
-//  1 The list of descriptors that are to go is under the space's lock, in order; no byte is
-//    published that was queued after a descriptor that has not gone.
-//  2 The list of descriptors that have come is under lock_, in order. Either the thread that
-//    watches the socket takes them in, or the thread that reads the frame.
+//  1 The list of descriptors to send is protected by the space's lock and is in order. No byte is
+//    published that was queued after a descriptor that has not been sent.
+//  2 The list of received descriptors is protected by lock_ and is in order. They are received by
+//    the thread that watches the socket or by the thread that reads the frame.
 #pragma once
 #include <deque>
 #include <mutex>
@@ -19,19 +19,19 @@ class Aside {
  public:
   // --- in a step ---
 
-  // Takes the descriptor over; `queued` bytes are to be published before it.
+  // Takes ownership of the descriptor. `queued` bytes are to be published before it.
   void attach(int descriptor, std::size_t queued) {
     to_go_.push_back({published_ + queued, Descriptor(descriptor)});
   }
-  // Sends the descriptors that can go, and returns how many bytes may be published now; -1 if a
-  // descriptor cannot be sent.
+  // Sends the descriptors that are due, and returns how many bytes may be published now; -1 if a
+  // descriptor could not be sent.
   std::ptrdiff_t may_go(int socket) noexcept {
     while (!to_go_.empty()) {
       const std::byte mark{};
       const int fd = to_go_.front().descriptor.get();
       if (!ready_ || !send_descriptors(socket, Bytes(&mark, 1), std::span(&fd, 1))) {
         const bool later = !ready_ || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-        // the end of the socket is reported as any other end
+        // a closed socket is not a failure here: the end of the socket is reported elsewhere
         const bool gone = ready_ && (errno == EPIPE || errno == ECONNRESET);
         if (!later && !gone) return -1;
         waits_ = later && ready_;
@@ -43,14 +43,14 @@ class Aside {
     return PTRDIFF_MAX;
   }
   void published(std::size_t n) noexcept { published_ += n; }
-  // The hand-shake has been sent: descriptors may follow it.
+  // Called once the hand-shake has been sent: descriptors may follow it.
   void begin() noexcept { ready_ = true; }
   // Returns whether the socket is full.
   bool waits() const noexcept { return waits_; }
 
-  // --- by any thread ---
+  // --- may be called by any thread ---
 
-  // The next descriptor that has come, for the caller to close; -1 if there is none.
+  // Returns the next received descriptor, which the caller must close; -1 if there is none.
   int next(int socket) noexcept {
     const std::lock_guard g(lock_);
     if (come_.empty()) receive_one(socket);
@@ -59,8 +59,8 @@ class Aside {
     come_.pop_front();
     return fd;
   }
-  // Takes in all that the socket has. Returns false at its end, or if the peer sends what no peer
-  // sends.
+  // Receives everything that the socket holds. Returns false at its end, or if the peer violates
+  // the protocol.
   bool receive(int socket) noexcept {
     const std::lock_guard g(lock_);
     for (;;) {
@@ -72,11 +72,12 @@ class Aside {
 
  private:
   struct ToGo {
-    // the number, of all bytes ever published, of the first byte that goes with it
+    // the position, among all bytes ever published, of the first byte that goes with the descriptor
     std::uint64_t at;
     Descriptor descriptor;
   };
-  static constexpr std::size_t kMost = 2048;  // a ring has no more frames
+  // the most descriptors that can be pending: a ring has no more frames
+  static constexpr std::size_t kMost = 2048;
 
   ssize_t receive_one(int socket) noexcept {
     std::byte mark[64];

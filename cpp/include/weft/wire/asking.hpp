@@ -1,7 +1,7 @@
-// The frames by which programs ask each other about themselves (WIRE.md 10.6): each program hears a
-// question once, over whatever graph of sessions. What a program answers and concludes is not
-// decided here, but in rounds.hpp for a program in C++, and in python/native/rounds/rounds.cpp for
-// one in Python.
+// The frames by which programs ask each other about their state (WIRE.md 10.6). Each program gets a
+// question once, whatever the graph of sessions. What a program answers and concludes is not
+// decided here: rounds.hpp decides it for a program in C++, python/native/rounds/rounds.cpp for one
+// in Python.
 //
 //   ASK(asker, round) ──the first──► asked_first() … say(): asks the program's other sessions
 //          │                           ├──all have SAID, or are gone──► SAID
@@ -11,9 +11,9 @@
 //   TELL ──the first──► told(), and to all other sessions
 //
 // Invariants (the space's lock)
-//  1 Of each asker the latest round counts. It is answered once, after say(), which may come later
-//    than asked_first(), from a thread that first had to find out what to say.
-//  2 Frames of rounds move no counter of a session.
+//  1 Only the latest round of each asker counts. It is answered once, after say(). The call of
+//    say() may come later than asked_first(), from a thread that first had to find out what to say.
+//  2 Frames of rounds are not counted in a session's `sent` and `received`.
 #pragma once
 #include <map>
 #include <vector>
@@ -28,19 +28,21 @@ namespace detail {
 // The answers to one asker.
 struct Gathering {
   std::uint32_t round = 0;
-  std::weak_ptr<Peer> from;  // the peer to answer, if another program asks
+  std::weak_ptr<Peer> from;  // the peer to which the answer goes, if another program asks
   std::vector<Peer*> awaited;
-  std::map<Peer*, Buffer> parts;  // parts of answers that are not complete
+  std::map<Peer*, Buffer> parts;  // answers of which a part is still missing
   Buffer got;
   bool whole = true, open = true;
-  bool said = false;  // this program has said what it is asked
-  bool all = true;    // every program is to say what it is; otherwise only whether all wait
+  bool said = false;  // this program has given its own answer
+  // whether every program is to describe itself; otherwise each says only whether all its runs wait
+  bool all = true;
 };
 
 }  // namespace detail
 
-// The sessions of this program that may wake a process, as it tells other programs. Returns false
-// if a session is still opening, so that nothing is to be concluded. Called in a step.
+// Appends the sessions of this program that may wake a process, as the program reports them to
+// others. Returns false if a session is still opening: then nothing may be concluded. Called in a
+// step.
 inline bool sessions_of(const Space& space, std::vector<InProgram::Session>& to) {
   bool open = true;
   for (const Peer* p : space.peers()) {
@@ -56,32 +58,34 @@ class Asking : private Inquirer {
   Asking(const Asking&) = delete;
   Asking& operator=(const Asking&) = delete;
 
-  // The functions below are called in a step. ask() begins a round of this program's own, and
-  // returns its number; say() must follow. With `all` every program says what it is; otherwise they
-  // are asked only whether all wait, and a program that does not wait asks no further program.
+  // The functions below are called in a step. ask() begins a round of this program's own and
+  // returns its number; say() must follow. If `all` is set, every program describes itself.
+  // Otherwise the programs are asked only whether all their runs wait, and a program with a run
+  // that does not wait does not pass the question on.
   std::uint32_t ask(bool all);
   // Sets this program's answer in that round. `waits`: whether all processes that it knows wait.
-  // `whole`: whether it can know. The call does nothing if the asker has begun another round.
+  // `whole`: whether it knows all of them. Does nothing if the asker has begun another round.
   void say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool waits, bool whole = true);
-  // Ends the wait for answers to this program's own round, and returns those that came so far.
+  // Stops waiting for answers to this program's own round, and returns those that have come.
   Buffer give_up();
-  // Tells all programs what the last of this program's rounds has shown.
+  // Tells all programs what this program's latest round has shown.
   void tell(Bytes what) { tell_all(me_, round_, what, nullptr); }
 
   std::uint64_t me() const noexcept { return me_; }
 
  protected:
-  // Links that are made from now on say that this program answers.
+  // Links that are made from now on announce that this program answers questions.
   explicit Asking(std::shared_ptr<Space> space);
   ~Asking() = default;
-  // Nothing more is heard. Called before the objects that the three functions below need are
-  // destroyed.
+  // Stops receiving questions and answers. Called before the objects that the three functions below
+  // need are destroyed.
   void close() noexcept;
 
   const std::shared_ptr<Space> space_;
 
  private:
-  static constexpr std::size_t kMost = std::size_t{1} << 24;  // bytes of one round's answers
+  // the most bytes that the answers of one round may have
+  static constexpr std::size_t kMost = std::size_t{1} << 24;
   static constexpr std::size_t kAskers = 256;
   using Gathering = detail::Gathering;
   virtual void asked_first(std::uint64_t asker, std::uint32_t round) = 0;
@@ -99,9 +103,9 @@ class Asking : private Inquirer {
                    std::uint32_t last);
 
   const std::uint64_t me_;
-  std::uint32_t round_ = 0;                        // this program's last round
+  std::uint32_t round_ = 0;                        // the number of this program's latest round
   std::map<std::uint64_t, Gathering> gatherings_;  // the latest round of each asker
-  // the last deadlock that each program has told of
+  // the latest deadlock that each program has announced
   std::map<std::uint64_t, std::uint32_t> heard_of_;
   std::map<std::pair<Peer*, std::uint64_t>, Buffer> telling_;
 };

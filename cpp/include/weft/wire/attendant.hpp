@@ -1,13 +1,13 @@
-// Serves the links in shared memory: a thread that waits does so, otherwise a thread of the wire's
-// own (WIRE.md 12.4). Linux.
+// Serves the links in shared memory. A thread that waits anyway does the work; if none does, a
+// thread of the wire's own does it (WIRE.md 12.4). Linux.
 //
 // A program has one attendant while it has such links. At most one of the program's threads, the
 // *looker*, looks at all links: a thread that would wait anyway (at a channel of its own, at a far
-// end …), or the bells' thread if a bell was rung while no other thread looked. The looker takes in
-// what has come, spins for a moment if a peer runs on another CPU, then parks on its own word and
-// on all bells at once. The death of a peer shows in two ways: in its life word, a futex at which
-// the bells' thread waits, and as end of file on its socket, which the watching thread polls, as it
-// polls for hand-shakes.
+// end …), or the bells' thread if a bell was rung while no other thread looked. The looker receives
+// what the peers have published, spins for a moment if a peer runs on another CPU, then parks on
+// its own word and on all bells at once. The death of a peer shows in two ways: in its life word, a
+// futex at which the bells' thread waits, and as end of file on its socket, which the watching
+// thread polls; the watching thread polls for hand-shakes too.
 //
 //   nobody ──attend(), park(), the bells' thread: looks_ is taken──► one thread looks
 //   one looks ──its own wait is over, or another thread needs the list──► nobody
@@ -17,12 +17,12 @@
 //  1 The looker holds `looks_`. Links are added and removed with both `looks_` and `list_` held, so
 //    either lock suffices to walk them.
 //  2 Locks are taken in this order: list_, looks_, a space's. The looker does not take list_.
-//  3 A wake-up that was put off (owed, soft) is paid before the thread that owes it sleeps, or by
+//  3 A wake-up that was put off (owed, soft) is sent before the thread that owes it sleeps, or by
 //    the bells' thread within 2 ms.
-//  4 A thread that sleeps at `control_` first reads it, and then what a kick announces (stop_,
-//    wanted_, the list). So a kick between the two reads is seen.
-//  5 Every thread that sleeps in here can be woken by kick(): the destructor waits until no thread
-//    is inside (users_).
+//  4 A thread that sleeps at `control_` first reads `control_`, and then what a kick announces
+//    (stop_, wanted_, the list). So a kick between the two reads is noticed.
+//  5 kick() wakes every thread that sleeps in here: the destructor waits until no thread is inside
+//    (users_).
 #pragma once
 #include <poll.h>
 #include <sched.h>
@@ -43,11 +43,11 @@ namespace weft::inline WEFT_ABI::wire {
 // A link as its attendant sees it.
 class Attended {
  public:
-  // Takes in what has come; there may be room to send again, too.
+  // Receives what the peer has published. There may also be room to send again.
   virtual void take() noexcept = 0;
-  // The socket is readable, or writable. Sets `watched` to false when nothing more can come.
+  // The socket is readable or writable. Sets `watched` to false when nothing more can come.
   virtual void readable() noexcept = 0;
-  // The peer has gone: first takes in what it has published, then ends.
+  // The peer has gone: first receives what it has published, then ends the link.
   virtual void gone(const char* how) noexcept = 0;
   // Called on the watching thread, outside of steps: the link may enter now.
   virtual void adopted() noexcept = 0;
@@ -67,7 +67,8 @@ class Attended {
   // the peer's life word; null once it has ended
   std::atomic<prim::atomic<std::uint32_t>*> life{nullptr};
   std::atomic<bool> waits_for_room{false}, waits_for_socket{false}, owed{false}, soft{false};
-  // set for the bells' thread at its next tick: late: ring the peer; left: look here
+  // set for the bells' thread, to be handled at its next tick: `late`: ring the peer; `left`: look
+  // at this link
   std::atomic<bool> late{false}, left{false};
 
  protected:
@@ -76,10 +77,10 @@ class Attended {
 
 class Attendant {
  public:
-  // each takes two words of the 128 that a thread may wait for
+  // each link takes two of the 128 words that a thread may wait for
   static constexpr std::size_t kLinks = 60;
 
-  // The attendant that there is, or a new one. Throws BadUse where the system cannot wait for
+  // Returns the existing attendant, or a new one. Throws BadUse where the system cannot wait for
   // several words.
   static std::shared_ptr<Attendant> get() {
     const std::lock_guard g(made_lock_);
@@ -87,8 +88,8 @@ class Attendant {
     if (!a) made_ = a = std::make_shared<Attendant>();
     return a;
   }
-  // Called in the child of a fork: the attendant stays the parent's; its threads do not run in the
-  // child.
+  // Called in the child of a fork. The attendant belongs to the parent: its threads do not run in
+  // the child.
   static void forget() noexcept {
     new (&made_lock_) std::mutex;
     new (&made_) std::weak_ptr<Attendant>;
@@ -118,7 +119,7 @@ class Attendant {
     bells_ = run(&Attendant::serve);
     try {
       sockets_ = run(&Attendant::watch);
-    } catch (...) {  // std::system_error: the system gives no further thread
+    } catch (...) {  // std::system_error: the system cannot start another thread
       stop();
       bells_.join();
       throw;
@@ -138,7 +139,7 @@ class Attendant {
     sockets_.join();
   }
 
-  // Adds a link. Like leave(), not called in a step. Returns null, or what is wrong.
+  // Adds a link. Must not be called in a step, nor must leave(). Returns null, or what is wrong.
   const char* enter(Attended& l, Life& w) noexcept {
     const Change c(*this);
     if (links_.size() == kLinks) return "at most 60 links in shared memory";
@@ -146,8 +147,8 @@ class Attendant {
     links_.push_back(&l);
     return nullptr;
   }
-  // Takes over a link that was made in a step, and has no other owner: calls its adopted(), and its
-  // let_go() when it is over.
+  // Takes ownership of a link that was made in a step and has no other owner. Calls the link's
+  // adopted(), and its let_go() when it is over.
   void adopt(std::shared_ptr<Attended> l) {
     {
       const std::lock_guard g(foundlings_lock_);
@@ -157,22 +158,23 @@ class Attendant {
   }
   void look_at_sockets() noexcept {
     const std::uint64_t one = 1;
-    if (::write(control_fd_.get(), &one, sizeof(one)) < 0) return;  // the thread is rung already
+    // the thread has been rung already
+    if (::write(control_fd_.get(), &one, sizeof(one)) < 0) return;
   }
   void leave(Attended& l, Life& w) {
     const Change c(*this);
     std::erase(links_, &l);
     w.end();
   }
-  // The hand-shake of a link is over, so the link can be looked at. Called by the watching thread,
-  // from Attended::readable().
+  // The hand-shake of a link is over, so the looker may look at the link. Called by the watching
+  // thread, from Attended::readable().
   void opened(Attended& l) {
     const Change c(*this, true);
     l.open = true;
   }
 
-  // Called in a step, after something was published. If nobody waits for it, and no thread of the
-  // peer waits at all, the peer may be told later.
+  // Called in a step, after something was published. If no party waits for what was published, and
+  // no thread of the peer waits at all, the peer may be woken later.
   void knock(Attended& l, bool hurries) noexcept {
     Direction& d = l.outlet.direction();
     const std::uint32_t who = d.bell.who.load(std::memory_order_seq_cst);
@@ -191,11 +193,11 @@ class Attendant {
 
  private:
   static constexpr long kWaitv = 449;
-  // rounds of one look, before the peers' life words are checked again
+  // how often the looker looks at all links before it checks the peers' life words again
   static constexpr int kRounds = 16;
-  // how often in a row the looker may take in only what wakes other threads and not the looker
+  // how often in a row the looker may receive only what wakes other threads and not itself
   static constexpr int kInVain = 3;
-  // after so many ticks in which nothing was put off the ticking ends
+  // the ticking ends after so many ticks in which nothing was put off
   static constexpr int kQuiet = 8;
   struct Waited {
     std::uint64_t value = 0, at = 0;
@@ -204,8 +206,8 @@ class Attendant {
   static constexpr std::uint32_t kShared = 2, kPrivate = 2 | 128;  // for words of 32 bits
   using Words = std::array<Waited, 2 * kLinks + 2>;
 
-  // A change of the list: it asks the looker to stop looking. `held`: the caller holds the lock of
-  // the list already.
+  // A change of the list of links: it asks the looker to stop looking. `held`: the caller holds the
+  // lock of the list already.
   class Change {
    public:
     explicit Change(Attendant& a, bool held = false) : a_(a), held_(held) {
@@ -250,14 +252,14 @@ class Attendant {
     if (::syscall(kWaitv, w.data(), n, 0, until == prim::forever ? nullptr : &t, CLOCK_MONOTONIC) <
             0 &&
         errno != EAGAIN && errno != EINTR && errno != ETIMEDOUT)
-      // The system lacks memory for this, or the program has been put under a filter of system
-      // calls since it began. The caller looks again after a while, and keeps no CPU busy
-      // meanwhile.
+      // The system lacks memory for this call, or a filter of system calls has been set since the
+      // program began. The caller looks again after a while, and keeps no CPU busy meanwhile.
       prim::park(*reinterpret_cast<prim::atomic<std::uint32_t>*>(w[0].at),
                  static_cast<std::uint32_t>(w[0].value), std::min(until, prim::now() + 1'000'000));
   }
-  // Waits for no word: a system that has the call says that this is an invalid argument (EINVAL).
-  // An older system says ENOSYS. A container's profile chooses its own error, often EPERM.
+  // Calls the system with no word to wait for. A system that has the call reports an invalid
+  // argument (EINVAL). An older system reports ENOSYS. A container's profile chooses its own error,
+  // often EPERM.
   static bool can_wait() noexcept {
     return ::syscall(kWaitv, nullptr, 0, 0, nullptr, 0) < 0 &&
            (errno == EINVAL || errno == EINTR || errno == EAGAIN || errno == ENOMEM);
@@ -278,24 +280,24 @@ class Attendant {
     for (Attended* l : links_)
       if (l->busy()) l->take();
   }
-  // From here on only a thread that is rung looks.
+  // From here on a thread looks only when it is rung.
   void stand_by() noexcept {
     say(Bell::standby);
     for (int round = 0; round < 4 && anything(); ++round) take_all();
-    // A peer that never stops sending must not keep this thread from its own work: the bells'
-    // thread takes the rest, later if nobody waits for it.
+    // A peer that never stops sending must not keep this thread from its own work. The bells'
+    // thread receives the rest, later if nobody waits for it.
     for (Attended* l : links_)
       if (l->busy() && (l->waits_for_room.load(std::memory_order_relaxed) || l->inlet.hurries() ||
                         !put_off(l->left)))
         if (const Knock k = wire::knock(l->inlet.direction().bell, false, true); k.wake)
           wake(*k.wake);
   }
-  // This thread looks from now on. It first wakes peers that have parked: on a shared CPU they run
-  // at once, and their answers need no bell.
+  // This thread is the looker from now on. It first wakes peers that have parked: on a shared CPU
+  // they run at once, and their answers need no bell.
   void begin_to_look() noexcept {
     say(Bell::looking);
     for (Attended* l : links_) {
-      // Cleared first, so that what another thread owes from now on stays.
+      // The flag is cleared first, so that what another thread owes from now on stays.
       if (!l->owed.load(std::memory_order_relaxed) || !l->owed.exchange(false)) continue;
       if (const Knock k = wire::knock(l->outlet.direction().bell, true, false); k.wake)
         wake(*k.wake);
@@ -304,7 +306,7 @@ class Attendant {
     }
     take_all();
   }
-  // Rings the bells that were to be rung at parking, unless the peer has looked by now.
+  // Rings the bells that were to be rung before parking, unless the peer has looked by now.
   void pay_owed() noexcept {
     Lazily::paid();
     for (Attended* l : links_)
@@ -338,11 +340,11 @@ class Attendant {
     return other;
   }
 
-  // For each place at which a thread waits, how long it has been worth to spin there.
+  // How long it has been worth to spin at each place where this thread waits.
   struct Here {
     const void* place = nullptr;
     runtime::SpinTime spin_time{};
-    std::int64_t began = 0;  // when the present wait began; 0: the thread did not spin
+    std::int64_t began = 0;  // when the present wait began, in ns; 0: the thread did not spin
   };
   static Here& spin_time_here() noexcept {
     static thread_local std::array<Here, 16> all;
@@ -352,8 +354,8 @@ class Attendant {
     if (here.place != place) here = {place};
     return here;
   }
-  // Returns whether there are CPUs for this thread and for each peer that does not sleep. If not,
-  // spinning takes a CPU from one of them.
+  // Returns whether there are enough CPUs for this thread and for each peer that is awake. If not,
+  // spinning would take a CPU from one of them.
   bool room_for_all() const noexcept {
     static const std::int32_t cpus = runtime::usable_cpus();
     std::int32_t awake = 1;
@@ -363,7 +365,7 @@ class Attendant {
     return awake <= cpus;
   }
 
-  // Spins as long as it pays, if a peer runs on another CPU; else lets the peers run.
+  // Spins as long as it pays, if a peer runs on another CPU; otherwise lets the peers run.
   template <class Came>
   void spin(const Came& came) noexcept {
     if (came()) return;
@@ -435,9 +437,9 @@ class Attendant {
     looks_.unlock();
     return came();
   }
-  // Parks the thread. Returns false if the thread is to sleep without looking: another thread
-  // looks, or is about to; or what this thread has taken in was for others, and the next thread of
-  // theirs that waits is to look. `spins`: the thread has not called attend() before.
+  // Parks the thread. Returns false if the thread is to sleep without looking: because another
+  // thread looks or is about to, or because this thread has received only what others wait for, and
+  // the next of them that waits is to look. `spins`: the thread has not called attend() before.
   bool park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until,
             bool spins) noexcept {
     if (wanted_.load() != 0 || !looks_.try_lock()) {
@@ -478,17 +480,18 @@ class Attendant {
     return in_vain < kInVain;
   }
 
-  // --- wake-ups that are put off: the peer can only run once this thread sleeps, or nobody waits
+  // --- wake-ups that are put off: the peer can run only once this thread sleeps, or nobody waits
   // for what was published ---
 
   bool put_off(std::atomic<bool>& what) noexcept {
-    // The flag is set already, and the next tick clears it before it looks: so that tick sees this
-    // thread's work as well.
+    // The flag is set already. The next tick clears the flag before it looks, so that tick sees
+    // this thread's work as well.
     if (what.load(std::memory_order_seq_cst) && ticking_.load(std::memory_order_seq_cst))
       return true;
     const std::uint32_t n = put_off_.fetch_add(1, std::memory_order_relaxed);
     what.store(true,
-               // before the check whether ticks go on: the last tick looks after they have ended
+               // stored before the check whether ticks go on: the last tick looks after they have
+               // ended
                std::memory_order_seq_cst);
     if (ticking_.load(std::memory_order_seq_cst)) return true;
     if (n > 8 && !ticking_.exchange(true)) kick();
@@ -534,14 +537,15 @@ class Attendant {
           }
         }
       }
-      // Until somebody has looked: this thread, or the looker, which may just be leaving.
+      // Repeats until some thread has looked: this thread, or the looker, which may just be
+      // leaving.
       if (look) {
         if (wanted_.load() == 0 && looks_.try_lock()) {
           say(Bell::looking);
           (void)peers_elsewhere();
           take_all();
-          // On one CPU the peers that are rung run now, and their answers need no bell: this thread
-          // still looks.
+          // On one CPU the peers that are rung run now, and their answers need no bell, because
+          // this thread still looks.
           for (int round = 0; round < kRounds && (anybody_to_pay() || anything_soon()); ++round) {
             pay();
             take_all();
@@ -599,8 +603,8 @@ class Attendant {
       l->adopted();
       adopted_.push_back(std::move(l));
     }
-    // A session that is over has shut its socket down, or the peer has: this is seen here, and the
-    // socket is not watched any more.
+    // The socket of a session that is over has been shut down by this program or by the peer. That
+    // shows here, and the socket is not watched any more.
     std::erase_if(adopted_, [this](const std::shared_ptr<Attended>& l) {
       {
         const std::lock_guard g(list_);
@@ -618,7 +622,7 @@ class Attendant {
     const runtime::Posting::Now use(users_);
     Attendant* const a = current_.load();
     if (!a) return false;
-    // A thread that sleeps here is woken as by another thread, even by what it takes in itself.
+    // A thread that sleeps here is woken as if by another thread, even by what it receives itself.
     core::RunQueue* const queue = std::exchange(core::current_run_queue, nullptr);
     const bool done = f(*a);
     core::current_run_queue = queue;
@@ -635,7 +639,7 @@ class Attendant {
   std::mutex looks_, list_;
   std::atomic<int> wanted_{0};
   std::vector<Attended*> links_;
-  // taken within a step or not; no other lock is taken under it
+  // may be taken in a step or not; no other lock is taken while it is held
   std::mutex foundlings_lock_;
   // links not yet adopted; links that the watching thread has adopted
   std::vector<std::shared_ptr<Attended>> foundlings_, adopted_;

@@ -1,17 +1,18 @@
-// A barrier whose parties live in several spaces, at its home (WIRE.md 4.9 to 4.11).
+// A barrier whose parties live in several spaces, as its home sees it (WIRE.md 4.9 to 4.11).
 //
-// A peer holds the barrier as a reader end: a read there is an arrival, and is answered when all
-// have arrived. So withdrawal, choice, the loss of a session and the passing on of a share are
-// those of ends. A frame of its own is about the parties: Home::parties().
+// A peer holds the barrier as a reader end. A read at that end is an arrival, and is answered when
+// all parties have arrived. So withdrawal, choice, the loss of a session and the passing on of a
+// share work as they do for ends. Only the number of parties needs a frame of its own:
+// Home::parties().
 //
-// Invariant: a share that ends with its session, and not by RETIRE, means the death of the barrier.
+// Invariant: if a share ends with its session, and not by RETIRE, the barrier dies.
 #pragma once
 #include "../time.hpp"
 #include "moving.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
-// The room of an arrival, which has no value.
+// The room (for a value) of an arrival, which has none.
 class NoRoom final : public Room {
  public:
   void* slot() noexcept override { return nullptr; }
@@ -37,14 +38,14 @@ class BarrierPort : public Port {
  public:
   using Engine = core::BarrierEngine<Shared>;
 
-  // The code that makes the port keeps the engine alive: see BarrierPortOf.
+  // The code that makes the port keeps the barrier's engine alive: see BarrierPortOf.
   explicit BarrierPort(Engine& b) noexcept : Port(false), core_(b) {}
 
   std::string type() const override { return kBarrierType; }
   std::unique_ptr<Room> room() const override { return std::make_unique<NoRoom>(); }
   Status begin(core::Node& n) noexcept override { return core_.begin_sync(n); }
   bool withdraw(core::Node& n) noexcept override { return core_.withdraw(n); }
-  // Home::asked() lets no choice that spans reach a barrier.
+  // Home::asked() refuses a barrier in a choice that spans several homes.
   bool has_met(const core::Node&) noexcept override { return false; }
   Status watch(core::Node&) noexcept override { return Status::died; }
   const void* channel() const noexcept override { return &core_; }

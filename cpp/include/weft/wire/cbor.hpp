@@ -1,7 +1,7 @@
-// Which CBOR (RFC 8949) is a value of a board's channel (WIRE.md 12.8): null, booleans, integers of
-// any size, floats, text, bytes, arrays and maps of those, all of definite length. Typed values
-// (17.15) are those and objects: tag 27 of an array. This file only checks what a peer sends: it
-// makes no value.
+// Checks whether bytes are a value of a board's channel, in CBOR (RFC 8949, WIRE.md 12.8): null,
+// booleans, integers of any size, floats, text, bytes, arrays and maps of those, all of definite
+// length. Typed values (17.15) may also contain objects: tag 27 of an array. This file only checks
+// what a peer sends: it decodes nothing.
 //
 // Invariant: nothing is read outside the input, and no value may nest deeper than the limit.
 #pragma once
@@ -21,7 +21,7 @@ class CborCheck {
 
  private:
   bool bad(const char* why) noexcept { return why_ = why, false; }
-  // Takes the head of an item: major type and argument.
+  // Reads the head of an item: its major type and its argument.
   bool head(std::uint8_t& major, std::uint8_t& low, std::uint64_t& n) noexcept {
     if (in_.empty()) return bad("a value that is cut off");
     const auto b = std::to_integer<std::uint8_t>(in_[0]);
@@ -57,7 +57,8 @@ class CborCheck {
       case 4:
       case 5:
         if (key) return bad("an array or a map as a key");
-        if (n > in_.size()) return bad("a value that is cut off");  // each item has at least a byte
+        // each item has at least one byte
+        if (n > in_.size()) return bad("a value that is cut off");
         for (std::uint64_t i = 0; i < n; ++i)
           if ((major == 5 && !item(depth + 1, true)) || !item(depth + 1)) return false;
         return true;
@@ -105,7 +106,7 @@ class CborCheck {
 
 }  // namespace detail
 
-// Says what is wrong with `in` as one value; null if nothing is.
+// Checks that `in` is one whole value. Returns what is wrong with it, or null.
 inline const char* cbor_fault(Bytes in, bool typed = false) noexcept {
   return detail::CborCheck(in, typed).whole();
 }

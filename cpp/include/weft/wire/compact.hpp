@@ -1,15 +1,15 @@
-// Frames as a slow line carries them: the fields as varints, without seq and padding (WIRE.md 3.7,
-// 12.7).
+// The compact form of frames for slow links: the fields as varints, without seq and padding
+// (WIRE.md 3.7, 12.7).
 //
 //   kind 1, flags 1, then as varints (7 bits a byte, the low ones first) where, txn, op, val and
 //   the length of the body; the body
 //
-// At most seven zeros at the end of the body are left out: its padding. An OFFER of a small int
+// Up to seven zero bytes at the end of the body, its padding, are left out. An OFFER of a small int
 // takes 8 bytes instead of 40.
 //
 // Invariants
-//  1 widen(narrow(frame)) is the frame, but for seq, which is counted: a line carries each frame
-//    once, in order.
+//  1 widen(narrow(frame)) is the frame again. Its seq is counted on both sides: the link below
+//    delivers each frame once, in order.
 //  2 Widener gives whole frames; the session checks whether they make sense. Nothing is read
 //    outside the input.
 #pragma once
@@ -41,8 +41,8 @@ inline void narrow(Bytes whole, Buffer& out) {
 
 class Widener {
  public:
-  // Takes the bytes that have come, in any pieces, and appends whole frames to `out`. Returns null,
-  // or what is wrong; after that it takes nothing.
+  // Takes in the bytes that have arrived, in any pieces, and appends whole frames to `out`. Returns
+  // null, or what is wrong; after a fault it takes no more.
   const char* input(Bytes in, Buffer& out) {
     if (wrong_) return wrong_;
     put(rest_, in);
@@ -53,7 +53,7 @@ class Widener {
   }
 
  private:
-  // The frame's length on the line; 0 if it is not all there yet, or is wrong.
+  // Returns the frame's length in its compact form; 0 if a part of it is missing or it is wrong.
   std::size_t frame(Bytes in, Buffer& out) {
     if (in.size() < 2) return 0;
     Bytes rest = in.subspan(2);
@@ -84,7 +84,7 @@ class Widener {
     return false;
   }
 
-  Buffer rest_;  // less than a frame
+  Buffer rest_;  // the beginning of a frame whose rest is missing
   std::uint32_t seq_ = 0;
   const char* wrong_ = nullptr;
 };

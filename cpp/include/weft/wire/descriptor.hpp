@@ -1,4 +1,4 @@
-// A descriptor of the system, closed by the destructor of its owner. POSIX.
+// Owns a file descriptor, and closes it when it is destroyed. POSIX.
 #pragma once
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
-// Descriptors that go with the bytes of a Unix socket. POSIX.
+// Passes descriptors beside the bytes of a Unix socket. POSIX.
 //
-// Invariant: a descriptor leaves with the first byte that was queued after it, and arrives with
+// Invariant: a descriptor is sent with the first byte that was queued after it, and arrives with
 // that byte or before it.
 #pragma once
 #include <sys/socket.h>
@@ -25,11 +25,11 @@ class Descriptors {
     for (const int fd : arrived_) ::close(fd);
   }
 
-  // Takes the descriptor over; `queued` bytes are to go before it.
+  // Takes ownership of the descriptor. `queued` bytes are to be sent before it.
   void attach(int descriptor, std::size_t queued) {
     attached_.push_back({sent_ + queued, descriptor});
   }
-  // The next descriptor that has come, for the caller to close; -1 if there is none.
+  // Returns the next received descriptor, which the caller must close; -1 if there is none.
   int next() noexcept {
     if (arrived_.empty()) return -1;
     const int fd = arrived_.front();
@@ -37,7 +37,7 @@ class Descriptors {
     return fd;
   }
 
-  // These act as send(2) and recv(2), without waiting.
+  // send() and receive() act as send(2) and recv(2) do, and never block.
   ssize_t send(int socket, Bytes out) noexcept {
     std::array<int, kAtOnce> due;  // the descriptors that go with the next byte
     std::size_t n_due = 0;
@@ -74,7 +74,7 @@ class Descriptors {
         if (arrived_.size() < kMost)
           arrived_.push_back(fd);
         else
-          ::close(fd);  // more than any frame asked for
+          ::close(fd);  // the peer has sent more descriptors than its frames have asked for
       }
     }
     return n;
@@ -82,10 +82,12 @@ class Descriptors {
 
  private:
   struct Attached {
-    std::uint64_t at;  // the number, of all bytes ever sent, of the first byte that goes with it
+    // the position, among all bytes ever sent, of the first byte that goes with the descriptor
+    std::uint64_t at;
     int descriptor;
   };
-  // descriptors that have come and wait for their frame: two OFFERs of most guards
+  // the most received descriptors that may wait for their frame: two OFFERs with as many guards as
+  // allowed
   static constexpr std::size_t kMost = 512;
   static constexpr std::size_t kAtOnce = 16;  // descriptors in one message
   static constexpr int kHow = MSG_NOSIGNAL | MSG_DONTWAIT;

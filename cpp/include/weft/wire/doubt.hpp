@@ -7,7 +7,7 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-// The state of a delegated operation at its place.
+// The state of an operation of this program that its home carries out.
 //
 //   unsent ──begin()──► open ──withdraw()──► asked ──an answer, lost()──► over
 //                        ├─────────an answer, lost()──────────────────────►│
@@ -17,14 +17,16 @@ enum class Word : std::uint8_t { unsent, open, asked, making, sent, over };
 
 struct Outcome {
   Status status = Status::pending;
-  std::uint32_t guard = 0;    // the guard of `ok` and of an end
+  // the index of the guard that has committed or whose channel has ended
+  std::uint32_t guard = 0;
   std::uint8_t strength = 0;  // the strength of a poison
-  bool in_doubt = false;      // the operation failed, and a value of it may have been taken
-  bool lost = false;          // the session has ended
+  // the operation has failed, but a value that it wrote may have been taken
+  bool in_doubt = false;
+  bool lost = false;  // the session has ended
 };
 
-// The outcome of an operation in state w when its session is lost. `writes`: there is an output
-// among its guards.
+// The outcome of an operation in state w when its session is lost. `writes`: whether one of its
+// guards is an output.
 constexpr Outcome when_lost(Word w, bool writes) noexcept {
   const bool sent = w == Word::open || w == Word::asked || w == Word::sent;
   return {Status::died, 0, 0, sent && writes, true};

@@ -1,17 +1,18 @@
-// Ends that are values: an end that is written to a channel moves, to any space that can be reached
-// (rule 2.4, WIRE.md 7.4).
+// Ends that are values: an end that is written to a channel moves with its ownership, to any space
+// that can be reached (rule 2.4, WIRE.md 7.4).
 //
 //   Channel<wire::WriterEnd<int>> replies;           // a channel that carries writer ends
 //   wire::FarWriter<wire::WriterEnd<int>> to = …;    // or its end in another program
 //   to(wire::WriterEnd<int>(answers.writer()));      // the end goes there; here it is closed
 //
-// The home of such an end is this program or another, and its use is the same: w(7), co_await
-// w.write(7); r(), co_await r.read(). `here()` and `there()` give the two kinds, for selects. A
-// write that does not happen carries the end back, as any value (e.value<T>()).
+// The home of such an end may be this program or another. It is used in the same way in both cases:
+// w(7), co_await w.write(7); r(), co_await r.read(). For use in a select, `here()` gives the end if
+// its home is this program, and `there()` if its home is another. A write that does not happen
+// gives the end back, as it does any value (e.value<T>()).
 //
-// When an end of a channel of this program is sent away, only the channel's home keeps a record of
-// it: the channel does not change, and goes on as before for the parties that wait at it, for its
-// buffer and for its other ends.
+// When an end of a channel of this program is sent away, only the channel's home records it. The
+// channel does not change, and goes on as before for the parties that wait at it, for its buffer
+// and for its other ends.
 #pragma once
 #include <variant>
 
@@ -68,7 +69,7 @@ class MovingEnd {
   }
   void retire() noexcept { end_ = Self(); }
 
-  // For Value (value.hpp). An end that is closed is sent as one that is dead.
+  // Used by Value (value.hpp). An end that is closed is sent as one whose channel is dead.
   void put_by(Carrier& by, Buffer& out) const {
     if (const Self* e = here(); e && *e)
       by.put_local(std::make_shared<PortOf<T, S>>(PortOf<T, S>::another_of(*e->core())), *e->core(),

@@ -3,11 +3,11 @@
 //   wire::FarWriter<int> w = …;   w(7);  co_await w.write(7);
 //   wire::FarReader<int> r = …;   int v = r();  int v = co_await r.read();
 //
-// These ends behave as Writer and Reader do (rules 1 to 4, 6), but a cancellation takes a round
-// trip (WIRE.md 4.3), and PeerDied of a write may be in doubt: `in_doubt` says that the value may
-// have been taken (WIRE.md 8). Values pass by copy (rule 9.1).
+// These ends behave as Writer and Reader do (rules 1 to 4, 6), with two exceptions. A cancellation
+// takes a round trip (WIRE.md 4.3). And PeerDied of a write may be in doubt: `in_doubt` says that
+// the value may have been taken (WIRE.md 8). Values pass by copy (rule 9.1).
 //
-// Copies share one end; it is retired when the last copy is destroyed. An operation keeps its
+// Copies share one end, which is retired when the last copy is destroyed. An operation keeps its
 // session alive.
 #pragma once
 #include <memory>
@@ -21,8 +21,8 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// What a process does while its operation is at another program. The process waits as at any other
-// operation; reports name the ends as its places.
+// How a process waits while another program carries out its operation. The process waits as at any
+// other operation; reports name the ends as the places where it waits.
 class FarWait : public FarOp {
  public:
   bool await_ready() { return begin() && weft::detail::goes_on(process_); }
@@ -48,15 +48,15 @@ class FarWait : public FarOp {
     }
     self.block(kind_);
   }
-  // Waits on, after a wake-up that was not the last one.
+  // Waits again, after a wake-up that was not the last one.
   void park() noexcept {
     process_->place = this;
     process_->op = &kind_;
   }
   runtime::ProcessBase& process() const noexcept { return *process_; }
   const runtime::OpKind& kind() const noexcept { return kind_; }
-  // Called when the operation is over. Returns if it has happened, otherwise throws. The exception
-  // names `guard`; -1 for a plain operation.
+  // Called when the operation is over. Returns if the operation has committed, otherwise throws.
+  // The exception names the guard with index `guard`; -1 stands for a plain operation.
   void look(const core::SyncObject& at, const char* verb, int guard,
             Error::Carried (*not_done)(FarWait&)) {
     process_->op = nullptr;
@@ -78,34 +78,36 @@ class FarWait : public FarOp {
   static bool withdraw(runtime::ProcessBase& p) noexcept {
     auto& me = of(p);
     const Space::Step step(*me.peer()->space);
-    if (me.word() == Word::over) return false;  // it is woken already, and has happened (rule 6.3)
+    // the process has been woken: the operation has committed (rule 6.3)
+    if (me.word() == Word::over) return false;
     me.unwanted_ = true;
     me.stop();
     return false;  // the home's answer will wake the process
   }
   static FarWait& of(runtime::ProcessBase& p) noexcept { return *static_cast<FarWait*>(p.place); }
-  // A peer that is asked; the lock of its space is this operation's, and always the same.
+  // A peer that takes part in the operation. The operation uses the lock of this peer's space,
+  // which is always the same.
   virtual Peer* peer() const noexcept = 0;
-  // For an outcome that is `lost`: the peer whose session ended.
+  // If the outcome is `lost`: the peer whose session ended.
   virtual Peer* lost_peer() const noexcept { return peer(); }
-  // Called in a step: as Far::begin() and withdraw().
+  // These are called in a step; they act as Far::begin() and Far::withdraw() do.
   virtual bool start() { return peer()->far.begin(*this); }
   virtual void stop() { peer()->far.withdraw(*this); }
 
   void over() noexcept override { process_->ops->wake(process_); }
 
  protected:
-  // Returns whether the process was cancelled before the operation was over. Called once it is
-  // over.
+  // Returns whether the process was cancelled before the operation was over. Called once the
+  // operation is over.
   bool unwanted() const noexcept { return unwanted_; }
 
  private:
-  bool unwanted_ = false;  // under the space's lock
+  bool unwanted_ = false;  // protected by the space's lock
   runtime::ProcessBase* const process_;
   const runtime::OpKind& kind_;
 };
 
-// The end of an operation that may be awaited once. Throws BadUse the second time.
+// Returns the end of an operation that may be awaited once. Throws BadUse the second time.
 inline std::shared_ptr<FarEnd> once(std::shared_ptr<FarEnd>& e, const char* what) {
   if (!e) weft::detail::awaited_twice(what);
   return std::move(e);
@@ -136,7 +138,7 @@ class FarAwaiter final : public FarWait {
  private:
   static constexpr const char* kVerb = S == core::Side::in ? "read" : "write";
   void bind_guard() noexcept {
-    // the process that used the end last (WIRE.md 10.6)
+    // records which process used the end last (WIRE.md 10.6)
     (S == core::Side::in ? end_->place.last_reader : end_->place.last_writer) = process().id;
     guard_ = {end_->number, S == core::Side::out, &room_};
     guards = std::span(&guard_, 1);
@@ -165,12 +167,12 @@ class FarEndOf {
  public:
   FarEndOf() = default;
   explicit FarEndOf(std::shared_ptr<FarEnd> e) noexcept : end_(std::move(e)) {}
-  // Poisons the channel. Acts for all copies of the end; throws BadUse if this copy is closed.
+  // Poisons the channel for all copies of the end. Throws BadUse if this copy is closed.
   void poison(weft::detail::Count strength = 1) const {
     const std::uint8_t s = weft::detail::strength_of(strength, "poison: the strength");
     checked("poison")->poison(s);
   }
-  // Closes this copy; the end is retired with the last copy.
+  // Closes this copy. The last copy to be closed retires the end.
   void retire() noexcept { end_.reset(); }
   explicit operator bool() const noexcept { return static_cast<bool>(end_); }
 
@@ -186,7 +188,7 @@ class FarEndOf {
 };
 
 template <class T>
-struct FarExtendedOp;  // held.hpp
+struct FarExtendedOp;  // defined in held.hpp
 struct Redeliver {};
 inline constexpr Redeliver redeliver{};
 
@@ -203,8 +205,8 @@ class FarReader : public FarEndOf<T> {
   // co_await: reads the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
   [[nodiscard]] Read read() const { return {this->checked("read")}; }
   // co_await: reads a value as a FarExtended<T>; the writer goes on when that object is destroyed
-  // (rule 1.6). With redeliver, if this program dies before that, the value is the next to be read
-  // at the channel.
+  // (rule 1.6). With `redeliver`, if this program dies before that, the next reader of the channel
+  // reads this value.
   [[nodiscard]] auto extended() const {
     return FarExtendedOp<T>{this->checked("extended read"), false};
   }
@@ -230,8 +232,8 @@ class FarWriter : public FarEndOf<T> {
                                                     std::move(value));
     }
   };
-  // co_await: writes the value; done when it has been taken, or is in the buffer. Throws Retired,
-  // Poisoned, PeerDied and Cancelled, each with the value, and BadUse.
+  // co_await: writes the value; the operation is done when the value has been taken or is in the
+  // buffer. Throws Retired, Poisoned, PeerDied and Cancelled, each with the value, and BadUse.
   [[nodiscard]] Write write(T v) const { return {this->checked("write"), std::move(v)}; }
   // Writes in a thread, and blocks the thread meanwhile.
   void operator()(T v) const {

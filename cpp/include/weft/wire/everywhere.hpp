@@ -1,14 +1,14 @@
-// What the programs of a network say of themselves, and what follows from that: do they all stand
-// still, and which process waits for which (WIRE.md 10). Questions are not asked here, but by
-// rounds.hpp.
+// What the programs of a network say about themselves, and what follows from it: whether they all
+// stand still, and which process waits for which (WIRE.md 10). The questions are asked elsewhere,
+// by rounds.hpp.
 //
 // A channel or barrier has one name in all programs: its home's incarnation, and its place there.
-// An end that a peer holds is known by a name that both sides make of its key (WIRE.md 10.7): its
-// number is that of one session, and two programs may have several sessions. The home says to which
-// channel it belongs.
+// An end that a peer holds has a name that both sides compute from its key (WIRE.md 10.7). Its
+// number would not do: that belongs to one session, and two programs may have several. The home
+// says to which channel the end belongs.
 //
-// An edge p → q: p waits for something that q can give, as far as is known which process used which
-// end last. An end that has not been used yet may be held by any process of its program.
+// An edge p → q means that p waits for something that q can give, as far as is known which process
+// used which end last. An end that has not been used yet may be held by any process of its program.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -26,13 +26,13 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-// One program at one moment.
+// The state of one program at one moment.
 struct InProgram {
   enum class How : std::uint8_t { read, write, sync, end };
   // A place where a process waits.
   struct Place {
     How how = How::read;
-    // home 0: this program. key: the place at that home; for a far end, the name of the end.
+    // home: 0 means this program. key: the place at that home; for a far end, the name of the end.
     std::uint64_t home = 0, key = 0;
     std::uint32_t last = 0;  // the process that used the other side here last, or 0 for none
     std::string name;
@@ -43,14 +43,15 @@ struct InProgram {
     std::string path, operation, at;
     std::vector<Place> places;
   };
-  // A session: how many frames have been queued for the peer, and how many of the peer's were taken
-  // in.
+  // A session of the program: how many frames it has queued for the peer, and how many frames of
+  // the peer it has received.
   struct Session {
     std::uint64_t peer = 0;
     std::uint32_t sent = 0, received = 0;
     friend auto operator<=>(const Session&, const Session&) = default;
   };
-  // An end that a peer holds: its channel here, and which processes used that channel here last.
+  // An end that a peer holds: its channel in this program, and which processes of this program used
+  // that channel last.
   struct Lent {
     std::uint64_t peer = 0;
     std::uint64_t end = 0;  // the name of the end
@@ -58,7 +59,7 @@ struct InProgram {
     bool writes = false;
     std::uint32_t last_reader = 0, last_writer = 0;
   };
-  // A far end that is held here, and the process that used it last.
+  // A far end that this program holds, and the process that used it last.
   struct Far {
     std::uint64_t home = 0;
     std::uint64_t end = 0;  // the name of the end
@@ -68,39 +69,41 @@ struct InProgram {
   std::uint64_t incarnation = 0;
   std::string name;
   std::uint32_t pid = 0;
-  bool waits = false;  // all its runs wait for other programs, and nothing else in it acts
-  std::vector<std::uint32_t> standstills;  // for each run how often it has come to rest
+  // whether all its runs wait for other programs, and nothing else in it can act
+  bool waits = false;
+  std::vector<std::uint32_t> standstills;  // for each run, how often it has come to a standstill
   std::vector<Session> sessions;
   std::vector<Lent> lent;
   std::vector<Far> far;
   std::vector<Process> processes;  // filled only if the program waits
 
   void put(Buffer& out) const;
-  // Takes the program at the beginning of `in`, which then begins behind it. Returns nothing if
-  // that is none.
+  // Reads one program from the beginning of `in`, and removes its bytes from `in`. Returns nothing
+  // if the bytes there are no program.
   static std::optional<InProgram> get(Bytes& in);
 };
 
-// All programs that can be reached, as they were at moments of one round.
+// The states of all programs that can be reached, as they were during one round.
 struct Everywhere {
   std::vector<InProgram> programs;
-  bool whole = false;  // all programs have answered
+  bool whole = false;  // whether all programs have answered
 
-  // What is not a program ends the list, and the list is then not whole.
+  // Reads a list of programs. The list ends at the first bytes that are no program; `whole` is then
+  // false.
   static Everywhere get(Bytes all, bool whole);
 
-  // Returns whether all programs wait, with no frame under way, and each has sessions with these
-  // alone.
+  // Returns whether all programs wait, no frame is under way, and every session leads to one of
+  // these programs.
   bool stands_still() const;
   // Returns whether anything has happened since that round.
   bool has_moved_since(const Everywhere& before) const;
-  // For people: what each program says of itself, its processes and its sessions.
+  // Returns a text for people: what each program says of itself, its processes and its sessions.
   std::string text() const;
-  // The report of a deadlock, for programs that stand still, with its knot.
+  // The report of a deadlock, with its knot. It is made for programs that stand still.
   struct Knot {
     std::string text;
     std::vector<std::string> paths;
-    Buffer told() const;  // as a TELL carries it
+    Buffer told() const;  // the form in which a TELL frame carries it
     static std::optional<Knot> get(Bytes in);
   };
   Knot knot() const;
@@ -123,16 +126,16 @@ constexpr std::uint64_t siphash(std::uint64_t k0, std::uint64_t k1) noexcept {
       c += b, b = std::rotl(b, 17) ^ c, c = std::rotl(c, 32);
     }
   };
-  rounds(2);  // of the last block, which says how many bytes there were: none
+  rounds(2);  // the last block holds the number of bytes, which is 0
   c ^= 0xFF;
   rounds(4);
   return a ^ b ^ c ^ d;
 }
-// The name of an end in what programs say of themselves. A program that has the key could take the
-// end over (WIRE.md 7.4), so the key is not told; this name does not lead back to it.
+// The name of an end in what programs say about themselves. A program that has the key could take
+// over the end (WIRE.md 7.4), so the key is not told; it cannot be computed from this name.
 constexpr std::uint64_t end_name(std::uint64_t key) noexcept { return siphash(key, 0); }
 
-// Reads what a peer has sent, which is not trusted to add up.
+// Reads what a peer has sent, and checks every length: the peer is not trusted.
 class Reading {
  public:
   explicit Reading(Bytes in) noexcept : in_(in) {}

@@ -1,11 +1,11 @@
 // A session's part as a party: this program's operations at ends whose home is the peer's space
-// (WIRE.md 4, 8). doubt.hpp has their states.
+// (WIRE.md 4, 8). doubt.hpp describes the states of an operation.
 //
 // Invariants (the space's lock)
 //  1 An operation is in `open_` from begin() until over() is called, which happens once; after that
 //    nothing here touches it.
-//  2 Its rooms are its own: an input's room is filled when, and only when, its outcome is ok at
-//    that guard.
+//  2 Its rooms are its own. An input's room is filled if and only if the operation's outcome is ok
+//    at that guard.
 //  3 An operation that waits for a credit is in the end's waiting queue and not in `open_`. The
 //    queue is empty while there are credits.
 #pragma once
@@ -25,22 +25,22 @@ struct FarGuard {
   std::uint32_t end = 0;
   bool writes = false;
   Room* room = nullptr;
-  // an extended read, which is no guard of a choice; its value may be given back
+  // holds: an extended read, which is never a guard of a choice; keeps: its value may be given back
   bool holds = false, keeps = false;
-  bool off = false;  // of a choice that spans: its precondition is false
-  // an output whose value is made after the commit: its room is filled then
+  bool off = false;  // for a choice that spans several homes: the guard's precondition is false
+  // an output whose value is made after the commit: its room is filled at that time
   bool later = false;
-  // Not an arrival at a barrier, but a message about its parties (WIRE.md 4.9), as the only guard:
-  // its room gets how many are enrolled then.
+  // If not `none`: the guard is no arrival at a barrier, but a message about its parties (WIRE.md
+  // 4.9), and is the only guard. Its room gets the number of parties that are then enrolled.
   enum class Parties : std::uint8_t { none, ask, enrol, resign } parties = Parties::none;
 };
 
-// Credits at a writer end of this program (WIRE.md 6.2), and the writes that wait for a credit.
+// The credits at a writer end of this program (WIRE.md 6.2), and the writes that wait for one.
 struct Credits {
   std::uint64_t n = 0;
-  // Of a rendezvous (WIRE.md 6.6): there is one credit, and no write waits for it.
+  // True at a rendezvous (WIRE.md 6.6): there is one credit, and no write waits for it.
   bool place = false;
-  bool wanted = false;  // the home knows that a write waits
+  bool wanted = false;  // whether the home has been told that a write waits
   std::deque<FarOp*> line;
 };
 
@@ -49,14 +49,17 @@ class FarOp {
   std::span<FarGuard> guards;
   Outcome outcome{};
   const char* refused = nullptr;  // why the operation was not sent, if it was not
-  // of a part: only now can it commit; before begin(): its home is to try all of it at once
+  // For a part of a choice: only while this is set can the part commit. Set before begin(): the
+  // home is to try all guards of the part at once.
   bool trying = false;
-  // not 0: it is a part of a choice that spans, with this place in the order (WIRE.md 5)
+  // If not 0, this is a part of a choice that spans several homes, and this is its place in the
+  // order of all such choices (WIRE.md 5).
   std::uint32_t rank = 0;
-  bool looks = false;  // of a part: the choice only looks (WIRE.md 5.9)
+  // for a part of a choice: the choice only looks, and does not wait (WIRE.md 5.9)
+  bool looks = false;
   Word word() const noexcept { return word_; }
-  // The number by which the home knows it; for an extended read that has happened, until its end
-  // has been told.
+  // The number by which the home knows the operation. An extended read that has happened keeps it
+  // until the home has been told of its end.
   std::uint64_t number() const noexcept { return op_; }
 
   FarOp() = default;
@@ -65,13 +68,13 @@ class FarOp {
 
  protected:
   ~FarOp() = default;
-  // The operation is over, and `outcome` says how. Called under the space's lock; the operation may
-  // be destroyed when this returns.
+  // Called when the operation is over; `outcome` says how it ended. Called under the space's lock;
+  // the operation may be destroyed when this returns.
   virtual void over() noexcept = 0;
-  // The operation has committed with this guard, whose value is to be made now: Far::made() or
-  // failed() must follow. Called under the space's lock.
+  // Called when the operation has committed with this guard, whose value is to be made now:
+  // Far::made() or Far::failed() must follow. Called under the space's lock.
   virtual void committed(std::uint32_t) noexcept {}
-  // Of a part: what its home says meanwhile.
+  // For a part of a choice: what its home says before the part is over.
   virtual void ready() noexcept {}
   virtual void silent(std::uint32_t) noexcept {}
   virtual void not_ready() noexcept {}
@@ -84,14 +87,15 @@ class FarOp {
       if (g.writes && !g.off) return true;
     return false;
   }
-  std::uint64_t op_ = 0;      // 0: it has no number yet, or none at all
+  std::uint64_t op_ = 0;      // 0: the operation has no number yet, or needs none
   std::uint32_t making_ = 0;  // the guard whose value is being made
   bool in_line_ = false;      // waits for a credit
-  // its end is given back: a lending that begins with its answer is over already
+  // the end is being given back, so a lending that begins with the answer is over at once
   bool last_ = false;
   Word word_ = Word::unsent;
-  Buffer pieces_;  // what has come of a value that needs several frames
-  // Not 0: the pieces go into the operation's room, and so many bytes are to come.
+  Buffer pieces_;  // the received pieces of a value that takes several frames
+  // If not 0: the pieces go directly into the operation's room, and this many bytes are still to
+  // come.
   std::size_t to_come_ = 0;
 };
 
@@ -100,25 +104,25 @@ class Far {
   Far(Session& s, Carrier& c, detail::Spare& spare) noexcept
       : session_(s), carrier_(c), spare_(spare) {}
 
-  // Begins an operation. Returns true if it is over already; then over() is not called. With the
-  // outcome `pending` nothing has happened, and o.refused says why.
+  // Begins an operation. Returns true if the operation is over already; then over() is not called.
+  // If the outcome is then `pending`, nothing was sent, and o.refused says why.
   bool begin(FarOp& o);
-  // Asks the home for the withdrawal; over() tells the answer. Does nothing if that was asked
-  // already, or the operation is over.
+  // Asks the home to withdraw the operation; over() then reports the answer. Does nothing if the
+  // home was asked already, or the operation is over.
   void withdraw(FarOp& o);
 
-  // The block of an extended read that has happened is over. `back`: the value was not used, and is
-  // the next to be read; only for a read that keeps.
+  // Tells the home that the block of an extended read is over. `back`: the value was not used, and
+  // the next reader gets it; only for a read that keeps its value.
   void held_end(std::uint64_t number, bool back);
 
-  // For an operation that was told committed(). made(): the value is in the guard's room; failed():
-  // it could not be made, and the operation is over, without over(). made() returns true if the
-  // operation is over at once, also without over(); with the outcome `pending` the value could not
-  // be sent, and `refused` says why.
+  // One of these two follows committed(). made(): the value is in the guard's room. failed(): the
+  // value could not be made; the operation is over, and over() is not called. made() returns true
+  // if the operation is over at once; then too over() is not called. If the outcome is then
+  // `pending`, the value could not be sent, and `refused` says why.
   bool made(FarOp& o);
   void failed(FarOp& o);
 
-  // These take in frames. They return null, or what is wrong.
+  // Each of these handles a received frame. They return null, or what is wrong with the frame.
   const char* commit(const Frame& f);
   const char* done(const Frame& f);
   const char* value(const Frame& f);
@@ -129,20 +133,20 @@ class Far {
   const char* recall(const Frame& f);
 
   // Gives the credits of this end back, and offers the writes that wait for one to the home. Does
-  // nothing without credits.
+  // nothing if the end has no credits.
   void give_up(std::uint32_t end);
-  // The end is given back next.
+  // Announces that the end is about to be given back.
   void closing(std::uint32_t end);
   std::size_t lendings() const noexcept { return credits_.size(); }
 
-  // For a part that is open. attempt(): its home is to try these guards. gone(): another part was
-  // chosen, and over() is not called.
+  // For a part of a choice that is open. attempt(): asks its home to try these guards. gone():
+  // tells the home that another part was chosen; over() is not called.
   void attempt(FarOp& o, std::uint32_t first, std::uint32_t n);
   void gone(FarOp& o);
 
   void lost() noexcept;
   std::size_t open() const noexcept { return open_.size(); }
-  // Returns whether an operation at this end alone has been sent, and not been answered.
+  // Returns whether a plain operation at this end has been sent and not yet answered.
   bool waits_at(std::uint32_t end) const noexcept {
     for (const auto& [op, o] : open_)
       if (o->guards.size() == 1 && o->guards[0].end == end) return true;
@@ -164,14 +168,14 @@ class Far {
     o.over();
   }
 
-  // The operation is open no more.
+  // Removes the operation from the open ones.
   void forget(const FarOp& o) noexcept {
     if (open_.erase(o.op_) == 0 || offered_.empty()) return;
     for (const FarGuard& g : o.guards)
       if (const auto it = g.writes ? offered_.find(g.end) : offered_.end(); it != offered_.end())
         --it->second.open;
   }
-  // Sends it to the home. Returns false if it was not sent; `refused` says why.
+  // Sends the operation to its home. Returns false if it could not be sent; `refused` says why.
   bool offer_it(FarOp& o);
   const char* credit_of_place(const Frame& f);
   void want(std::uint32_t end, Credits& c);
@@ -182,20 +186,20 @@ class Far {
 
   Session& session_;
   Carrier& carrier_;
-  std::unordered_map<std::uint32_t, Credits> credits_;  // by end
-  // For a writer end of this program: the last OFFER, which says whether a credit at a rendezvous
-  // has crossed it, and how many OFFERs are open.
+  std::unordered_map<std::uint32_t, Credits> credits_;  // by the number of the end
+  // For a writer end of this program: the number of the latest OFFER, which tells whether a credit
+  // at a rendezvous has crossed it, and how many OFFERs are open.
   struct Offered {
     std::uint64_t last = 0;
     std::uint32_t open = 0;
   };
-  std::unordered_map<std::uint32_t, Offered> offered_;  // by end
+  std::unordered_map<std::uint32_t, Offered> offered_;  // by the number of the end
   std::unordered_map<std::uint64_t, FarOp*> open_;
   std::uint64_t next_ = 1;
   std::vector<Asked> asked_;
   std::vector<Buffer> keep_;
   Buffer body_;
-  detail::Spare& spare_;  // the space's
+  detail::Spare& spare_;  // shared by all sessions of the space
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

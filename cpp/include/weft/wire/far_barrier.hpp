@@ -5,13 +5,13 @@
 //   co_await b.enrol();     b.enrol()();            // one party more, for all, when it returns
 //   std::uint32_t n = b.parties()();
 //
-// It behaves as Barrier does, but each of these operations is a round trip to the home, and a
-// cancelled sync is over with the home's answer: the cancellation may have been too late, and then
-// the parties have met (rule 8.3). PeerDied: the barrier has died with a program that had it (rule
-// 8.7), or its home is lost. As a guard: FarSelect::meet().
+// It behaves as Barrier does, but each of these operations is a round trip to the home. A cancelled
+// sync is over when the home has answered: the cancellation may have been too late, and then the
+// parties have met (rule 8.3). PeerDied means that the barrier has died with a program that had it
+// (rule 8.7), or that the session with its home is lost. FarSelect::meet() makes it a guard.
 //
-// Copies refer to one share of the barrier, which is given back when the last copy is destroyed;
-// that does not make the barrier die, nor does it take a party away: resign() does.
+// Copies refer to one share of the barrier, which is given back when the last copy is destroyed.
+// The barrier does not die then, and keeps its number of parties: only resign() takes a party away.
 #pragma once
 #include "barrier.hpp"
 #include "ends.hpp"
@@ -20,7 +20,7 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// Throws if the barrier has died; look() of FarWait throws for all other outcomes.
+// Throws if the barrier has died. FarWait::look() throws for all other outcomes.
 inline void check_barrier(const Outcome& o, const char* verb, int guard) {
   if (o.status == Status::died && !o.lost)
     throw PeerDied(
@@ -28,7 +28,7 @@ inline void check_barrier(const Outcome& o, const char* verb, int guard) {
         guard);
 }
 
-// An arrival, or a message about the parties.
+// The awaiter of an arrival, or of a message about the parties.
 template <FarGuard::Parties W>
 class FarBarrierAwaiter final : public FarWait {
   using Parties = FarGuard::Parties;
@@ -88,12 +88,12 @@ class FarBarrier {
       return detail::FarBarrierAwaiter<W>(end, &self).wait(self);
     }
   };
-  // co_await each of these, or call it in a thread. They throw PeerDied, Cancelled; sync and resign
-  // also BadUse if nobody is enrolled.
+  // Each of these is awaited with co_await, or called in a thread. They throw PeerDied and
+  // Cancelled; sync and resign throw BadUse too if no party is enrolled.
   [[nodiscard]] Op<Parties::none> sync() const { return {checked("sync")}; }
   [[nodiscard]] Op<Parties::enrol> enrol() const { return {checked("enrol")}; }
   [[nodiscard]] Op<Parties::resign> resign() const { return {checked("resign")}; }
-  // How many parties are enrolled.
+  // The number of enrolled parties.
   [[nodiscard]] Op<Parties::ask> parties() const { return {checked("parties")}; }
   explicit operator bool() const noexcept { return static_cast<bool>(end_); }
 

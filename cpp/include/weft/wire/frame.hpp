@@ -3,9 +3,9 @@
 // Invariants
 //  1 take() reads each byte of a header once, from memory that nothing changes meanwhile (the link
 //    has copied it).
-//  2 A Frame that take() gives has a known kind, flags that its kind knows, the seq that was due,
-//    and a body that is there if and only if the frame says so. What the frame means (which end,
-//    which operation) is checked by the code that handles it.
+//  2 A Frame that take() returns has a known kind, flags that its kind allows, the expected seq,
+//    and a body if and only if the frame announces one. What the frame means (which end, which
+//    operation) is checked by the code that handles it.
 //  3 Nothing is read outside the input, whatever the input is.
 #pragma once
 #include <array>
@@ -64,37 +64,40 @@ enum class Kind : std::uint8_t {
 struct Flag {
   static constexpr std::uint8_t write = 1;
   static constexpr std::uint8_t spans = 2;
-  // of a guard of a choice that spans: its precondition is false (WIRE.md 5.11)
+  // in a choice that spans several homes: the guard's precondition is false (WIRE.md 5.11)
   static constexpr std::uint8_t off = 4;
   // beside `body`: the body describes a slot (WIRE.md 9.2)
   static constexpr std::uint8_t lease = 8;
-  static constexpr std::uint8_t hold = 16;  // of an OFFER: an extended read
-  // the same bit of an OFFER that spans: it is a TRY of all its guards too (WIRE.md 5.1)
+  static constexpr std::uint8_t hold = 16;  // in an OFFER: an extended read
+  // the same bit in an OFFER of a choice that spans: the OFFER is a TRY of all its guards too
+  // (WIRE.md 5.1)
   static constexpr std::uint8_t tries = hold;
-  static constexpr std::uint8_t now = 32;  // of an OFFER that spans: it only looks (WIRE.md 5.9)
-  // of an output: its value is made after the commit (WIRE.md 4.8)
+  // in an OFFER of a choice that spans: the choice only looks (WIRE.md 5.9)
+  static constexpr std::uint8_t now = 32;
+  // for an output: its value is made after the commit (WIRE.md 4.8)
   static constexpr std::uint8_t later = 64;
   static constexpr std::uint8_t body = 128;
 };
 
 inline constexpr std::size_t kHeader = 32;
-inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // bytes of one value, at most
-// bytes of a further guard in an OFFER
+inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // the most bytes of one value
+// the size in bytes of each further guard in an OFFER
 inline constexpr std::size_t kMore = 16;
-// the least that a `largest` may be
+// the smallest `largest` that a peer may announce
 inline constexpr std::uint32_t kSmallest = 256;
-inline constexpr std::uint32_t kLargest = 65'528;    // in bytes
-inline constexpr std::uint32_t kMagic = 0x54464557;  // "WEFT"
+// bytes; the largest frame that this program accepts
+inline constexpr std::uint32_t kLargest = 65'528;
+inline constexpr std::uint32_t kMagic = 0x54464557;  // reads "WEFT" in memory
 
 constexpr std::size_t padded(std::size_t n) noexcept { return (n + 7) & ~std::size_t{7}; }
 
-// A value in a frame: in `small` or, if `in_body`, in `bytes` (WIRE.md 3.2).
+// A value in a frame: it is in `small` or, if `in_body`, in `bytes` (WIRE.md 3.2).
 struct Payload {
   std::uint64_t small = 0;
   Bytes bytes{};
   bool in_body = false;
   bool leased = false;  // the bytes describe a slot that contains the value
-  // the bytes belong to the value, and stay where they are as long as the value is there
+  // the bytes belong to the value, and stay where they are as long as the value exists
   bool lasts = false;
 
   std::uint8_t flags() const noexcept {
@@ -113,9 +116,9 @@ struct Frame {
   std::uint64_t op = 0;
   std::uint64_t val = 0;
   Bytes body{};
-  // For a frame that is to be sent: the body stays where it is as long as the keeper is kept, or,
-  // if the keeper is empty, until Session::own() is called. If this is null, nothing is known about
-  // the body.
+  // For a frame that is to be sent: the body stays where it is as long as the keeper is held, or,
+  // if the keeper is empty, until Session::own() is called. If this pointer is null, nothing is
+  // known about how long the body stays.
   const Keeper* keeper = nullptr;
 
   // The value of a DONE or PUT.
@@ -128,8 +131,8 @@ struct Frame {
 
 namespace detail {
 
-// Little-endian, whatever the machine. For numbers only: for another type, such as a Buffer, it
-// would take the object's own bytes, with its pointers.
+// Reads a little-endian number, whatever the machine. Only for numbers: the bytes of another type,
+// such as a Buffer, may contain pointers.
 template <std::unsigned_integral U>
 U get(const std::byte* p) noexcept {
   U v = 0;
@@ -141,7 +144,7 @@ U get(const std::byte* p) noexcept {
           v | static_cast<U>(static_cast<U>(std::to_integer<std::uint8_t>(p[i])) << (8 * i)));
   return v;
 }
-// Returns where the number ends.
+// Returns the address after the number.
 template <std::unsigned_integral U>
 std::byte* put(std::byte* p, U v) noexcept {
   if constexpr (std::endian::native == std::endian::little)
@@ -159,8 +162,8 @@ void put(Buffer& out, U v) {
 inline void put(Buffer& out, Bytes b) { out.insert(out.end(), b.begin(), b.end()); }
 inline void pad(Buffer& out) { out.resize(padded(out.size())); }
 
-// A buffer for values that come in pieces, kept from one value to the next: to let a megabyte grow
-// anew costs the system more than to send it. At most kMost bytes are kept.
+// A buffer for values that come in pieces, reused from one value to the next: growing a megabyte
+// anew costs more than sending it. At most kMost bytes are kept.
 class Spare {
  public:
   static constexpr std::size_t kMost = std::size_t{4} << 20;  // in bytes
@@ -172,7 +175,7 @@ class Spare {
   }
 
  private:
-  Buffer kept_;  // empty, with its capacity
+  Buffer kept_;  // empty, but keeps its capacity
 };
 
 // The fields that frames of a kind may carry.
@@ -223,12 +226,14 @@ constexpr Shape shape_of(std::uint8_t kind) noexcept {
   return {};
 }
 
-// Kinds that are about programs themselves (WIRE.md 10.6), not about their operations.
+// Returns whether frames of this kind are about the programs (WIRE.md 10.6), not about their
+// operations.
 constexpr bool is_of_a_round(Kind k) noexcept {
   return k == Kind::ask || k == Kind::said || k == Kind::tell;
 }
 
-// Kinds that answer a frame of the peer's, or follow from it: the peer decides how many there are.
+// Returns whether frames of this kind answer a frame of the peer, or follow from one: then the peer
+// decides how many there are.
 constexpr bool is_answer(Kind k) noexcept {
   return (k >= Kind::done && k <= Kind::not_ready) || k == Kind::said || k == Kind::dropped;
 }
@@ -258,7 +263,7 @@ inline void append_head(Buffer& out, const Frame& f, std::uint32_t seq) {
   field(f.val);
   detail::put(out, Bytes(h));
 }
-// Appends a frame. The body is padded; the caller sees to it that the body is not too long.
+// Appends a frame. The body is padded; the caller ensures that the body is not too long.
 inline void append(Buffer& out, const Frame& f, std::uint32_t seq) {
   append_head(out, f, seq);
   if (f.body.empty()) return;
@@ -267,15 +272,17 @@ inline void append(Buffer& out, const Frame& f, std::uint32_t seq) {
 }
 
 struct Taken {
-  enum What : std::uint8_t { more, frame, fault } what = more;  // `more`: it is not all there yet
-  std::size_t size = 0;                                         // the length of the frame in bytes
-  // The frame; its body lies in the input. If the frame is not all there, it has no body, and
-  // whether the body will be right is not known. `size` 0: not even the header is there.
+  // `more`: the frame is still incomplete
+  enum What : std::uint8_t { more, frame, fault } what = more;
+  std::size_t size = 0;  // the length of the frame in bytes
+  // The frame; its body lies in the input. If the frame is incomplete, it has no body here, and
+  // whether the body will be valid is not known. If `size` is 0, even the header is incomplete.
   Frame frame_{};
   const char* why = nullptr;  // what is wrong, for a fault
 };
 
-// Reads the frame at the beginning of `in`.
+// Reads the frame at the beginning of `in`. `seq` is the expected number; `largest` is the most
+// bytes that the frame may have.
 inline Taken take(Bytes in, std::uint32_t seq, std::uint32_t largest) noexcept {
   const auto fault = [](const char* why) noexcept { return Taken{Taken::fault, 0, {}, why}; };
   if (in.size() < 2) return {};
@@ -323,15 +330,16 @@ struct Asked {
   std::uint32_t end = 0;
   bool writes = false;
   Payload value{};
-  // an extended read, as the only guard; its value may come back
+  // holds: an extended read, as the only guard; keeps: its value may come back
   bool holds = false, keeps = false;
-  bool off = false;    // of a choice that spans; without a value
-  bool later = false;  // of an output: without a value too
+  bool off = false;    // the precondition is false: only in a choice that spans; without a value
+  bool later = false;  // an output whose value is made after the commit; without a value too
 };
 
 inline constexpr std::size_t kGuards = 255;
 
-// Reads the guards of an OFFER. Returns what is wrong, or null. The values lie in the frame's body.
+// Reads the guards of an OFFER into `out`. Returns null, or what is wrong. The values lie in the
+// frame's body.
 inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
   static constexpr const char* kBad = "an OFFER's guards do not add up";
   out.clear();
@@ -386,7 +394,7 @@ inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
   return nullptr;
 }
 
-// Makes the OFFER that asks for these guards. `body` keeps the bytes that the frame refers to.
+// Makes the OFFER that asks for these guards. `body` owns the bytes that the frame refers to.
 inline Frame offer(std::uint64_t op, std::span<const Asked> guards, Buffer& body) {
   Frame f{Kind::offer, 0, 0, 0, op, 0, {}};
   body.clear();

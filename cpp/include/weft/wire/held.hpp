@@ -4,17 +4,16 @@
 //   // if this program dies in this block the next reader gets the value
 //   { auto x = co_await r.extended(wire::redeliver); use(*x); }
 //
-// The home holds the writer until x is destroyed, or this program is gone. x.give_back() leaves the
-// value to the next reader: it is read first, before what was written later. That is possible only
-// for reads with redeliver: for those the home keeps the value as it was sent, and a large value
-// goes by copy.
+// The home holds the writer until x is destroyed, or this program is gone. x.give_back() returns
+// the value to the channel: the next reader gets it before anything that was written later. That is
+// possible only for reads with redeliver. For those the home keeps the value as it was sent, and a
+// large value goes by copy.
 #pragma once
 #include "ends.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
-// An extended read that is under way: the value, and the duty to tell the home when the read is
-// over.
+// An extended read that is under way: it has the value, and tells the home when the read is over.
 template <class T>
 class FarExtended {
  public:
@@ -29,7 +28,7 @@ class FarExtended {
 
   T& operator*() noexcept { return value_; }
   T* operator->() noexcept { return &value_; }
-  // Gives the value back, which was not used: it is the next to be read. Call it once; the value
+  // Gives the unused value back to the channel, whose next reader gets it. Call it once; the value
   // here stays until this object is destroyed. Throws BadUse if the read was begun without
   // redeliver.
   void give_back() {
@@ -54,7 +53,8 @@ class FarExtended {
     space->bury(std::move(p));
   }
 
-  // The peer, not the end, which may be closed meanwhile; null: the home has been told of the end.
+  // The peer, because the end may be closed meanwhile. Null: the home has been told that the read
+  // is over.
   std::shared_ptr<Peer> peer_;
   T value_;
   std::uint64_t number_;

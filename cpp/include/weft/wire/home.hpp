@@ -1,5 +1,5 @@
-// A session's part as a home: the ends that were handed to the peer, and the peer's operations at
-// them (WIRE.md 4, 7).
+// A session's part as a home: the ends that this program has handed to the peer, and the peer's
+// operations at them (WIRE.md 4, 7).
 //
 // An operation of the peer is a *visitor* at the channel: an ordinary party, plain or a select,
 // whose waker answers by a frame.
@@ -18,8 +18,8 @@
 // Invariants (the space's lock)
 //  1 A visitor is in `open_` until it is answered. It is destroyed only when it is in no queue and
 //    no wake-up of it is under way.
-//  2 A visitor is answered once. At one commit the reader's answer is queued before the writer's
-//    (WIRE.md 4.2).
+//  2 A visitor is answered once. When two visitors meet, the reader's answer is queued before the
+//    writer's (WIRE.md 4.2).
 #pragma once
 #include <map>
 #include <memory>
@@ -33,7 +33,7 @@ namespace weft::inline WEFT_ABI::wire {
 class Home;
 class Space;
 
-// A waker whose wake-up is told in a step of its space.
+// A waker whose wake-up is handled in a step of its space, by told().
 class Decided : public core::Waker {
  public:
   explicit Decided(std::shared_ptr<Space> s) noexcept : space(std::move(s)) { ops = &kOps; }
@@ -56,8 +56,8 @@ class Spanned;
 
 class Visitor final : public Decided {
  public:
-  // For an OFFER that does not span, or an attempt of `part`. Neither may use a lent place (WIRE.md
-  // 6.6).
+  // The first makes the visitor for an OFFER of a choice at one home, the second for an attempt of
+  // `part`. Neither may use a lent place (WIRE.md 6.6).
   Visitor(Home& h, std::uint64_t op);
   Visitor(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part);
 
@@ -65,45 +65,47 @@ class Visitor final : public Decided {
     std::shared_ptr<Port> port;
     std::unique_ptr<Room> room;
     std::uint32_t end = 0;  // the number of the end, for a visitor of a session
-    // of a choice that spans: its precondition is false; the port is then null if the end had died
+    // in a choice that spans several homes: the guard's precondition is false; `port` is then null
+    // if the end had died
     bool off = false;
     bool later = false;  // an output whose value is made after the commit
-    // of a choice that spans: the choice's place has been told that this channel has retired
+    // in a choice that spans: the choice's place has been told that this channel has retired
     bool silent = false;
   };
 
-  Home* home = nullptr;  // null: its session has ended, or it is a part of a choice that spans
+  // null: its session has ended, or it is a part of a choice that spans several homes
+  Home* home = nullptr;
   const std::uint64_t op;
   const std::shared_ptr<Spanned> span;
-  detail::Untaken untaken;  // counts its values, and the visitor itself
+  detail::Untaken untaken;  // counts the bytes of its values, and of the visitor itself
   std::vector<Seat> at;
-  std::unique_ptr<core::Guard[]> guards;  // if there are several guards
+  std::unique_ptr<core::Guard[]> guards;  // used if there are several guards
   core::Select select;
 
-  // Begins the operation. Returns true if it has its outcome at once; then `chosen` says where.
+  // Begins the operation. Returns true if it has its outcome at once; `chosen` is then the guard.
   bool begin() noexcept;
-  // Withdraws it. Returns true if nothing has happened, and false if it had its outcome; its
-  // wake-up is then under way or in the space's list.
+  // Withdraws the visitor. Returns true if nothing has happened, and false if it had its outcome;
+  // its wake-up is then under way or in the space's list.
   bool withdraw() noexcept;
-  // Returns whether the visitor has committed, even if an extended reader perhaps still holds it.
+  // Returns whether the visitor has committed, even if an extended reader still holds it.
   bool has_met() noexcept;
-  // Finds the outcome. Called after the wake-up.
+  // Sets `outcome`. Called after the wake-up.
   void look() noexcept;
   void told() noexcept override;
-  // Called before begin() if there are several guards: returns false if two of them are at both
+  // Called before begin() if there are several guards. Returns false if two of them are at opposite
   // ends of one channel.
   bool bind() noexcept;
-  // Makes it an extended read (rule 1.6), before begin(). `keeping`: the value stays here, and may
-  // come back.
+  // Makes this visitor an extended read (rule 1.6). Called before begin(). `keeping`: this home
+  // keeps the value, which may come back.
   void will_hold(bool keeping) noexcept {
     holds = true;
     keeps = keeping;
     set(core::NodeFlags::extended | (keeping ? core::NodeFlags::kept : 0));
   }
-  // For an output whose value is made after the commit (rule 5.8): returns whether it has
-  // committed, so that the peer must be told. If so, `stage` is `making` until made(), when the
-  // value is in its room, or fail(). made() returns `pending` if an extended reader holds the
-  // visitor; then told() comes once more.
+  // For an output whose value is made after the commit (rule 5.8). to_make() returns whether the
+  // output has committed, so that the peer must be told. After that `stage` is `making` until
+  // made(), when the value is in its room, or fail(). made() returns `pending` if an extended
+  // reader holds the visitor; then told() is called once more.
   enum class Stage : std::uint8_t { offered, making, delivering } stage = Stage::offered;
   bool to_make() const noexcept {
     return stage == Stage::offered && outcome == Status::ok &&
@@ -130,11 +132,11 @@ class Visitor final : public Decided {
   bool decide(int guard, Status s) noexcept;
 };
 
-// The value of an extended read that came back, as a writer that is the first in the waiting queue
-// (WIRE.md 4.7). The writer of the value is held until then.
+// The value of an extended read that came back. It acts as a writer that is first in the waiting
+// queue (WIRE.md 4.7); the writer of the value is held until this value has been read.
 class Back final : public Decided {
  public:
-  // The block of `g` is over; `back`: its value is to be read again. Called in a step.
+  // Ends the extended read of `g`. `back`: its value is to be read again. Called in a step.
   static void end(std::unique_ptr<Visitor> g, bool back);
   void told() noexcept override;
 
@@ -145,10 +147,11 @@ class Back final : public Decided {
 
 class Home {
  public:
-  static constexpr std::size_t kOffers = 4096;  // open at a time
-  static constexpr std::size_t kVisitor = 256;  // bytes that a guard takes, beside its value
-  static constexpr std::size_t kEnds = 65'536;  // held by the peer at a time
-  // the first of the numbers that the peer chooses (WIRE.md 7.4)
+  static constexpr std::size_t kOffers = 4096;  // the most that the peer may have open at a time
+  // the bytes that a guard counts for, beside its value
+  static constexpr std::size_t kVisitor = 256;
+  static constexpr std::size_t kEnds = 65'536;  // the most that the peer may hold at a time
+  // the lowest of the numbers that the peer chooses (WIRE.md 7.4)
   static constexpr std::uint32_t kAdopted = std::uint32_t{1} << 31;
 
   Home(Session& s, Space& space, Carrier& c, detail::Spare& spare) noexcept
@@ -158,15 +161,15 @@ class Home {
   std::uint32_t give(std::shared_ptr<Port> p, const std::string& type, const std::string& name,
                      std::uint64_t capacity);
 
-  // lend() numbers an end that goes to the peer in a value; unlend() takes it back, if the value
-  // was not sent.
+  // lend() gives a number to an end that goes to the peer in a value. unlend() undoes it, if the
+  // value was not sent.
   struct Numbered {
     std::uint32_t number;
     std::uint64_t key;
   };
   Numbered lend(std::shared_ptr<Port> p);
   void unlend(std::uint32_t end);
-  // The port of an end that the peer holds, or null.
+  // Returns the port of an end that the peer holds, or null.
   std::shared_ptr<Port> port_of(std::uint32_t end) const noexcept {
     const auto it = ends_.find(end);
     return it == ends_.end() ? nullptr : it->second.port;
@@ -179,7 +182,7 @@ class Home {
       if (given.port) f(given.key, *given.port);
   }
 
-  // These take in frames. They return null, or what is wrong.
+  // Each of these handles a received frame. They return null, or what is wrong with the frame.
   const char* adopt(const Frame& f);
   const char* asked(const Frame& f);
   const char* withdraw(const Frame& f);
@@ -195,32 +198,32 @@ class Home {
   const char* try_it(const Frame& f);
   const char* parties(const Frame& f);
 
-  // A visitor of this session has its outcome, and has called look().
+  // Answers a visitor of this session that has its outcome and has called look().
   void answer(Visitor& g);
-  // The session is over: all ends that the peer held through it are dead.
+  // Ends the session: all ends that the peer held through it die.
   void lost() noexcept;
 
   std::size_t open() const noexcept { return open_.size() + parts_.size() + held_.size(); }
-  // The number of the peer's last OFFER.
+  // Returns the number of the peer's latest OFFER.
   std::uint64_t last_op() const noexcept { return last_; }
 
   Space& space;
-  bool told_a_reader = false;  // a reader's answer was queued and not flushed yet
+  bool told_a_reader = false;  // an answer to a reader was queued and not flushed yet
   // Whether this home may lend the places of readers (WIRE.md 6.6). It may not if frames may be
   // lost while both sides live on.
   bool lends_places = true;
-  // Whether the peer is on another machine. If so, values that it has sent and that have not been
+  // Whether the peer is on another machine. If so, the values that it has sent and no reader has
   // taken are counted.
   bool counts = false;
-  // How many bytes these values have.
+  // Returns how many bytes those values have.
   std::size_t untaken() const noexcept;
 
  private:
   struct Given {
     std::shared_ptr<Port> port;  // null: the end had died before the peer adopted it
     std::uint64_t key;
-    std::shared_ptr<Lender> lender;  // of a writer end, while its peer has credits
-    // At a rendezvous: how many credits in a row the peer heard of too late, and how many writes
+    std::shared_ptr<Lender> lender;  // for a writer end, while its peer has credits
+    // For a rendezvous. late: how many credits in a row crossed an OFFER; later: how many writes
     // are answered before the next credit is lent.
     std::uint8_t late = 0, later = 0;
   };
@@ -228,15 +231,15 @@ class Home {
     const auto it = ends_.find(end);
     return it == ends_.end() ? nullptr : &it->second;
   }
-  struct Part;  // a part of a choice that spans (WIRE.md 5)
+  struct Part;  // a part of a choice that spans several homes (WIRE.md 5)
   const char* spans(const Frame& f, std::vector<Visitor::Seat> at, std::size_t bytes);
   const char* seats(const Frame& f, std::vector<Visitor::Seat>& at, bool& dead);
-  // `lending`: for a write 0, or 1 and how many credits come with the answer. Returns false if the
+  // `lending`: 0, or for a write 1 and how many credits come with the answer. Returns false if the
   // value is too long.
   bool tell_done(std::uint64_t op, std::uint32_t guard, Visitor::Seat& at,
                  std::uint64_t lending = 0);
   void tell_ended(std::uint64_t op, std::uint32_t guard, Status s, const Port& at);
-  // Tells the peer that it was bad use (WIRE.md 3.4, ENDED).
+  // Tells the peer that its operation was bad use (WIRE.md 3.4, ENDED).
   void tell_bad_use(std::uint64_t op, std::uint64_t how) {
     session_.send(Frame{Kind::ended, 0, 0, 0, op, how, {}});
   }
@@ -250,14 +253,15 @@ class Home {
   std::unordered_map<std::uint32_t, Given> ends_;  // the ends that the peer holds, by number
   std::uint32_t next_ = 0, next_adopted_ = kAdopted;
   std::unordered_map<std::uint64_t, std::unique_ptr<Visitor>> open_;
-  // extended reads that have happened, until HELD-END
+  // extended reads that have happened; each stays until its HELD-END
   std::map<std::uint64_t, std::unique_ptr<Visitor>> held_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Part>> parts_;
-  // For a value that needs several frames: what has come before its OFFER or PUT.
+  // For a value that takes several frames: the pieces that came before its OFFER or PUT.
   struct Before {
     std::uint32_t guard;
     Buffer bytes;
-    // If the end was named, the value goes into a room at once, and so many bytes are to come.
+    // If the frame named the end, the pieces go into a room directly, and `to_come` bytes are
+    // missing.
     std::uint32_t end = 0;
     std::unique_ptr<Room> room{};
     std::size_t to_come = 0, size = 0;
@@ -268,8 +272,8 @@ class Home {
                               bool offered = false);
   std::unique_ptr<Room> room_for(const Frame& f);
   std::vector<Before> before_;
-  detail::Spare& spare_;  // the space's
-  struct Came {           // the parts that had come before, while they are looked at
+  detail::Spare& spare_;  // shared by all sessions of the space
+  struct Came {           // the pieces that had come before, while they are in use
     std::vector<Before> all;
     detail::Spare& spare;
     explicit Came(Home& h) noexcept : all(std::exchange(h.before_, {})), spare(h.spare_) {}

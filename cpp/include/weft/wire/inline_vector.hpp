@@ -1,4 +1,5 @@
-// A sequence whose first N values lie in the object itself: the usual sizes need no allocation.
+// A sequence that stores up to N values in the object itself, so that usual sizes need no
+// allocation.
 //
 // Invariant: `more_` is null until there are more than N values; then all of them lie there.
 #pragma once

@@ -1,16 +1,16 @@
-// Sessions between spaces that did not know each other, made by a space that knows both (WIRE.md
-// 7.5). POSIX: a socket pair, with one end for each of them.
+// Makes sessions between spaces that did not know each other, by a space that knows both (WIRE.md
+// 7.5). POSIX: it makes a socket pair, and sends one end to each of them.
 //
 //   A ──INTRODUCE + descriptor──► B        A sends B a value that contains an end whose home is C
 //   └──INTRODUCE + descriptor──► C         B and C have a session now; A's part is over
 //
-// Such a session has no owner in the program. It ends with its peer, or when the program destroys
+// No object of the program owns such a session. It ends with its peer, or when the program destroys
 // the last link that it made itself.
 //
 // Invariants (the space's lock)
-//  1 `running_` counts the links of these sessions: a stream's link is held by its thread, one in
-//    shared memory by the attendant.
-//  2 After leave() of the last user no session is taken in any more.
+//  1 `running_` counts the links of these sessions. A stream's link is owned by its thread, a link
+//    in shared memory by the attendant.
+//  2 After the last user has called leave(), no more sessions are accepted.
 #pragma once
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -24,8 +24,8 @@ namespace weft::inline WEFT_ABI::wire {
 class SocketIntroducer final : public Introducer,
                                public std::enable_shared_from_this<SocketIntroducer> {
  public:
-  // Makes a link of a socket, to a space that is known already; the link lives until its session is
-  // over, then calls ended(). Called in a step.
+  // Makes a link of a socket to a space that is known already. The link lives until its session is
+  // over, and then calls ended(). Called in a step.
   using Make = std::weak_ptr<Peer> (*)(SocketIntroducer&, Space&, int socket,
                                        std::uint64_t incarnation, std::uint32_t largest);
 
@@ -64,14 +64,15 @@ class SocketIntroducer final : public Introducer,
     ++running_;
     try {
       peers_.push_back(make(*this, *by.space, socket, f.op, static_cast<std::uint32_t>(f.val)));
-    } catch (const BadUse&) {  // no descriptor is left: the ends find no home
+      // no descriptor is left, so ends that are sent there will not find their home
+    } catch (const BadUse&) {
       ended();
     }
     return nullptr;
   }
 
-  // The introducer of the space, for one more link that the program has made. Sessions over shared
-  // memory are possible from the first link on that gives `shared`.
+  // Returns the introducer of the space, and counts one more link that the program has made.
+  // Sessions over shared memory are possible once a link has given `shared`.
   static std::shared_ptr<SocketIntroducer> of(Space& s, Make stream, Make shared = nullptr) {
     const Space::Step step(s);
     auto i = std::dynamic_pointer_cast<SocketIntroducer>(s.introducer.lock());
@@ -81,8 +82,8 @@ class SocketIntroducer final : public Introducer,
     ++i->users_;
     return i;
   }
-  // A link is destroyed. Returns true if it was the last one: then introduced sessions end, and the
-  // caller calls wait().
+  // Called when a link is destroyed. Returns true if it was the last one: then introduced sessions
+  // end, and the caller must call wait().
   bool leave(Space& s) {
     const Space::Step step(s);
     if (--users_ > 0) return false;

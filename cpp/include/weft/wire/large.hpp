@@ -7,12 +7,13 @@
 //   …
 //   wire::Large<float> frame = in();    // its owner may write to it as well, and send it on
 //
-// On the wire it is a std::vector of the same elements: either may be read as the other. Over other
-// links its bytes are copied. A program that keeps more than Slot::kOpen of them gets further ones
-// as copies, and Slot::copied counts these: no writer waits for a free slot.
+// On the wire it is the same as a std::vector of these elements: what was sent as one may be read
+// as the other. Over other links its bytes are copied. A program that holds more than Slot::kOpen
+// of them receives further ones as copies, so that no writer waits for a free slot. Slot::copied
+// counts these copies.
 //
-// A slot comes from another program of the same user, which could still write to it: code that must
-// not trust that program copies the value first, and checks the copy.
+// A slot comes from another program of the same user, which could still write to it. Code that must
+// not trust that program should copy the value first, and check the copy.
 #pragma once
 #include <memory>
 #include <span>
@@ -32,7 +33,8 @@ class Large {
  public:
   using value_type = E;
   Large() = default;
-  // Throws std::bad_alloc if there is no memory, std::length_error if there are too many elements.
+  // Makes a value with so many elements. Throws std::bad_alloc if there is no memory,
+  // std::length_error if there are too many elements.
   explicit Large(std::size_t elements) : size_(elements) {
     if (elements > PTRDIFF_MAX / sizeof(E))
       throw std::length_error("weft::wire::Large: more elements than memory can have");
@@ -62,7 +64,8 @@ class Large {
   const E* end() const noexcept { return data() + size_; }
   E& operator[](std::size_t i) noexcept { return data()[i]; }
   const E& operator[](std::size_t i) const noexcept { return data()[i]; }
-  // Returns whether the value lies where another program can have it without a copy.
+  // Returns whether the value lies in memory that another program can map, so that it is sent
+  // without a copy.
   bool shared() const noexcept { return slot_ != nullptr; }
 
  private:

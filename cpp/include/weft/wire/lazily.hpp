@@ -1,5 +1,5 @@
-// A thread that is about to wait says so: then a link may put off the ringing of a bell until the
-// thread parks; it is rung then only if the peer has not looked.
+// A thread announces that it is about to wait. Then a link may put off ringing a bell until the
+// thread parks, and the bell is rung only if the peer has not looked by then.
 //
 //   Lazily ──a bell is not rung: owe()──► owes ──the thread parks, or attends: paid()──► done
 //                                            └──it does not wait: not_so()──► done
@@ -19,7 +19,8 @@ class Lazily {
   static bool owes() noexcept { return owes_; }
   static void owe() noexcept { owes_ = true; }
   static void paid() noexcept { owes_ = false; }
-  // The thread does not wait after all. Called without a language's own lock.
+  // Called when the thread does not wait after all: rings the bells that were put off. The caller
+  // must not hold a lock of its language, such as Python's GIL.
   static void not_so() noexcept {
     now_ = false;
     if (!owes_) return;

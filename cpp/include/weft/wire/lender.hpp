@@ -1,5 +1,6 @@
-// What a home lends to the one peer that may write to a channel: the free slots of a buffer
-// (WIRE.md 6.2, 6.3), or at a rendezvous the place of a reader that waits (6.6).
+// Lends part of a channel to the one peer that may write to it: the free slots of a buffer (WIRE.md
+// 6.2, 6.3), or at a rendezvous the place of a reader that waits (6.6). A lender works at the
+// channel's home.
 //
 //   a write's DONE ──► lent ──told(): half is free again, or any slot and the peer waits──CREDIT──► lent
 //                        ├──told(): another party would write, or the channel has ended──RECALL──►
@@ -24,18 +25,18 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   Lender(Home& h, Session& s, std::uint32_t end, std::shared_ptr<Port> p, std::uint32_t n);
 
   std::uint32_t lent() const noexcept { return lent_; }
-  // From now on it lends again whenever enough slots are free.
+  // From now on the lender lends again whenever enough slots are free.
   void go_on();
-  // A WANT: a write of the peer waits for a credit.
+  // Handles a WANT: a write of the peer waits for a credit.
   void want();
-  // A PUT. Returns null, or what is wrong.
+  // Handles a PUT. Returns null, or what is wrong with it.
   const char* put(Payload value, Carrier& by);
-  // An OFFER has come at this end. Returns true, at a rendezvous, if the peer had not heard of a
-  // credit that is on its way; then the lender is over.
+  // Handles an OFFER at this end. Returns true if this is a rendezvous and the peer had not heard
+  // of a credit that is on its way; the lender is over then.
   bool crossed();
   // Returns whether the lender is over. At a rendezvous it then lends nothing any more.
   bool is_over() const noexcept { return over_; }
-  // Gives all that is still lent back to the channel. Nothing is said to the peer any more.
+  // Gives all that is still lent back to the channel, and tells the peer nothing more.
   void close();
   void told() noexcept override;
 

@@ -1,13 +1,14 @@
-// The life word: how a peer learns of a program's death before the program's memory is torn down
-// (WIRE.md 12.5). Linux.
+// The life word, from which a peer learns of a program's death before the program's memory is torn
+// down (WIRE.md 12.5). Linux.
 //
-// A word in memory that the peer may only read. It holds the id of a thread that lives as long as
-// there are links; the kernel walks that thread's robust list when the thread dies, however it
-// dies, marks the word and wakes a thread that waits on it. A socket's end of file and a pidfd come
-// after the memory has been given back: with a gigabyte that is 66 to 105 ms later.
+// The word lies in memory that the peer may only read. It holds the id of a thread that lives as
+// long as there are links. When that thread dies, however it dies, the kernel walks the thread's
+// robust list, marks the word and wakes a thread that waits on it. A socket's end of file and a
+// pidfd report the death only after the memory has been given back: with a gigabyte, 66 to 105 ms
+// later.
 //
-// Only the kernel reads the list, when the thread is gone; entries are linked under the attendant's
-// lock.
+// Only the kernel reads the list, after the thread's death. Entries are linked under the
+// attendant's lock.
 #pragma once
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -21,7 +22,7 @@ class Life {
  public:
   static constexpr std::size_t kSize = 4096;
 
-  // The robust list of a thread, which calls enrol() itself, once.
+  // The robust list of one thread. The thread calls enrol() itself, once.
   class List {
    public:
     List() noexcept { head_.list.next = &head_.list; }
@@ -50,8 +51,8 @@ class Life {
   ~Life() {
     if (at_) ::munmap(at_, 2 * kSize);
   }
-  // Makes a page of this program's own for the entry, and behind it, at the offset that the whole
-  // list has, the page that is shared.
+  // Makes two pages: one for the list's entry, which is this program's own, and behind it, at the
+  // offset that the whole list uses, the page that is shared.
   void make(Descriptor& passed) {
     Descriptor fd;
     { const Segment pages = Segment::make(kSize, Segment::Peers::write, fd); }
@@ -86,7 +87,7 @@ class Life {
     ::syscall(SYS_futex, word(), FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
     list_ = nullptr;
   }
-  // Returns whether a peer's word says that its program is alive.
+  // Returns whether this value of a life word means that the peer's program is alive.
   static bool lives(std::uint32_t word) noexcept {
     return (word & FUTEX_TID_MASK) != 0 && !(word & FUTEX_OWNER_DIED);
   }

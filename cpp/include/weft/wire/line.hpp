@@ -1,20 +1,22 @@
-// A serial line below a session: bytes of which some are lost or spoilt, and a peer that may start
-// anew at any time (WIRE.md 12.6). This code does no input or output and asks no clock: the owner
-// of the line feeds it, sends what it gives, and tells it the time.
+// The protocol of a serial line, below a session: some bytes are lost or spoilt, and the peer may
+// start anew at any time (WIRE.md 12.6). This code does no input or output and reads no clock. The
+// owner of the line passes received bytes to it, sends what it produces, and tells it the time.
 //
 //                  START(t, 0 or mine)        START(t, mine), or a packet under the key of both
 //   seeking ──────────────────────────► heard ───────────────────────────────────────────► linked
 //   says START(mine, 0)                 says START(mine, t)
 //   linked ──START of another, no sign of life for a lease, no acknowledgement──► lost
 //
-// What goes over the line is cut by zero bytes (COBS). A piece is a START, 40 bytes before COBS:
-// checksum 4, `WEFTLINE` 8, mine 4, theirs 4, lease 4 (ms), again 4 (ms), zero 12; or a packet of
-// resend.hpp whose checksum is exclusive-or'd with the CRC-32 of {sender's token, receiver's
-// token}: so a packet of another session, and an echo of one's own, has a wrong checksum.
+// The bytes on the line are divided into pieces by zero bytes (COBS). A piece is a START or a
+// packet. A START has 40 bytes before COBS: checksum 4, `WEFTLINE` 8, mine 4, theirs 4, lease 4
+// (ms), again 4 (ms), zero 12. A packet is one of resend.hpp, with its checksum exclusive-or'd with
+// the CRC-32 of {sender's token, receiver's token}. So a packet of another session, and an echo of
+// one's own, has a wrong checksum.
 //
 // Invariants
 //  1 Bytes are queued and given only while linked, and only those of one start of one peer.
-//  2 A packet is taken whole or not at all; after rubbish the next zero byte begins anew.
+//  2 A packet is taken whole or not at all; after garbage, reading begins again at the next zero
+//    byte.
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -25,18 +27,19 @@
 namespace weft::inline WEFT_ABI::wire {
 
 struct LineOptions {
-  std::uint32_t window = 4;  // packets under way, at most
-  std::uint32_t most = 192;  // bytes of the session in a packet; at most 1,024
-  // when a packet that is not acknowledged is sent again, in ms; the longer one of both sides
+  std::uint32_t window = 4;  // the most packets that may be under way
+  std::uint32_t most = 192;  // the most bytes of the session in one packet; at most 1,024
+  // the time in ms after which a packet without acknowledgement is sent again; both sides use the
+  // longer of their two times
   std::uint32_t again_ms = 200;
-  // the time in ms without a sign of life after which the peer is gone; the longer one of both
-  // sides, 0: never
+  // the time in ms without a sign of life after which the peer counts as gone; 0: never. Both sides
+  // use the longer of their two times.
   std::uint32_t lease_ms = 3000;
 };
 
 namespace detail {
 
-// Appends `in` without zero bytes, and a zero byte.
+// Appends `in`, encoded without zero bytes, and then a zero byte.
 inline void cobs(Bytes in, Buffer& out) {
   std::size_t at = out.size();
   std::uint8_t code = 1;
@@ -52,7 +55,7 @@ inline void cobs(Bytes in, Buffer& out) {
   out[at] = static_cast<std::byte>(code);
   out.push_back({});
 }
-// Decodes what lay between two zero bytes. Returns false if that was no COBS.
+// Decodes the bytes between two zero bytes. Returns false if they are not valid COBS.
 inline bool uncobs(Bytes in, Buffer& out) {
   out.clear();
   while (!in.empty()) {
@@ -70,10 +73,10 @@ class Line {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   static constexpr std::size_t kStart = 40, kMost = 1024, kLargest = 32'768;
 
-  // `token` is random, not 0. `again_most_ms` not 0: a link of one session (WIRE.md 13.3). Its peer
-  // may hold what has come for as long as it lives, and never starts anew; while nothing is
-  // acknowledged the time until packets are sent again doubles, up to this; a packet has at most
-  // kLargest bytes.
+  // `token` is random and not 0. If `again_most_ms` is not 0, the link has only one session
+  // (WIRE.md 13.3): its peer may hold what has come for as long as it lives, and never starts anew.
+  // While nothing is acknowledged, the time before packets are sent again doubles, up to this
+  // limit; and a packet may have kLargest bytes.
   Line(const LineOptions& o, std::uint32_t token, std::uint32_t again_most_ms = 0)
       : options_(o),
         again_most_(again_most_ms),
@@ -83,7 +86,7 @@ class Line {
         again_(o.again_ms),
         lease_(o.lease_ms) {}
 
-  // Returns whether the START that it sends while it knows no peer is free of byte 3. That byte is
+  // Returns whether the START that is sent while no peer is known is free of byte 3. That byte is
   // Ctrl-C to a MicroPython board whose program has not begun.
   bool is_gentle() {
     Buffer line;
@@ -92,27 +95,27 @@ class Line {
   }
 
   bool linked() const noexcept { return resender_.has_value() && !lost_; }
-  const char* lost() const noexcept { return lost_; }  // why it is lost; null if it is not
+  const char* lost() const noexcept { return lost_; }  // why the line is lost; null if it is not
   // Returns whether all that was queued is acknowledged.
   bool settled() const noexcept { return !resender_ || resender_->under_way() == 0; }
 
-  // While it holds, what comes is not acknowledged.
+  // While the hold is on, received packets are not acknowledged.
   void hold(bool on) noexcept {
     holds_ = on;
     if (resender_) resender_->hold(on);
   }
   // Returns whether output() has put off an acknowledgement.
   bool owes() const noexcept { return linked() && resender_->owes(); }
-  // The carrier below works again: what is not acknowledged is sent again now.
+  // Called when the carrier below works again: what is not acknowledged is sent again now.
   void hurry(std::int64_t now) {
     wait_ = again_;
     if (!settled()) again_at_ = now;
   }
 
-  // Takes as much as there is room for. Returns how many bytes.
+  // Queues as many of these bytes as there is room for. Returns how many.
   std::size_t queue(Bytes out) { return linked() ? resender_->queue(out) : 0; }
 
-  // Takes in what has come off the line. Bytes of the session are appended to `session`.
+  // Takes in bytes that were received from the line. Appends bytes of the session to `session`.
   void input(Bytes in, std::int64_t now, Buffer& session) {
     for (const std::byte b : in) {
       if (b != std::byte{0}) {
@@ -124,8 +127,8 @@ class Line {
       piece_.clear();
     }
   }
-  // Appends what is to go on the line now. `patient`: acknowledgements that can go with the next
-  // packet wait for it; a caller that asks so asks again soon, without.
+  // Appends the bytes that are to be sent now. `patient`: acknowledgements that can go with the
+  // next packet wait for it; the caller must soon ask again with `patient` false.
   void output(std::int64_t now, Buffer& line, bool patient = false) {
     if (lost_) return;
     if (says_start_ || (!linked() && now >= start_at_)) {
@@ -145,7 +148,7 @@ class Line {
     else if (again_at_ == kNever)
       again_at_ = now + wait_;
   }
-  // Takes the time, `now`: sends again what was not acknowledged, and may end a lease.
+  // Tells the time, in ms: sends again what was not acknowledged, and may end a lease.
   void passed(std::int64_t now) {
     if (!linked()) return;
     if (lease_ != 0 && now - heard_at_ >= lease_) lost_ = "nothing was heard of it for the lease";
@@ -154,7 +157,7 @@ class Line {
     wait_ = std::min(2 * wait_, std::max(again_most_, again_));
     if (!resender_->waited() && again_most_ == 0) lost_ = "it acknowledges nothing";
   }
-  // When output() or passed() has something to do, in ms.
+  // Returns the time, in ms, at which output() or passed() has something to do.
   std::int64_t due() const noexcept {
     if (lost_) return kNever;
     if (!linked()) return says_start_ ? 0 : start_at_;
@@ -165,7 +168,7 @@ class Line {
  private:
   static constexpr char kMagic[] = "WEFTLINE";
 
-  // The most bytes that n bytes take in COBS, without the zero.
+  // The most bytes that n bytes take in COBS, without the zero at the end.
   static constexpr std::size_t cobbed(std::size_t n) noexcept { return n + n / 254 + 2; }
 
   static std::uint32_t key(std::uint32_t from, std::uint32_t to) noexcept {
@@ -214,10 +217,11 @@ class Line {
       return get<std::uint32_t>(packet_.data() + 12 + 4 * i);
     };
     const std::uint32_t from = field(0), to = field(1);
-    if (from == 0 || from == mine_) return;  // an echo
+    if (from == 0 || from == mine_) return;  // the START is an echo of this side's own
     if (linked()) {
-      // The peer may have drawn the same token again; or it sent this START before it knew this
-      // side, and its later packets have overtaken it: that happens once, and packets follow.
+      // Either the peer has drawn the same token again, or the peer sent this START before it knew
+      // this side, and its later packets have overtaken the START. The second happens once, and
+      // packets follow.
       const bool unnamed = knows_me_ && to == 0;
       if (from == theirs_ && unnamed && unnamed_at_ == kNever) {
         unnamed_at_ = now;
@@ -233,7 +237,7 @@ class Line {
       return;
     }
     says_start_ = true;
-    // the START is meant for an earlier program: this side's START tells the peer so
+    // the START is meant for an earlier program; this side's START tells the peer so
     if (to != 0 && to != mine_) return;
     theirs_ = from;
     lease_ = options_.lease_ms == 0 || field(2) == 0
@@ -253,18 +257,21 @@ class Line {
   }
 
   const LineOptions options_;
-  const std::uint32_t again_most_;    // 0: not a link of one session
-  const std::size_t most_, longest_;  // bytes of the session in a packet; bytes of a packet in COBS
+  // the most that `wait_` may be, in ms; 0: this is not a link of one session
+  const std::uint32_t again_most_;
+  // the most bytes of the session in a packet; the most bytes of a packet in COBS
+  const std::size_t most_, longest_;
   const std::uint32_t mine_;
-  std::uint32_t theirs_ = 0;                // 0: no peer was heard
-  std::uint32_t again_, lease_, wait_ = 0;  // wait_: again_, or doubled
-  std::optional<Resender> resender_;        // set once it is linked
+  std::uint32_t theirs_ = 0;  // the peer's token; 0: no peer was heard
+  // wait_: the time before packets are sent again, `again_` or a doubling of it
+  std::uint32_t again_, lease_, wait_ = 0;
+  std::optional<Resender> resender_;  // set once it is linked
   const char* lost_ = nullptr;
   bool says_start_ = false, holds_ = false;
-  // a packet of the peer has come: from now on its START names this side, unless the peer began
-  // anew
+  // a packet of the peer has come; from now on the peer's START names this side, unless the peer
+  // began anew
   bool knows_me_ = false;
-  // when a START came that did not, with no packet after it
+  // when a START came that did not name this side and that no packet has followed
   std::int64_t unnamed_at_ = kNever;
   std::int64_t start_at_ = 0, again_at_ = kNever, heard_at_ = 0, beat_at_ = 0;
   Buffer piece_, packet_;

@@ -1,8 +1,8 @@
-// What every link of this system has: the ends that pass over it, and the end of its session
+// What all links have in common: the ends that pass over a link, and the end of its session
 // (WIRE.md 7, 12).
 //
-// A link carries bytes; this class is what programs call. Invariant: `news_` has changed once
-// anything has happened that wait() or end_named() waits for.
+// A link carries bytes; this class has the functions that programs call. Invariant: `news_` changes
+// whenever anything has happened for which wait() or end_named() waits.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -34,9 +34,9 @@ class LinkBase : protected Link {
     give_port<T, core::Side::out>(std::move(e), name, capacity);
   }
 
-  // Hands over an end whose home may be any program. If that is a third program, waits until the
-  // peer has adopted the end there: so the giver may leave then. Throws BadUse also if no link can
-  // introduce those two programs.
+  // Hands over an end whose home may be any program. If the home is a third program, this waits
+  // until the peer has adopted the end there; after that the giver may leave. Throws BadUse also if
+  // no link can introduce those two programs.
   template <class T>
   void give(ReaderEnd<T> e, const std::string& name) {
     give_either<T>(std::move(e), false, name);
@@ -46,8 +46,8 @@ class LinkBase : protected Link {
     give_either<T>(std::move(e), true, name);
   }
 
-  // Hands over a share of a barrier, of this program or another (rule 8.7). The giver keeps the
-  // barrier, and enrols the parties. Throws BadUse as above.
+  // Hands over a share of a barrier of this program or another (rule 8.7). The giver keeps the
+  // barrier, and enrols the parties. Throws BadUse as give() of an end does.
   void give(const Barrier& b, const std::string& name) {
     check_name(name);
     auto port = std::make_shared<BarrierPortOf>(b);
@@ -58,9 +58,10 @@ class LinkBase : protected Link {
     pass_on(b.checked("give"), false, kBarrierType, name);
   }
 
-  // The end that the peer has handed to this program, or will, by this name. Waits for it; if that
-  // takes longer than a standstill (rule 10.6) a line on stderr says what has come. Throws BadUse
-  // if the end is of another type or side, or taken already; PeerDied if the session ends first.
+  // Returns the end that the peer hands to this program by this name. Waits until the peer has done
+  // so; if that takes longer than a standstill (rule 10.6), a line on stderr says what has come.
+  // Throws BadUse if the end is of another type or side, or was taken already; PeerDied if the
+  // session ends first.
   template <class T>
   FarReader<T> reader(const std::string& name) {
     return FarReader<T>(far_end(end_named(name, false, Value<T>::type())));
@@ -69,7 +70,7 @@ class LinkBase : protected Link {
   FarWriter<T> writer(const std::string& name) {
     return FarWriter<T>(far_end(end_named(name, true, Value<T>::type())));
   }
-  // The same for an end whose home may be any program, also this one.
+  // As reader(), for an end whose home may be any program, also this one.
   template <class T>
   ReaderEnd<T> reader_end(const std::string& name) {
     return either_end<ReaderEnd<T>, FarReader<T>, PortOf<T, core::Side::in>>(
@@ -81,7 +82,7 @@ class LinkBase : protected Link {
         end_named(name, true, Value<T>::type()));
   }
 
-  // The same for a barrier. Throws BadUse also if the barrier's home is this program.
+  // As reader(), for a barrier. Throws BadUse also if the barrier's home is this program.
   FarBarrier barrier(const std::string& name) {
     Carrier::Got g = end_named(name, false, kBarrierType);
     if (!g.there)
@@ -89,7 +90,7 @@ class LinkBase : protected Link {
     return FarBarrier(std::move(g.there));
   }
 
-  // Waits until the session is over. Returns why it is.
+  // Waits until the session is over. Returns the reason why it ended.
   std::string wait() {
     until([&] {
       const Space::Step step(*peer_->space);
@@ -98,7 +99,7 @@ class LinkBase : protected Link {
     return peer_->why();
   }
   // Waits for the peer's HELLO, and reports a long wait as reader() does. Returns an empty text if
-  // the HELLO was good, otherwise why the session is over.
+  // the HELLO was good, otherwise the reason why the session is over.
   std::string greeted() {
     bool over = false;
     until(
@@ -114,18 +115,20 @@ class LinkBase : protected Link {
     const Space::Step step(*peer_->space);
     peer_->session.bye(why);
   }
-  // For a binding that has ends of its own: the other space, and a count of its news to wait by.
+  // For a language binding that has ends of its own: the other space, and a count of news to wait
+  // for.
   const std::shared_ptr<Peer>& peer() const noexcept { return peer_; }
   std::uint32_t news() const noexcept { return news_.load(); }
   void wait_for_news(std::uint32_t seen) const noexcept { news_.wait(seen); }
-  // Sets the object that also gets the reason when the session ends. Called before other threads
-  // know the link.
+  // Sets an object that is told the reason when the session ends. Called before other threads know
+  // the link.
   void tells_of(std::shared_ptr<Fate> f) {
     const Space::Step step(*peer_->space);
     peer_->fate = std::move(f);
   }
-  // Says whether the session is something outside (rule 10.3), as it is at first. It is not while
-  // what it may bring is counted by itself. Must not be called in a step.
+  // Sets whether the session counts as something outside that may wake a run (rule 10.3). At first
+  // it does; it does not while what it may bring is counted separately. Must not be called in a
+  // step.
   void be_outside(bool so) {
     {
       const Space::Step step(*peer_->space);
@@ -143,7 +146,7 @@ class LinkBase : protected Link {
   explicit LinkBase(std::shared_ptr<Peer> p) : peer_(std::move(p)) { peer_->space->linked(1); }
   ~LinkBase() { peer_->space->linked(-1); }
 
-  // The link can carry bytes: from now on flush() is called. Called once.
+  // Called once, when the link can carry bytes: from now on flush() is called.
   void begin() {
     const Space::Step step(*peer_->space);
     peer_->link = this;
@@ -161,7 +164,7 @@ class LinkBase : protected Link {
     };
     peer_->session.greet();
   }
-  // The link carries no more. Called before anything that flush() needs is destroyed.
+  // Called when the link carries no more, before anything that flush() needs is destroyed.
   void end() {
     const Space::Step step(*peer_->space);
     peer_->link = nullptr;
@@ -183,7 +186,7 @@ class LinkBase : protected Link {
   void pass_on(const std::shared_ptr<FarEnd>& far, bool writes, const std::string& type,
                const std::string& name) {
     check_name(name);
-    greeted();  // whom to introduce is known once the peer has said who it is
+    greeted();  // who the peer is, and so whom to introduce, is known only after its HELLO
     std::uint64_t token;
     {
       const Space::Step step(*peer_->space);
@@ -255,8 +258,8 @@ class LinkBase : protected Link {
     return {nullptr, std::make_shared<FarEnd>(peer_, o.end, o.key, o.name)};
   }
 
-  // Returns, as text for people, which ends the peer has handed out so far. Must not be called in a
-  // step.
+  // Returns a text for people that names the ends that the peer has handed out so far. Must not be
+  // called in a step.
   std::string handed_out() const {
     const Space::Step step(*peer_->space);
     std::string all;
@@ -265,7 +268,7 @@ class LinkBase : protected Link {
     return all.empty() ? "nothing has come" : all;
   }
 
-  // Waits until so() is true; asks again with each change of news_.
+  // Waits until so() is true. Calls so() again after each change of news_.
   template <class F>
   void until(F&& so) {
     for (;;) {
@@ -274,7 +277,7 @@ class LinkBase : protected Link {
       news_.wait(seen);
     }
   }
-  // The same. If that takes long, a line on stderr says, once, what the peer has not done.
+  // As above. If the wait takes long, a line on stderr says, once, what the peer has not done.
   template <class F, class G>
   void until(F&& so, G&& not_done) {
     const std::chrono::nanoseconds patience(runtime::patience().load(std::memory_order_relaxed));
@@ -297,10 +300,11 @@ class LinkBase : protected Link {
   }
 
   // a thread that waits for an answer waits for something outside (rule 10.3)
-  std::optional<Outside> outside_{Outside::link};  // used by the thread that calls be_outside()
+  // used only by the thread that calls be_outside()
+  std::optional<Outside> outside_{Outside::link};
   // Counts changes: an end was handed to this program, or the session is over.
   std::atomic<std::uint32_t> news_{0};
-  std::mutex news_lock_;  // held when news_ changes; within a step or not
+  std::mutex news_lock_;  // held when news_ changes; may be taken in a step or not
   std::condition_variable news_came_;
 };
 

@@ -1,5 +1,5 @@
 // For threads that only carry bytes, and wait for what a connection brings (WIRE.md 17.25). A CPU
-// that sleeps often takes longer to wake than an answer takes to come: so such a thread polls
+// that sleeps often takes longer to wake than an answer takes to come. So such a thread polls
 // before it sleeps, as long as that pays (runtime/waiting.hpp).
 //
 //   poll() ──there is input──► over
@@ -7,8 +7,8 @@
 //                                ├──in vain──► sleeps ──input comes──► slept()
 //                                └──a yield took long: the next waits do not poll
 //
-// A thread that shares its CPU with a thread that it has just woken, or with the peer, lets it run
-// at once.
+// If the thread shares its CPU with the peer, or with a thread that it has just woken, it lets that
+// one run at once.
 #pragma once
 #include <poll.h>
 
@@ -21,7 +21,7 @@ namespace weft::inline WEFT_ABI::wire::detail {
 
 class Lookout {
  public:
-  // As ::poll(). Used by one thread.
+  // Works as ::poll() does. Used by one thread.
   int poll(pollfd* fds, nfds_t n, int ms) noexcept {
     int found = ::poll(fds, n, 0);
     if (found != 0 || ms == 0) return found;

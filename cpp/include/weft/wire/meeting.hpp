@@ -7,9 +7,9 @@
 //
 // A point is a Unix socket in a directory that belongs to the user and that no other user may
 // enter: $XDG_RUNTIME_DIR/weft, or /tmp/weft-UID. Both sides ask the system for the other's user
-// (SO_PEERCRED) and refuse another user. Beside the socket lies a lock, which is held
-// as long as the point lives. By the lock a name in use differs from the name of a program that was
-// killed, which is taken over.
+// (SO_PEERCRED) and refuse another user. Beside the socket lies a lock file, which is locked as
+// long as the point lives. If the file is not locked, the program that had the name was killed, and
+// the name may be taken over.
 #pragma once
 #include <poll.h>
 #include <sys/file.h>
@@ -22,8 +22,9 @@
 namespace weft::inline WEFT_ABI::wire {
 
 struct MeetingOptions {
-  std::string directory;     // empty: the user's own, which is made; another must exist
-  bool other_users = false;  // any user who may enter the directory may come
+  // empty: the user's own directory, which is made if needed; any other must exist
+  std::string directory;
+  bool other_users = false;  // whether any user who may enter the directory may connect
 };
 
 namespace detail {
@@ -93,7 +94,8 @@ class Meeting {
     if (::lstat(path_.c_str(), &s) == 0) {
       if (!S_ISSOCK(s.st_mode))
         give_up(path_ + " is there and is not a socket: remove it, or choose another name");
-      ::unlink(path_.c_str());  // the program that left it is dead: the lock was free
+      // the lock was free, so the program that left the socket there is dead
+      ::unlink(path_.c_str());
     }
     const sockaddr_un a = detail::address_of(path_);
     if (::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&a), sizeof(a)) != 0 ||
@@ -103,19 +105,19 @@ class Meeting {
   }
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
-  // Frees the name; sessions go on.
+  // Frees the name. Sessions that were made go on.
   ~Meeting() {
     if (bell_[0] < 0) return;
     ::unlink(path_.c_str());
     ::unlink(
-        // while it is locked: a program that has opened it meanwhile finds that out
+        // removed while it is locked, so that a program that has opened the file meanwhile notices
         lock_path().c_str());
     for (const int fd : bell_) ::close(fd);
   }
 
-  // Waits for the next program that comes; one of another user is sent away, and on_refused is
-  // told. Returns null after close(). Called by one thread at a time. link->greeted() waits for the
-  // hand-shake: so a program that says nothing does not hold up those who come after.
+  // Waits for the next program that connects. A program of another user is refused, and on_refused
+  // is called. Returns null after close(). Called by one thread at a time. The hand-shake is left
+  // to link->greeted(), so a program that says nothing does not hold up those that come after it.
   std::unique_ptr<StreamLink> next() {
     const Outside waiting;
     for (;;) {
@@ -127,7 +129,7 @@ class Meeting {
         if (errno == EMFILE || errno == ENFILE)
           detail::no_meeting(name_,
                              "no descriptor is left for who comes: close some, or raise the limit");
-        continue;  // the program has gone again
+        continue;  // the program has closed the connection again
       }
       if (!options_.other_users && !detail::same_user(s.get())) {
         refused("a program of another user came");
@@ -139,15 +141,15 @@ class Meeting {
   // Makes next() return. May be called from any thread.
   void close() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // the thread was told already
+    if (::write(bell_[1], &one, 1) < 0) return;  // the thread has been told already
   }
   const std::string& path() const noexcept { return path_; }
-  // Told of each program that was sent away, by the thread that is in next().
+  // Called for each program that was refused, by the thread that is in next().
   void (*on_refused)(const std::string& why) = nullptr;
 
  private:
-  // The holder of the lock has the name, if the file is still the one that the path leads to: a
-  // program that gives up the name removes the file before the lock is free.
+  // The holder of the lock has the name if its file is still the one at the path: a program that
+  // gives up the name removes the file before it frees the lock.
   void take_lock() {
     for (;;) {
       lock_ =
@@ -165,7 +167,7 @@ class Meeting {
     }
   }
   std::string lock_path() const { return path_ + ".lock"; }
-  // Called with the lock held: no other program can come any more.
+  // Called with the lock held. No other program can connect any more.
   [[noreturn]] void give_up(const std::string& why) const {
     ::unlink(lock_path().c_str());
     detail::no_meeting(name_, why);
@@ -180,12 +182,13 @@ class Meeting {
   const std::string path_;
   Descriptor lock_, socket_;
   int bell_[2] = {-1, -1};
-  // while the point is open a program may come that wakes a run (rule 10.3)
+  // while the point is open, a program may connect and wake a run (rule 10.3)
   const Outside outside_{Outside::due};
 };
 
-// A session with the program that has opened this point; waits until that program has taken it.
-// Throws BadUse if there is none, it belongs to another user, or it speaks no common version.
+// Makes a session with the program that has opened this point, and waits until that program has
+// accepted it. Throws BadUse if there is none, it belongs to another user, or the two programs have
+// no version in common.
 inline std::unique_ptr<StreamLink> meet(const std::shared_ptr<Space>& space,
                                         const std::string& name, const MeetingOptions& o = {}) {
   const std::string path = detail::meeting_path(name, o);

@@ -1,13 +1,13 @@
-// Ends that move between spaces (WIRE.md 7.4, 7.5): what is known here of an end whose home is
-// another space, and what carries ends in values.
+// Ends that move between spaces (WIRE.md 7.4, 7.5): what this space knows of an end whose home is
+// another space, and how values carry ends.
 //
-// What moves is a description {home, key, token, number, side, name}. The receiver makes a count of
-// its own at the home; the sender's count stays until the home has said so. The home is asked with
-// the *key* of the sender's end, which no other program knows.
+// What moves is a description {home, key, token, number, side, name}. The receiver gets a share of
+// its own at the home; the sender's share stays until the home has confirmed that. The receiver
+// identifies the sender's end to the home by the end's *key*, which no other program knows.
 //
 // A program that has adopted an end may send it on before the home has heard of the adoption. The
-// next program's ADOPT is on another session, and may be there first. So the earlier keys go along
-// (`before`): a share is given up only when the home knows the next key, so the home knows one of
+// next program's ADOPT is on another session, and may arrive first. So the earlier keys go along
+// (`before`). A share is given up only when the home knows the next key, so the home knows one of
 // them.
 //
 //   put() ──► under way with an operation ──settled(): not taken──► the sender keeps its end
@@ -15,8 +15,8 @@
 //                                                  │                            is given up
 //                                                  └──lost()──► it is given up as died
 //
-// If the home is the sender, or the receiver, or the place where the value is read, there is no
-// such window: the order of their session's frames prevents it.
+// If the home is the sender, or the receiver, or the place where the value is read, the ADOPT
+// cannot come too early: the order of the frames in one session prevents it.
 //
 // Invariants (the space's lock)
 //  1 The number of an end is open at its home as long as a FarEnd has it: an end under way has a
@@ -36,13 +36,13 @@ namespace weft::inline WEFT_ABI::wire {
 class Peer;
 class Space;
 
-// the type of a barrier's share, which is no end (WIRE.md 4.9)
+// the type that is sent for a share of a barrier, which is not an end (WIRE.md 4.9)
 inline constexpr const char* kBarrierType = "barrier";
 
-// An end at another space; all its copies here share it.
+// An end whose home is another space. All its copies in this program share one FarEnd.
 class FarEnd {
  public:
-  // How often an end may move while its home answers nothing.
+  // how often an end may move before its home answers
   static constexpr std::size_t kBefore = 16;
 
   FarEnd(std::shared_ptr<Peer> p, std::uint32_t number, std::uint64_t key, std::string name);
@@ -51,23 +51,23 @@ class FarEnd {
   ~FarEnd();
 
   void poison(std::uint8_t strength);
-  // When the end is given back, it counts as died.
+  // Marks the end: when it is given back, it will count as died.
   void will_have_died() noexcept { died_ = true; }
 
   std::shared_ptr<Peer> peer;
   const std::uint32_t number;
   const std::uint64_t key;
   core::SyncObject place;
-  // Until the home has said ADOPTED: the end's keys at its earlier holders, the latest first. Under
-  // the space's lock.
+  // The end's keys at its earlier holders, the latest first; emptied when the home has said
+  // ADOPTED. Protected by the space's lock.
   std::vector<std::uint64_t> before;
 
  private:
   const std::string name_;  // place.name points to it, so that the name lives as long as the end
-  bool died_ = false;       // under the space's lock
+  bool died_ = false;       // protected by the space's lock
 };
 
-// Carries the ends in values that go to one peer and come from it. It is used in a step.
+// Carries ends in the values that go to one peer and come from it. It is used in a step.
 class Carrier {
  public:
   explicit Carrier(Peer& p) noexcept : peer_(p) {}
@@ -76,72 +76,75 @@ class Carrier {
 
   // --- called by a Value<T> ---
 
-  // Appends an end to the bytes of a value. The end stays where it is: the sender of the value
-  // destroys it once the value has been taken.
+  // Appends an end to the bytes of a value. The end stays where it is: the sender of the value must
+  // destroy it once the value has been taken.
   template <class E>
   void put(const E& end, Buffer& out) {
     end.put_by(*this, out);
   }
-  // Takes the end at the beginning of `in`, which then begins behind it. Returns nothing if that is
-  // no end, or not of this side and type.
+  // Reads the end at the beginning of `in`, and removes its bytes from `in`. Returns nothing if the
+  // bytes there are no end, or one of another side or type.
   template <class E>
   std::optional<E> get(Bytes& in) {
     return E::get_by(*this, in);
   }
 
-  // Returns whether a descriptor can go with a value. If so, pass() takes one over, with the value
-  // that is being put; passed() returns the next one that has come.
+  // Returns whether a descriptor can go with a value. If so, pass() takes ownership of one that
+  // goes with the value being put; passed() returns the next one that has come.
   bool passes() const noexcept;
   void pass(int descriptor) noexcept;
   int passed() noexcept;
-  // Records that there is no memory here for the value that has come; wrong() returns that then.
+  // Records that this program has no memory for the value that has come; wrong() then says so.
   void no_room() noexcept { no_room_ = true; }
-  // The incarnations of the spaces at the two sides.
+  // The incarnations of this space and of the peer.
   std::uint64_t mine() const noexcept;
   std::uint64_t theirs() const noexcept;
 
   // --- called by an end ---
 
-  // The port has a count of its own.
+  // Puts an end whose home is this space. The port has a count of the end of its own.
   void put_local(std::shared_ptr<Port> p, const core::SyncObject& place, Buffer& out);
-  // A null `e` is an end that is closed.
+  // Puts an end whose home is another space. If `e` is null, the end is closed.
   void put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out, bool barrier = false);
   struct Got {
-    std::shared_ptr<Port> here;  // its home is this space: the port of its earlier holder
+    std::shared_ptr<Port> here;  // if the end's home is this space: the port of its earlier holder
     std::shared_ptr<FarEnd> there;
   };
   std::optional<Got> take(Bytes& in, bool writes, const std::string& type);
-  // Returns whether `in` is the description of a barrier.
+  // Returns whether `in` is the description of a share of a barrier.
   static bool is_barrier(Bytes in) noexcept;
 
-  // --- called by home and far part ---
+  // --- called by a session's parts as a home and as a party ---
 
-  // The value of this guard is unloaded next; with 0 the values of one operation begin.
+  // The value of this guard is unloaded next. The values of one operation begin with guard 0.
   void begin(std::uint32_t guard) noexcept;
-  // The value was sent, with this operation; 0: in an answer, so it is the peer's now.
+  // The value was sent with this operation. If `op` is 0, it was sent in an answer, so it is the
+  // peer's now.
   void sent(std::uint64_t op) noexcept;
-  // Values that are put from now on go by copy, through no memory that both programs have.
+  // Sets whether values that are put from now on go by copy, and not in memory that both programs
+  // map.
   void by_copy(bool so) noexcept { by_copy_ = so; }
   bool copies() const noexcept { return by_copy_; }
   // The value was not sent after all.
   void take_back();
-  // Why a value that has come could not be taken: `of_no_type`, or that there is no room for it.
+  // Returns why a value that has come could not be taken: `of_no_type`, or that there is no memory
+  // for it.
   const char* wrong(const char* of_no_type) noexcept {
     if (!std::exchange(no_room_, false)) return of_no_type;
     return "a value in shared memory for which this program has no room (its limits of memory: "
            "ulimit -v, RLIMIT_AS, memory_limit=)";
   }
-  // Why the value cannot be sent, or null.
+  // Returns why the value cannot be sent, or null.
   const char* trouble() const noexcept { return trouble_; }
-  // The operation is over: the value of guard `taken` has been taken, the others have not. If
-  // `taken` is -1, none has been taken.
+  // The operation is over: the value of guard `taken` was taken, the others were not. If `taken` is
+  // -1, none was taken.
   void settled(std::uint64_t op, int taken);
 
   bool adopted(std::uint64_t token, const Peer& by);
   void dropped(std::uint64_t token);
   void lost();  // the session with the peer is over; its operations are settled
   std::size_t under_way() const noexcept { return moving_.size(); }
-  // The token of the end that was put last; 0 if the end is under way to its home, or from there.
+  // The token of the end that was put last; 0 if the end is under way to its home or from there.
   std::uint64_t latest() const noexcept { return latest_; }
   bool is_under_way(std::uint64_t token) const noexcept {
     return std::any_of(moving_.begin(), moving_.end(),
@@ -161,9 +164,10 @@ class Carrier {
                 std::span<const std::uint64_t> before = {});
 
   Peer& peer_;
-  std::vector<Moving> moving_;       // in the order of put_far(); those not sent yet are last
-  std::vector<std::uint32_t> lent_;  // by put_local(), since begin(0)
-  std::size_t unsent_ = 0;           // how many of moving_ are not sent yet
+  // in the order of put_far(); those that have not been sent come last
+  std::vector<Moving> moving_;
+  std::vector<std::uint32_t> lent_;  // numbers of the ends that put_local() has put since begin(0)
+  std::size_t unsent_ = 0;           // how many of moving_ have not been sent
   std::uint64_t latest_ = 0;
   std::uint32_t guard_ = 0;
   bool by_copy_ = false;

@@ -1,7 +1,7 @@
-// An end of a channel at its home, as the home's code sees it: without the type of its values.
+// An end of a channel as the code of its home sees it, without the type of its values.
 //
-// A port holds the end that was handed to a peer, and so the one count of it (WIRE.md 7.1). The
-// count is given back once, quietly or as died.
+// A port owns the end that was handed to a peer, and so one count of that end (WIRE.md 7.1). It
+// gives the count back once, quietly or as died.
 #pragma once
 #include <memory>
 
@@ -19,43 +19,44 @@ class Port {
 
   bool writes() const noexcept { return writes_; }
   virtual std::string type() const = 0;
-  // A port with one more count of the same end.
+  // Returns a port with a further count of the same end.
   virtual std::shared_ptr<Port> another() const = 0;
   virtual std::unique_ptr<Room> room() const = 0;
-  // Begins an operation, at this channel alone.
+  // Begins an operation at this channel alone.
   virtual Status begin(core::Node&) noexcept = 0;
   virtual bool withdraw(core::Node&) noexcept = 0;  // returns true if it was still queued
-  // For an operation that became pending: core::ChannelEngine::has_met.
+  // Acts as core::ChannelEngine::has_met does, for an operation that became pending.
   virtual bool has_met(const core::Node&) noexcept = 0;
-  // Tells the node once this end might commit (core::ChannelEngine::watch); withdraw() takes that
-  // back.
+  // Wakes the node once this end might commit (core::ChannelEngine::watch). withdraw() undoes that.
   virtual Status watch(core::Node&) noexcept = 0;
   virtual const void* channel() const noexcept = 0;
-  // The channel as reports name it; null: they cannot.
+  // The channel as reports name it; null if they cannot name it.
   virtual const core::SyncObject* place() const noexcept { return nullptr; }
-  // How the channel has ended for this side; `ok` if it has not.
+  // Returns how the channel has ended for this side; `ok` if it has not.
   virtual Status ended() const noexcept = 0;
   // Lends credits to the holder of this writer end, as core::Lending does.
   virtual int lend(core::Node*, std::uint32_t) noexcept { return -1; }
-  // Returns false if the payload is no value of the type, and nothing was put.
+  // Puts a value that the holder of credits has sent. Returns false if the payload is no value of
+  // the type, and nothing was put.
   virtual bool put(const Payload&, Carrier&) noexcept { return false; }
   virtual void end_lending(std::uint32_t) noexcept {}
-  // For a writer end: the value that a committed output was to make is in its slot, or was not made
-  // (core::ChannelEngine::deliver).
+  // For a writer end: says that the value that a committed output was to make is in its slot, or
+  // could not be made (core::ChannelEngine::deliver).
   virtual Status deliver(core::Node&) noexcept { return Status::ok; }
   virtual void abandon(core::Node&) noexcept {}
-  // For a reader end: an extended read is over (rule 1.6); or its value goes back, as in
-  // core::Lending::give_back.
+  // For a reader end: ends an extended read (rule 1.6), or returns its value to the channel, as
+  // core::Lending::give_back does.
   virtual void end_extended(core::Node&) noexcept {}
   virtual Status give_back(core::Node&, core::Node&) noexcept { return Status::ok; }
   virtual bool buffered() const noexcept { return false; }
-  // Null if it is no barrier. A barrier is a reader end without values (WIRE.md 4.9).
+  // The engine of the barrier; null if this is no barrier. A barrier is handed out as a reader end
+  // without values (WIRE.md 4.9).
   virtual core::BarrierEngine<Shared>* barrier() const noexcept { return nullptr; }
   // Makes g a guard of a select at this end.
   virtual void arm(core::Guard&) noexcept = 0;
   virtual std::uint8_t strength() const noexcept = 0;
   virtual void poison(std::uint8_t strength) noexcept = 0;
-  // Gives the count back. A second call does nothing.
+  // Gives the count of the end back. A second call does nothing.
   virtual void close(bool died) noexcept = 0;
 
  private:
@@ -72,8 +73,8 @@ class PortOf final : public Port {
       : Port(S == core::Side::out), end_(std::move(e)), core_(end_.checked("to hand out")) {
     core_->references.up();
   }
-  // Counts an end that is open once more, also of a channel that has one end at a time (rule 1.8):
-  // there one of the two ends is destroyed at last.
+  // Makes one more owner of an open end. That is possible even for a channel that has one end at a
+  // time (rule 1.8), since one of the two is destroyed in the end.
   static End another_of(Engine& c) noexcept {
     if constexpr (S == core::Side::in)
       c.another_reader();
@@ -91,7 +92,7 @@ class PortOf final : public Port {
   std::shared_ptr<Port> another() const override {
     return std::make_shared<PortOf>(another_of(*core_));
   }
-  // The end, for a process of this program.
+  // Returns the end, for a process of this program.
   End end() const noexcept { return another_of(*core_); }
   std::unique_ptr<Room> room() const override { return std::make_unique<RoomOf<T>>(); }
   Status begin(core::Node& n) noexcept override { return core_->template begin<S>(n); }

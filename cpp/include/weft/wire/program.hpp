@@ -1,12 +1,12 @@
-// A program started with a session (WIRE.md 12.2): both the starter's side and the started
+// A program that is started with a session (WIRE.md 12.2): both the starter's side and the started
 // program's. POSIX.
 //
 //   wire::Program filter(space, {"/usr/bin/env", "my-filter"});       wire::StreamLink starter = …(space, wire::inherited());
 //   filter.link().give(in.reader(), "in");                            auto in = starter.reader<int>("in");
 //
 // With a link in shared memory (shm.hpp) use ProgramOver<ShmLink> here and ShmLink there. The
-// started program finds its socket by the environment variable WEFT_WIRE; no other descriptor of
-// the starter is passed on by this.
+// started program finds its socket in the environment variable WEFT_WIRE. No other descriptor of
+// the starter is passed to it by this class.
 //
 //   started ──it ends: how_ended(), wait()──► a zombie, with its status ──wait()──► gone: status_
 #pragma once
@@ -33,14 +33,14 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// The other program: its OS process, and how it has ended. It lives as long as something may ask
-// why its session is over.
+// The started program: its OS process, and how that has ended. This object lives as long as
+// something may ask why the session is over.
 //
-// The lock guards pid_ and status_: once the status has been taken the system may give the number
-// to another OS process. No thread waits with the lock held.
+// The lock guards pid_ and status_: once the status has been taken, the system may give the number
+// to another OS process. No thread waits while it holds the lock.
 class Started final : public Fate {
  public:
-  // Throws BadUse if the program cannot be started, with the path and what the system says.
+  // Throws BadUse if the program cannot be started. The text has the path and the system's reason.
   Started(const std::vector<std::string>& command, int socket) : name_(command[0]) {
     if (std::any_of(command.begin(), command.end(),
                     [](const std::string& a) { return a.find('\0') != std::string::npos; }))
@@ -54,7 +54,7 @@ class Started final : public Fate {
     for (const std::string& v : variables) environment.push_back(const_cast<char*>(v.c_str()));
     arguments.push_back(nullptr);
     environment.push_back(nullptr);
-    // In the new OS process, and only there, the socket stays open: it is duplicated onto itself.
+    // The socket stays open in the new OS process only, because there it is duplicated onto itself.
     posix_spawn_file_actions_t actions;
     int wrong = ::posix_spawn_file_actions_init(&actions);
     if (wrong == 0) {
@@ -86,8 +86,8 @@ class Started final : public Fate {
     }
     return take();
   }
-  // Waits for at most `most`. Returns whether the program has ended. It looks again and again,
-  // since waitid() takes no time limit.
+  // Waits for at most `most`. Returns whether the program has ended. It checks repeatedly, since
+  // waitid() takes no time limit.
   bool ends_within(std::chrono::nanoseconds most) const noexcept {
     using clock = std::chrono::steady_clock;
     const auto until = clock::now() + most;
@@ -102,8 +102,8 @@ class Started final : public Fate {
       return true;
     }
   }
-  // Waits until the program has ended, which it should do by itself, since its session has. If it
-  // goes on, a line on stderr names it.
+  // Waits until the program has ended. It should end by itself, since its session has ended; if it
+  // does not, a line on stderr names it.
   void wait_and_tell() noexcept {
     const std::chrono::nanoseconds patience(runtime::patience().load(std::memory_order_relaxed));
     if (patience.count() > 0 && !ends_within(patience))
@@ -115,8 +115,8 @@ class Started final : public Fate {
     static_cast<void>(wait());
   }
 
-  // The session was lost a moment ago, and a program that ends closes its socket just before its
-  // status is there.
+  // Returns how the program has ended, as text for people. Waits up to 50 ms for that: a program
+  // that ends closes its socket just before the system knows its status.
   std::string text() noexcept override {
     if (!ends_within(std::chrono::milliseconds(50))) return {};
     const std::string it = "; '" + name_ + "' ";
@@ -144,7 +144,7 @@ class Started final : public Fate {
     const std::lock_guard g(lock_);
     return static_cast<id_t>(pid_);
   }
-  // Returns whether the program is in this state: has ended, or is stopped.
+  // Returns whether the program is in this state: WEXITED (it has ended) or WSTOPPED.
   bool is(int state) const noexcept {
     const std::lock_guard g(lock_);
     siginfo_t s{};
@@ -152,7 +152,7 @@ class Started final : public Fate {
     const int found = ::waitid(P_PID, static_cast<id_t>(pid_), &s, state | WNOHANG | WNOWAIT);
     return found == 0 ? s.si_pid == pid_ : errno == ECHILD && state == WEXITED;
   }
-  // Takes the status of the program, which has ended.
+  // Takes the exit status of the program, which has ended.
   int take() noexcept {
     const std::lock_guard g(lock_);
     if (pid_ > 0)
@@ -176,14 +176,14 @@ class Started final : public Fate {
 template <class L>
 class ProgramOver {
  public:
-  // Starts command[0], a path, with these arguments. Throws BadUse if it cannot be started, with
-  // the path and the reason.
+  // Starts the program at the path command[0] with these arguments. Throws BadUse if it cannot be
+  // started; the text has the path and the reason.
   ProgramOver(const std::shared_ptr<Space>& space, const std::vector<std::string>& command) {
     if (command.empty())
       weft::detail::bad_use(
           "Program: the command is empty: give the path of a program, and its arguments");
-    // The descriptors are not passed to a program that another thread starts meanwhile: it would
-    // keep the session from ending.
+    // The descriptors must not be passed to a program that another thread starts meanwhile: that
+    // program would keep the session from ending.
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
       weft::detail::bad_use(std::string("Program: no socket: ") + std::strerror(errno));
@@ -199,20 +199,20 @@ class ProgramOver {
   }
   ProgramOver(const ProgramOver&) = delete;
   ProgramOver& operator=(const ProgramOver&) = delete;
-  // Ends the session, and waits until the program has ended, which it does by itself once it knows
-  // that. A program that does not is named on stderr after the time of a standstill (rule 10.6).
+  // Ends the session, and waits until the program has ended. It should end by itself once it knows
+  // that. If it does not within the time of a standstill (rule 10.6), a line on stderr names it.
   ~ProgramOver() {
     link_.reset();
     program_->wait_and_tell();
   }
 
   L& link() noexcept { return *link_; }
-  // The program's id; -1 once its status has been taken.
+  // The id of the OS process; -1 once its status has been taken.
   pid_t pid() const noexcept { return program_->pid(); }
   void kill(int signal = SIGKILL) const noexcept { program_->kill(signal); }
-  // Waits until the program has ended. Returns its status, as waitpid(2) does; the same when asked
+  // Waits until the program has ended. Returns its status, as waitpid(2) gives it, also when called
   // again. -1: the status is not known (SIGCHLD is ignored in this program, or other code has taken
-  // it).
+  // the status).
   int wait() { return program_->wait(); }
 
  private:
@@ -222,9 +222,9 @@ class ProgramOver {
 
 using Program = ProgramOver<StreamLink>;
 
-// In a program that was started so: its socket, for a link of the same kind; call it once. Returns
-// -1 if the program was not started so. Throws BadUse if the variable does not name an open
-// descriptor.
+// Called in a program that was started with a session: returns its socket, for a link of the same
+// kind. Call it once. Returns -1 if the program was not started with a session. Throws BadUse if
+// the variable does not name an open descriptor.
 inline int inherited() {
   const char* const v = std::getenv("WEFT_WIRE");
   if (!v) return -1;

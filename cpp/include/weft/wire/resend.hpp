@@ -1,13 +1,13 @@
-// Below a session on a link that loses, doubles, delays, disorders or spoils what it carries:
-// go-back-n (WIRE.md 13). This code does no input or output and knows no clock: a link feeds it
-// with packets, asks it for packets, and tells it when a while has passed.
+// Go-back-n retransmission, below a session on a link that loses, doubles, delays, reorders or
+// spoils what it carries (WIRE.md 13). This code does no input or output and reads no clock: a link
+// passes received packets to it, asks it for packets to send, and tells it when a while has passed.
 //
 //   sender:    [ acknowledged ][ window: sent, kept ][ not sent yet ]      base ──ack(n), base < n ≤ next──► n
 //   receiver:  takes a packet if it is the next; acknowledges what was taken so far, whatever comes
 //              hold(true): does not acknowledge what is taken from now on ──hold(false)──► that too
 //
-// A packet: checksum 4 (CRC-32 of what follows), number 4, acknowledged 4 (all below this number),
-// length 2, flags 2 (1: it has a number and bytes); the bytes. Numbers wrap.
+// A packet consists of checksum 4 (CRC-32 of what follows), number 4, acknowledged 4 (all below
+// this number), length 2, flags 2 (1: it has a number and bytes), and the bytes. Numbers wrap.
 //
 // Invariants
 //  1 next − base ≤ window; the kept packets are those from base to next, in order.
@@ -40,8 +40,8 @@ class Resender {
  public:
   static constexpr std::size_t kPacketHeader = 16;
 
-  // `window`: packets under way; `most`: bytes of the session in one packet; `patience`: after so
-  // many whiles without an acknowledgement the link is lost.
+  // `window`: the most packets under way; `most`: the most bytes of the session in one packet;
+  // `patience`: the number of whiles without an acknowledgement after which the link is lost.
   explicit Resender(std::uint32_t window = 4, std::size_t most = 1024, std::uint32_t patience = 50,
                     std::uint32_t first = 0) noexcept
       : window_(window),
@@ -52,7 +52,7 @@ class Resender {
         due_(first),
         seen_(first) {}
 
-  // Takes as much as there is room for. Returns how many bytes.
+  // Queues as many of these bytes as there is room for. Returns how many.
   std::size_t queue(Bytes out) {
     std::size_t took = 0;
     while (took < out.size() && next_ - base_ < window_) {
@@ -63,7 +63,7 @@ class Resender {
     }
     return took;
   }
-  // Makes the next packet to send; returns false if there is none. `patient`: an acknowledgement
+  // Makes the next packet to send. Returns false if there is none. `patient`: an acknowledgement
   // that could go with the next packet waits for it, until a quarter of a window is not
   // acknowledged.
   bool next(Buffer& packet, bool patient = false) {
@@ -76,17 +76,17 @@ class Resender {
     make(packet, 0, {}, 0);
     return true;
   }
-  // A while has passed: what is not acknowledged is sent again. Returns false if that was too
+  // A while has passed: what is not acknowledged is sent again. Returns false if that happened too
   // often, and the link is lost.
   bool waited() noexcept {
     if (kept_.empty()) return true;
     sent_ = 0;
     return ++whiles_ < patience_;
   }
-  // The peer is to be told, by an acknowledgement, that this side lives.
+  // Makes this side send an acknowledgement, so that the peer knows that this side lives.
   void beat() noexcept { owes_ = true; }
-  // While it holds, packets that are taken are not acknowledged: so the peer sends no more than a
-  // window.
+  // While the hold is on, received packets are not acknowledged, so the peer sends at most one
+  // window more.
   void hold(bool on) noexcept {
     if (on == holds_) return;
     holds_ = on;
@@ -95,8 +95,8 @@ class Resender {
   }
   // Returns whether the peer must still be told what has come.
   bool owes() const noexcept { return owes_; }
-  // Takes in a packet; bytes of the session that are due are appended. What is no packet is
-  // ignored: the sender will send again.
+  // Takes in a received packet, and appends the bytes of the session that are due. Anything that is
+  // not a packet is ignored: the sender will send again.
   void input(Bytes packet, Buffer& in) {
     if (packet.size() < kPacketHeader ||
         get<std::uint32_t>(packet.data()) != crc32(packet.subspan(4)))
@@ -148,15 +148,17 @@ class Resender {
   const std::uint32_t window_;
   const std::size_t most_;
   const std::uint32_t patience_;
-  std::uint32_t base_, next_;  // of the sender
+  // of the sender: the number of the oldest packet without acknowledgement; the next number
+  std::uint32_t base_, next_;
   std::deque<Buffer> kept_;
   std::size_t sent_ = 0;  // how many of kept_ were sent since the last while
   std::uint32_t whiles_ = 0;
-  // of the receiver: the next number; one more than the highest that came
+  // of the receiver: the next number that it takes; one more than the highest number that came
   std::uint32_t due_, seen_;
   bool owes_ = false;  // an acknowledgement is owed
   bool holds_ = false;
-  std::uint32_t told_ = 0;    // while it holds: what is acknowledged
+  // while the hold is on: the number up to which packets are acknowledged
+  std::uint32_t told_ = 0;
   std::uint32_t untold_ = 0;  // packets taken since the last acknowledgement was sent
 };
 

@@ -1,21 +1,20 @@
 // One direction of a session in shared memory: a ring of bytes, and the bell of its reader (WIRE.md
 // 12.4).
 //
-// The other side is not trusted and writes whenever it likes: data is read from the shared memory
+// The other side is not trusted and may write at any time. So data is read from the shared memory
 // once, checked, and used from the copy. This side's position in the ring is kept in its own
 // memory.
 //
-// The bell. A thread that publishes rings only if no thread of the reader looks:
+// The bell: a thread that publishes rings only if no thread of the reader looks.
 //
 //   standby ──a thread that waits begins to look──► looking ──it parks──► parked ──knock()──► looking
 //      ▲ └──knock()──► rung ──the bell's own thread looks──► looking          │
 //      └────────────────────────────────leaves, and looks once more───────────┘
 //
 // Invariants
-//  1 A thread that writes `who` on the reader's side looks into the ring after it, before the
-//    thread parks or leaves. A thread that publishes looks at `who` after it has published. Both
-//    are sequentially consistent, so one of the two sees the other: no frame lies unseen while no
-//    thread looks.
+//  1 A thread that writes `who` on the reader's side then looks into the ring before it parks or
+//    leaves. A thread that publishes reads `who` after it has published. Both are sequentially
+//    consistent, so one of the two sees the other: no frame lies in the ring while no thread looks.
 //  2 `tail - head` is at most the size; anything else is the other side's fault.
 #pragma once
 #include <algorithm>
@@ -30,43 +29,43 @@ namespace weft::inline WEFT_ABI::wire {
 struct Bell {
   enum Who : std::uint32_t { looking, parked, standby, rung };
   prim::atomic<std::uint32_t> who{standby};
-  prim::atomic<std::uint32_t> thread{0};   // on which a thread of a program waits
-  prim::atomic<std::uint32_t> service{0};  // on which the bell's own thread waits
+  prim::atomic<std::uint32_t> thread{0};   // the word on which a thread of the program waits
+  prim::atomic<std::uint32_t> service{0};  // the word on which the bell's own thread waits
 };
 
 // The indices of a ring. Its bytes lie elsewhere. Each cache line has one writer. Only the first
-// line and the bell's hold what the other side reads at every value, so that two lines move between
-// CPUs and not four.
+// line and the bell's line hold what the other side reads at every value, so that two lines move
+// between CPUs and not four.
 struct Direction {
-  alignas(64) prim::atomic<std::uint32_t> tail{0};  // bytes published, wrapping
+  alignas(64) prim::atomic<std::uint32_t> tail{0};  // how many bytes were published; wraps
   prim::atomic<std::uint32_t> starved{0};           // the writer waits for room
-  // a party waits for what is before this place, counted as `tail` is
+  // a party waits for the bytes before this position, which is counted as `tail` is
   prim::atomic<std::uint32_t> urgent{0};
-  alignas(64) prim::atomic<std::uint32_t> head{0};  // bytes taken
-  alignas(64) Bell bell;                            // the reader's
-  // on which CPU the reader last looked: a hint
+  alignas(64) prim::atomic<std::uint32_t> head{0};  // how many bytes were taken; wraps
+  alignas(64) Bell bell;                            // the bell of the reader
+  // the CPU on which the reader last looked: a hint
   alignas(64) prim::atomic<std::uint32_t> cpu{UINT32_MAX};
 };
 
 inline constexpr std::size_t kBroken = SIZE_MAX;
 
-// The side that writes.
+// The writing side of a ring.
 class Outlet {
  public:
   void open(Direction& d, std::byte* bytes, std::uint32_t size) noexcept {
     d_ = &d, bytes_ = bytes, size_ = size;
   }
 
-  // Copies what fits, and publishes it. Returns how much; kBroken if the other side has written
-  // nonsense.
+  // Copies the bytes that fit, and publishes them. Returns how many; kBroken if the other side has
+  // written nonsense.
   std::size_t put(Bytes in) noexcept {
-    // Mostly the reader's position that was seen last is enough, and its cache line stays with the
-    // reader.
+    // Usually the last known position of the reader is enough, and the cache line that holds it
+    // stays with the reader.
     const std::uint32_t tail = tail_.load(std::memory_order_relaxed);
     if (size_ - (tail - head_) < in.size()) head_ = head();
     if (tail - head_ == size_ && !in.empty()) {
       d_->starved.store(1, std::memory_order_seq_cst);
-      head_ = head();  // the reader may have made room before it could see that
+      head_ = head();  // the reader may have made room before it could see `starved`
     }
     const std::uint32_t room = size_ - (tail - head_);
     if (room > size_) return kBroken;
@@ -79,7 +78,7 @@ class Outlet {
     d_->tail.store(tail + n, std::memory_order_seq_cst);
     return n;
   }
-  // A party waits for the next `n` bytes. Called before they are put.
+  // Marks the next `n` bytes as urgent: a party waits for them. Called before they are put.
   void hurry(std::size_t n) noexcept {
     d_->urgent.store(tail_.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(n),
                      std::memory_order_relaxed);
@@ -95,13 +94,13 @@ class Outlet {
   Direction* d_ = nullptr;
   std::byte* bytes_ = nullptr;
   std::uint32_t size_ = 0;
-  std::uint32_t head_ = 0;  // as last seen; used by the thread in a step
-  // written by the thread in a step, and read by an attending one; the explorer need not preempt
-  // here
+  std::uint32_t head_ = 0;  // the reader's last known position; used by the thread in a step
+  // written by the thread in a step, and read by one that attends; the explorer need not preempt a
+  // thread here
   std::atomic<std::uint32_t> tail_{0};
 };
 
-// The side that reads.
+// The reading side of a ring.
 class Inlet {
  public:
   void open(Direction& d, const std::byte* bytes, std::uint32_t size) noexcept {
@@ -118,8 +117,8 @@ class Inlet {
     return static_cast<std::int32_t>(d_->urgent.load(std::memory_order_seq_cst) -
                                      head_.load(std::memory_order_relaxed)) > 0;
   }
-  // Copies as much as there is, and `out` has room for. Returns how much; kBroken if the other side
-  // has written nonsense. `room` is set if the writer waits for room, and is to be woken.
+  // Copies as many bytes as there are and `out` has room for. Returns how many; kBroken if the
+  // other side has written nonsense. Sets `room` if the writer waits for room, and is to be woken.
   std::size_t take(std::span<std::byte> out, bool& room) noexcept {
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
     const std::uint32_t there = d_->tail.load(std::memory_order_acquire) - head;
@@ -135,14 +134,14 @@ class Inlet {
            d_->starved.exchange(0, std::memory_order_seq_cst) != 0;
     return n;
   }
-  // Called by the thread that looks. After it, and before the thread parks or leaves, it must look
-  // at the ring once more.
+  // Called by the thread that looks. After the call, and before that thread parks or leaves, it
+  // must look at the ring once more.
   void say(Bell::Who who) noexcept { d_->bell.who.store(who, std::memory_order_seq_cst); }
   bool may_park() noexcept {
     say(Bell::parked);
     return !any();
   }
-  // Nothing more is taken from a side that has written nonsense.
+  // Marks the ring as broken: nothing more is taken from a side that has written nonsense.
   void skip() noexcept { broken_.store(true, std::memory_order_relaxed); }
   Direction& direction() const noexcept { return *d_; }
 
@@ -154,12 +153,13 @@ class Inlet {
   prim::atomic<bool> broken_{false};
 };
 
-// What a knock has to do: nothing, or to wake the thread that waits on a word, which has changed.
+// What a call of knock() leaves to do: nothing, or to wake the thread that waits on a word, which
+// knock() has changed.
 struct Knock {
   prim::atomic<std::uint32_t>* wake = nullptr;
 };
-// Called after something has been published. `thread`, `service`: which of the two may be woken
-// now.
+// Called after something has been published. `thread` and `service` say which of the two threads
+// may be woken now.
 inline Knock knock(Bell& b, bool thread = true, bool service = true) noexcept {
   std::uint32_t w = b.who.load(std::memory_order_seq_cst);
   if (w == Bell::parked && thread &&

@@ -1,29 +1,30 @@
-// Deadlock over several programs, and which process waits where in all of them (rule 10.1, WIRE.md
-// 10.6).
+// Detects deadlock over several programs, and finds which process waits where in all of them (rule
+// 10.1, WIRE.md 10.6).
 //
 //   auto space = wire::Space::make("main");
 //   wire::Rounds rounds(space);                  // before the links of the space; one a program
 //   …
 //   std::puts(rounds.everywhere().text().c_str());
 //
-// While this object lives, its program answers the questions of other programs. A run that waits
-// for links alone, for 50 ms, asks: is it so everywhere, and is no frame under way? Then nothing
-// will ever wake these runs, each of them throws Deadlock, and the report has the knot over all
-// programs. A program without Rounds, or with a thread that is no process (a weft::Outside), or
-// that waits for a signal (weft::signals), or with links of another space, keeps all programs that
-// can reach it from concluding anything.
+// While this object lives, its program answers the questions of other programs. A run that has
+// waited only for links for 50 ms asks whether that is so everywhere, and no frame is under way. If
+// so, nothing will ever wake these runs: each of them throws Deadlock, and the report has the knot
+// over all programs. Some programs keep all programs that can reach them from concluding anything:
+// one without Rounds, with a thread that is no process (a weft::Outside), that waits for a signal
+// (weft::signals), or with links of another space.
 //
 //   a run stands ──links_stand──► look(): a round ──some process can go on──► later, five times
 //                                   │ all stand still
 //                                   └──a second round: nothing has moved──► TELL: all declare it
-// asking.hpp says how the questions go round.
+// asking.hpp describes how the questions reach all programs.
 //
 // Invariants
-//  1 `found_`, `condemned_`, `stands_` and `stop_` are under `lock_`, which is a leaf. Runs are
-//    condemned in the step that hears of the deadlock, before other programs that were told can
-//    act; their processes are cancelled by the thread of this object, which holds no lock then.
-//  2 What a program says is of one moment: it is in a step of its space, so no frame is taken in
-//    meanwhile, and all its runs rest at once.
+//  1 `found_`, `condemned_`, `stands_` and `stop_` are protected by `lock_`; no other lock is taken
+//    under it. Runs are condemned in the step that hears of the deadlock, before other programs
+//    that were told can act; their processes are cancelled by the thread of this object, which
+//    holds no lock then.
+//  2 What a program says describes one moment. It is said in a step of its space, so no frame is
+//    received meanwhile, and all its runs are idle at once.
 #pragma once
 #include <unistd.h>
 #include <chrono>
@@ -42,7 +43,7 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// The runs that go on now; none of them ends while this object lives.
+// Holds the runs that exist now: none of them ends while this object lives.
 class PinnedRuns {
  public:
   PinnedRuns() : runs_(runtime::Outsiders::all().pin()) {}
@@ -69,9 +70,9 @@ class Rounds final : private Asking {
   Rounds& operator=(const Rounds&) = delete;
   ~Rounds();
 
-  // Asks all programs that can be reached for their state now. Waits at most `patience` for the
-  // answers; if some are missing `whole` is false. From any thread; not in a coroutine, which it
-  // would block.
+  // Asks all programs that can be reached for their state. Waits at most `patience` for the
+  // answers; if some are missing, `whole` is false. May be called from any thread, but not in a
+  // coroutine, because it blocks.
   Everywhere everywhere(std::chrono::nanoseconds patience = std::chrono::seconds(1));
 
  private:
@@ -86,7 +87,7 @@ class Rounds final : private Asking {
   static void stand() noexcept;
   static void forget_me() noexcept;
 
-  std::mutex asking_;  // held during a round: this program has one at a time
+  std::mutex asking_;  // held during a round: this program has one round at a time
   std::mutex lock_;
   std::condition_variable news_;
   std::optional<Everywhere> found_;

@@ -1,5 +1,5 @@
-// Memory that two programs share: it has no name and a fixed size, and is allocated at once
-// (WIRE.md 12.4). Linux.
+// Memory that two programs share. It has no name and a fixed size, and its pages are allocated when
+// it is made (WIRE.md 12.4). Linux.
 //
 // A memfd is sealed against shrinking and growing, so no program can take pages away while another
 // reads them. Its pages are allocated when it is made, so that a lack of memory is an error and not
@@ -41,14 +41,14 @@ class Segment {
   }
 
   enum class Peers : std::uint8_t { write, read };
-  // Makes a segment and maps it. `peers`: what programs that get its descriptor may do. Throws
-  // BadUse if there is no memory, or no descriptor.
+  // Makes a segment and maps it. `peers`: what programs that receive its descriptor may do.
+  // `passed` gets the descriptor. Throws BadUse if there is no memory or no descriptor.
   static Segment make(std::size_t size, Peers peers, Descriptor& passed) {
     Segment s;
     if (const int wrong = try_make(size, peers, s, passed)) no_room(size, wrong);
     return s;
   }
-  // The same, but returns 0 or the system's error.
+  // As make(), but returns 0 or the system's error.
   static int try_make(std::size_t size, Peers peers, Segment& made, Descriptor& passed) {
     if (more_than_there_is(size)) return ENOMEM;
     Descriptor fd(::memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -64,8 +64,8 @@ class Segment {
     passed = std::move(fd);
     return 0;
   }
-  // Returns whether this error of try_make() says that the system has no such memory, or that a
-  // container's profile refuses it. All other errors are a lack of memory or of descriptors.
+  // Returns whether this error of try_make() means that the system has no such memory, or that a
+  // container's profile refuses it. All other errors mean a lack of memory or of descriptors.
   static bool refused(int error) noexcept {
     return error != 0 && error != ENOMEM && error != ENOSPC && error != EMFILE && error != ENFILE;
   }
@@ -81,8 +81,8 @@ class Segment {
     (void)::mprotect(s.at_, size, PROT_READ);
     return s;
   }
-  // Maps a peer's segment. Returns null, or what is wrong; kNoRoom is a fault of this side, not of
-  // the peer.
+  // Maps a peer's segment. Returns null, or what is wrong. The fault kNoRoom is this program's, not
+  // the peer's.
   static constexpr char kNoRoom[] = "a segment for which this program has no memory";
   static const char* map(const Descriptor& fd, std::size_t size, Peers we, Segment& out) {
     struct stat st;
@@ -113,15 +113,15 @@ class Segment {
   }
 
  private:
-  // A system may promise more memory than it has, and then kills the program that uses it, or
-  // another.
+  // Returns whether the size is more than half of the machine's memory. A system may promise more
+  // memory than it has, and then kills the program that uses it, or another.
   static bool more_than_there_is(std::size_t size) noexcept {
     return size > static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
                       static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 2;
   }
-  // 0, or the system's error. A signal interrupts posix_fallocate(), which then frees what this
-  // call has allocated. So it is called for pieces that take less time than passes between two
-  // signals of a fast timer.
+  // Returns 0, or the system's error. A signal interrupts posix_fallocate(), which then frees what
+  // that call has allocated. So it is called for pieces that take less time than the interval
+  // between two signals of a fast timer.
   static int allocate(int fd, std::size_t size) noexcept {
     constexpr std::size_t kPiece = std::size_t{256} << 10;
     for (std::size_t at = 0; at < size;) {
@@ -143,7 +143,7 @@ class Segment {
   std::size_t size_ = 0;
 };
 
-// Sends bytes and descriptors over a Unix socket, in one message. Returns whether it did.
+// Sends bytes and descriptors over a Unix socket, in one message. Returns whether that succeeded.
 inline bool send_descriptors(int socket, Bytes bytes, std::span<const int> fds) noexcept {
   constexpr std::size_t kMost = 4;
   iovec v{const_cast<std::byte*>(bytes.data()), bytes.size()};
@@ -163,8 +163,8 @@ inline bool send_descriptors(int socket, Bytes bytes, std::span<const int> fds) 
   }
   return ::sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(bytes.size());
 }
-// Receives one such message, and returns the number of bytes, as recvmsg(2) does. All descriptors
-// that came are taken over, also if they are too many.
+// Receives one such message. Returns the number of bytes, as recvmsg(2) does. `fds` takes ownership
+// of all descriptors that came, even if there are too many.
 inline ssize_t receive_descriptors(int socket, std::span<std::byte> bytes,
                                    std::vector<Descriptor>& fds) {
   iovec v{bytes.data(), bytes.size()};

@@ -1,26 +1,26 @@
-// A select over far ends, and over ends and other guards of this program beside them: it chooses
-// the first guard that is ready, in the order in which they were added (rule 5.4).
+// A select over far ends, and over ends and other guards of this program beside them. It chooses
+// the first guard that is ready, in the order in which the guards were added (rule 5.4).
 //
 //   wire::FarSelect s;
 //   s.in(r).out(w, 5).on(weft::after(1s));
 //   if (s() == 0) use(s.value<int>());        // in a coroutine: co_await s.go()
 //
-// The select holds the values of its outputs. s.unsent<int>(1) gives back a value that was not
-// sent, whatever the select threw.
+// The select owns the values of its outputs. s.unsent<int>(1) gives back a value that was not sent,
+// whatever the select threw.
 //
 // If all ends have one home, that home decides, in one round trip (WIRE.md 4.5). Otherwise the
-// homes are asked in turn (WIRE.md 5): a round trip for each until one is ready, and two once a
-// partner comes. At least one end is far.
+// homes are asked in turn (WIRE.md 5): that takes a round trip for each until one is ready, and two
+// once a partner comes. At least one end must be far.
 //
-// A barrier of another program is a guard too, beside ends of channels of its program alone:
-// s.meet(b) (WIRE.md 4.10).
+// A barrier of another program can be a guard too, s.meet(b), if all ends of the select belong to
+// channels of that program (WIRE.md 4.10).
 //
-// One object is one select. For a fair sequence of selects (rule 5.4) each begins at the guard
+// One object is one select. For a fair sequence of selects (rule 5.4), let each begin at the guard
 // after the one that was chosen last: from(i). A select throws what a select of local ends throws,
-// with the index of the guard; PeerDied is in doubt if an output was under way.
+// with the index of the guard. PeerDied is in doubt if an output was under way.
 //
 // With a timer, a process's end, or a value that is made after the commit, the process waits by an
-// ordinary select for these and for a latch, which is set when the homes have said something:
+// ordinary select for these and for a latch, which is set when the homes have answered:
 //
 //   begin ──over at once──► chosen
 //     └──► waits ──the latch: over──► chosen
@@ -41,7 +41,7 @@
 namespace weft::inline WEFT_ABI::wire {
 
 class FarSelect {
-  static constexpr std::size_t kUsual = 4;  // number of ends
+  static constexpr std::size_t kUsual = 4;  // the number of ends for which no allocation is needed
 
  public:
   template <class T>
@@ -52,7 +52,7 @@ class FarSelect {
   FarSelect& out(const FarWriter<T>& w, std::type_identity_t<T> v) {
     return far(w.checked("select"), true, std::make_unique<RoomOf<T>>(std::move(v)));
   }
-  // For an end of a channel of this program.
+  // Adds an input from an end of a channel of this program.
   template <class T>
   FarSelect& in(const Reader<T>& r) {
     return here<T, core::Side::in>(*r.checked("select"), std::make_unique<RoomOf<T>>());
@@ -62,9 +62,9 @@ class FarSelect {
     return here<T, core::Side::out>(*w.checked("select"),
                                     std::make_unique<RoomOf<T>>(std::move(v)));
   }
-  // A guard that is chosen when all other parties have arrived (rule 8.4). Then all ends of the
-  // select must have the barrier's home, no when() may be false, and no guard may have ends():
-  // otherwise the select is bad use.
+  // Adds a guard that is chosen when all other parties of the barrier have arrived (rule 8.4). Then
+  // all ends of the select must have the barrier's home, no when() may be false, and no guard may
+  // have ends(): otherwise the select is bad use.
   FarSelect& meet(const FarBarrier& b) {
     far(b.checked("select"), false, std::make_unique<NoRoom>());
     barriers_.push_back(guards_.size() - 1);
@@ -72,8 +72,8 @@ class FarSelect {
   }
   // A barrier of this program cannot stand beside ends of another program.
   FarSelect& meet(const Barrier& b) = delete;
-  // f makes the value, once this guard has been chosen and before the reader goes on (rule 5.8).
-  // What f throws, the select throws.
+  // Adds an output whose value f makes, once this guard has been chosen and before the reader goes
+  // on (rule 5.8). The select throws what f throws.
   template <class T, class F>
   FarSelect& out_with(const FarWriter<T>& w, F f) {
     return makes<T>(far(w.checked("select"), true, std::make_unique<RoomOf<T>>()), std::move(f));
@@ -83,23 +83,23 @@ class FarSelect {
     return makes<T>(here<T, core::Side::out>(*w.checked("select"), std::make_unique<RoomOf<T>>()),
                     std::move(f));
   }
-  // Adds weft::after(1s), weft::at(ns), weft::skip(), or a watch's ended(); each may have its own
+  // Adds weft::after(1s), weft::at(ns), weft::skip(), or a watch's ended(). Each may have its own
   // when().
   FarSelect& on(std::variant<DeadlineGuard, Skip, EndOf> g) {
     if (const EndOf* e = std::get_if<EndOf>(&g); e && !e->state) weft::detail::moved_end("select");
     others_.push_back({static_cast<int>(number_++), std::move(g)});
     return *this;
   }
-  // Gives the end that was added last a precondition: if it is false the guard takes no part (rule
-  // 5.2), but may hold the select open (rule 5.6). Throws BadUse if no end was added last; so does
-  // ends().
+  // Gives the end that was added last a precondition. If it is false, the guard takes no part (rule
+  // 5.2), but may hold the select open (rule 5.6). when() and ends() throw BadUse if the last guard
+  // added was not an end.
   FarSelect& when(bool on) {
     last("when").off = !on;
     spans_ = spans_ || !on;
     return *this;
   }
-  // Makes the retirement of the channel of the end that was added last an outcome, as poison is
-  // (rule 5.6).
+  // Makes the retirement of a channel an outcome of the select, as poison is (rule 5.6). It applies
+  // to the channel of the end that was added last.
   FarSelect& ends() {
     static_cast<void>(last("ends"));
     ends_.back().loud = spans_ = true;
@@ -132,14 +132,14 @@ class FarSelect {
             "select: a barrier can be a guard only if its program has made the channels of all "
             "other guards, and none of them is off or has ends(): make the channels there, or wait "
             "for the barrier in a process of its own");
-      // A home keeps to the order of the offer.
+      // A home tries guards in the order of the offer, so it cannot begin elsewhere.
       if (s.first_ != 0 && !s.delegated()) s.spans_ = true;
       guards = std::span(s.guards_.begin(), s.guards_.size());
     }
     bool await_ready() {
       if (s_.simple()) return FarWait::await_ready();
-      // While it is parked the process has the ops of this awaiter, so that woken() runs before the
-      // coroutine does.
+      // While the process is parked it has the operations of this awaiter, so that woken() runs
+      // before the coroutine does.
       struct Ops {
         Awaiter* a;
         explicit Ops(Awaiter* me) : a(me) {
@@ -154,7 +154,7 @@ class FarSelect {
       if (!over) ops.a = nullptr;
       return over && weft::detail::goes_on(&process());
     }
-    // The index of the guard that was chosen. Throws what that guard throws, and Cancelled.
+    // Returns the index of the guard that was chosen. Throws what that guard throws, and Cancelled.
     int await_resume() {
       process().op = nullptr;
       if (failure_) std::rethrow_exception(failure_);
@@ -200,8 +200,8 @@ class FarSelect {
       span_.emplace(*peer()->space, *this, std::move(all), 0, Span::kept(kinds()), looks_);
       return span_->begin();
     }
-    // The home of the barriers decides, also for a select that only looks: that select offers, and
-    // withdraws at once.
+    // The home of the barriers decides. That also holds for a select that only looks, which offers
+    // its guards and withdraws at once.
     bool start_at_barriers() {
       for (const std::size_t i : order_) offer_.push_back(s_.guards_[i]);
       guards = offer_;
@@ -225,15 +225,17 @@ class FarSelect {
       return seen;
     }
 
-    // --- with a timer, an end of a process, a value made after the commit: see the head ---
+    // --- with a timer, a process's end or a value made later: see the top of the file ---
 
     static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-    // Returns true if the select is over. Otherwise its process waits, and woken() is to be called.
+    // Returns true if the select is over. Otherwise its process waits, and woken() must be called
+    // after each wake-up.
     bool begin_and_wait() {
       weft::detail::meet_request(process());
       put_in_order();
-      if (order_.empty() && instead_ >= 0) {  // no guard is asked before instead_
+      // no guard comes before the one that is ready without asking
+      if (order_.empty() && instead_ >= 0) {
         outcome.status = Status::cancelled;
         return true;
       }
@@ -243,8 +245,8 @@ class FarSelect {
       }
       return wait_on(static_cast<std::uint32_t>(lasting_.size()) + 1);
     }
-    // Decides which homes to ask, what to wait for, and what is chosen if no guard is ready and
-    // that need not be waited for.
+    // Decides which homes to ask, what to wait for, and which guard is chosen without waiting if no
+    // home has a guard that is ready.
     void put_in_order() {
       const std::int64_t now = weft::detail::run_of(process()).now();
       std::int64_t earliest = 0;
@@ -275,8 +277,8 @@ class FarSelect {
               (timer < 0 || g.deadline < earliest))
             timer = number, earliest = g.deadline;
           lasting_.push_back(number);
-          // the choice's place decides whether it is over (rule 5.6); a barrier holds it open
-          // anyway
+          // this program decides whether the select is over (rule 5.6); if it has a barrier, the
+          // barrier holds it open anyway
           if (g.kind == core::Kind::latch && !s_.delegated()) s_.spans_ = true;
         }
       }
@@ -305,7 +307,7 @@ class FarSelect {
       armed_ = true;
       return false;
     }
-    // Called after a wake-up, in the owner's context. Returns false if it waits on.
+    // Called after a wake-up, in the owner's context. Returns false if the select must wait again.
     bool woken() {
       process().op = nullptr;
       if (std::exchange(armed_, false)) weft::detail::run_of(process()).disarm(timer_);
@@ -382,39 +384,43 @@ class FarSelect {
     static constexpr runtime::OpKind kKind{"select", &withdraw, &visit};
 
     FarSelect& s_;
-    // for a choice that spans or has a barrier: the ends, in the order in which they are asked
+    // the indices of the ends, in the order in which their homes are asked; for a choice that spans
+    // several homes or has a barrier
     InlineVector<std::size_t, kUsual> order_;
-    std::vector<FarGuard> offer_;  // with a barrier: the guards in that order
+    std::vector<FarGuard> offer_;  // used with a barrier: the guards in that order
     bool looks_ = false;
-    // the guard that is chosen if the homes say that nothing has happened, or -1
+    // the guard that is chosen if the homes answer that nothing has happened, or -1
     int instead_ = -1;
     std::vector<int> lasting_;
-    runtime::FixedArray<core::Guard> meanwhile_;  // what is waited for: the latch, and lasting_
+    // the local guards that the process waits for: the latch, and lasting_
+    runtime::FixedArray<core::Guard> meanwhile_;
     core::Select select_;
     runtime::TimerNode timer_;
     bool armed_ = false;
     std::exception_ptr failure_;
     const core::WakerOps* usual_ = nullptr;
-    // Under the space's lock:
-    std::uint32_t making_ = kNone;  // the guard that has committed without its value
-    std::uint32_t latch_ = 0;       // the latch that is set next
+    // Protected by the space's lock:
+    // the guard that has committed and whose value is still to be made
+    std::uint32_t making_ = kNone;
+    std::uint32_t latch_ = 0;  // which of the two latches is set next
     bool over_ = false;
     core::LatchEngine<Shared> latches_[2];
-    std::optional<Span> span_;  // the last member: its destructor ends what it has under way
+    // the last member: its destructor ends the choice if it is still under way
+    std::optional<Span> span_;
   };
   struct Go {
     FarSelect& s;
     Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(s, p); }
   };
-  // co_await: selects, and gives the index of the guard that was chosen.
+  // co_await: selects, and returns the index of the guard that was chosen.
   [[nodiscard]] Go go() { return {*this}; }
   // Selects in a thread, and blocks the thread meanwhile.
   int operator()() {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("select");
     return Awaiter(*this, &self).wait(self);
   }
-  // The value of the input that was chosen; call it once. Throws BadUse if no input was chosen, or
-  // it is of another type.
+  // Returns the value of the input that was chosen. Call it once. Throws BadUse if no input was
+  // chosen, or its value is of another type.
   template <class T>
   T value() {
     Room* const room = chosen_ < 0 || guards_[static_cast<std::size_t>(chosen_)].writes
@@ -425,9 +431,9 @@ class FarSelect {
           "value(): no input of this type was chosen, or its value was taken already");
     return static_cast<RoomOf<T>*>(room)->take();
   }
-  // The value of output `guard` (an index), which was not sent: another guard was chosen, or the
-  // select threw (rule 5.10). Call it once. Throws BadUse if the value was sent, or the guard is no
-  // output of this type.
+  // Returns the value of output `guard` (an index), which was not sent: another guard was chosen,
+  // or the select threw (rule 5.10). Call it once. Throws BadUse if the value was sent, or the
+  // guard is no output of this type.
   template <class T>
   T unsent(int guard) {
     for (std::size_t i = 0; i < ends_.size(); ++i) {
@@ -455,7 +461,7 @@ class FarSelect {
       std::visit([&](auto& x) { x.fill(g, p); }, mine);
     }
   };
-  // with a barrier, whatever else there is
+  // Returns whether one home decides the whole select because it has a barrier.
   bool delegated() const noexcept { return !barriers_.empty(); }
   bool is_barrier(std::size_t i) const noexcept {
     return std::find(barriers_.begin(), barriers_.end(), i) != barriers_.end();
@@ -469,7 +475,7 @@ class FarSelect {
   }
   template <class T, class F>
   FarSelect& makes(FarSelect& me, F f) {
-    // the room may move to the part that decides, and stays the same object
+    // the room may move to the part that decides, but stays the same object
     auto* const room = static_cast<RoomOf<T>*>(ends_.back().room.get());
     makers_.resize(guards_.size());
     makers_.back() = [room, f = std::move(f)]() mutable { room->put(f()); };
@@ -477,7 +483,7 @@ class FarSelect {
     return me;
   }
   FarSelect& far(const std::shared_ptr<FarEnd>& e, bool writes, std::unique_ptr<Room> room) {
-    // a far end after local ones alone
+    // a far end is added, and all ends so far are local
     if (far_ == guards_.size() && !ends_.empty()) spans_ = true;
     for (const End& other : ends_) {
       if (!other.far) continue;
@@ -507,20 +513,20 @@ class FarSelect {
   }
 
   struct End {
-    std::shared_ptr<FarEnd> far;  // null: the end is local
-    std::shared_ptr<Port> port;   // of a local end
+    std::shared_ptr<FarEnd> far;  // null if the end is local
+    std::shared_ptr<Port> port;   // the port, if the end is local
     const core::SyncObject* place;
     std::unique_ptr<Room> room;
     int number;  // its index among all guards
     bool loud = false;
   };
-  // By end, in the order in which the ends were added:
+  // These have one element for each end, in the order in which the ends were added:
   InlineVector<End, kUsual> ends_;
   InlineVector<FarGuard, kUsual> guards_;
-  std::vector<std::size_t> barriers_;          // which of the ends are barriers
-  std::vector<std::function<void()>> makers_;  // for outputs with a function
+  std::vector<std::size_t> barriers_;          // the indices of the ends that are barriers
+  std::vector<std::function<void()>> makers_;  // the functions that make the values of outputs
   std::vector<Other> others_;
-  std::size_t far_ = 0;  // the first far end; if there is none, the number of ends
+  std::size_t far_ = 0;  // the index of the first far end; if there is none, the number of ends
   std::uint32_t first_ = 0, number_ = 0;
   bool fair_ = false, spans_ = false, used_ = false;
   int chosen_ = -1;  // the end that was chosen, or -1

@@ -1,22 +1,23 @@
 // A link over a serial line: a UART, USB that behaves as one, a pseudo-terminal, TCP (WIRE.md
-// 12.6). POSIX. The usual peer is a board of the small profile.
+// 12.6). POSIX. The peer is usually a board of the small profile.
 //
 //   auto space = wire::Space::make("main");
 //   wire::SerialLink board(space, wire::open_line("/dev/ttyACM0", 115200));
 //   board.give(leds.reader(), "leds");
 //   board.give(button.writer(), "button");      // before the board is there, or after
 //
-// A link is one session. It ends when the line does, when the board starts anew, or when nothing
-// was heard of the board for the lease; then a new link is made over the line. One native thread
-// reads, and does what is due with time; a thread that has something to send sends it itself.
+// A link has one session. The session ends when the line does, when the board starts anew, or when
+// nothing was heard of the board for the time of the lease; then a new link can be made over the
+// line. One native thread reads, and does what is due at a certain time. A thread that has
+// something to send sends it itself.
 //
 //   session ──frames──► compact.hpp ──► line.hpp: packets, sent again ──► the line
 //
 // Invariants (the space's lock)
 //  1 Only the link's thread reads; only a thread in a step sends, and uses line_ and the members
 //    around it.
-//  2 Once the session is over the link's thread stays until what was queued is acknowledged, three
-//    times `again` at most, so that BYE arrives.
+//  2 Once the session is over, the link's thread stays until all that was queued is acknowledged,
+//    but at most three times `again`, so that BYE arrives.
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
@@ -46,9 +47,9 @@ inline speed_t speed_of(unsigned baud) noexcept {
 }
 }  // namespace detail
 
-// Makes a terminal pass bytes as they are: raw, 8 bits, no flow control. Does nothing if fd is no
-// terminal. `baud` 0 leaves the speed as it is. Throws BadUse for a speed that the terminal does
-// not have.
+// Sets a terminal to pass bytes unchanged: raw, 8 bits, no flow control. Does nothing if fd is no
+// terminal. `baud` is in bits per second; 0 leaves the speed unchanged. Throws BadUse for a speed
+// that the terminal does not have.
 inline void make_line(int fd, unsigned baud) {
   termios t{};
   if (::tcgetattr(fd, &t) != 0) return;
@@ -65,7 +66,8 @@ inline void make_line(int fd, unsigned baud) {
   if (::tcsetattr(fd, TCSANOW, &t) != 0)
     weft::detail::bad_use(std::string("the line cannot be set up: ") + std::strerror(errno));
 }
-// Opens a line. Throws BadUse if it cannot be opened.
+// Opens a line at `baud` bits per second, and returns its descriptor. Throws BadUse if it cannot be
+// opened.
 inline int open_line(const std::string& path, unsigned baud = 115200) {
   const int fd = ::open(path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0)
@@ -81,8 +83,8 @@ inline int open_line(const std::string& path, unsigned baud = 115200) {
 
 class SerialLink final : public LinkBase {
  public:
-  // Takes over the line, which make_line() or open_line() has set up. Throws BadUse if it is not a
-  // line.
+  // Takes ownership of the line, which make_line() or open_line() has set up. Throws BadUse if it
+  // is not a line.
   SerialLink(const std::shared_ptr<Space>& space, int line, const LineOptions& o = {})
       : LinkBase(space),
         fd_(line),
@@ -101,7 +103,7 @@ class SerialLink final : public LinkBase {
     begin();
     thread_ = std::thread([this] { serve(); });
   }
-  // Ends the session: ends that the peer still holds there die.
+  // Ends the session; ends that the peer still holds through it die.
   ~SerialLink() {
     leave("this program has closed the session");
     join();
@@ -109,7 +111,7 @@ class SerialLink final : public LinkBase {
     for (const int fd : {fd_, bell_[0], bell_[1]}) ::close(fd);
   }
 
-  // The destructor's work in two parts, as for StreamLink.
+  // The two halves of the destructor, as for StreamLink.
   void leave(const std::string& why) { bye(why); }
   void join() {
     if (thread_.joinable()) thread_.join();
@@ -121,8 +123,8 @@ class SerialLink final : public LinkBase {
     const auto low = static_cast<std::uint32_t>(n ^ n >> 32);
     return low == 0 ? 1 : low;
   }
-  // A line whose first bytes stop no board (WIRE.md 12.6). COBS writes a 3 before two bytes between
-  // zeros, so no time may have two such bytes.
+  // Rounds a time up so that the first bytes on the line stop no board (WIRE.md 12.6). COBS writes
+  // a 3 before two bytes between zeros, so no time may have two such bytes.
   static std::uint32_t gentle(std::uint32_t ms) noexcept {
     if (ms > 0xFFFF) return ms | 1;
     const std::uint32_t up = (ms + 255) & ~255u;
@@ -144,7 +146,7 @@ class SerialLink final : public LinkBase {
 
   void flush() noexcept override {
     pump();
-    // the thread has something to wait for now
+    // wakes the link's thread, which has something to wait for now
     if (std::this_thread::get_id() != thread_id_) ring();
   }
   void ring() noexcept {
@@ -152,7 +154,7 @@ class SerialLink final : public LinkBase {
     if (::write(bell_[1], &one, 1) < 0) return;  // the pipe is full: the thread is rung already
   }
 
-  // Puts frames into packets, and packets onto the line, as far as the line takes them.
+  // Puts frames into packets, and sends as many packets as the line takes.
   void pump() noexcept {
     Session& s = peer_->session;
     for (;;) {
@@ -167,11 +169,11 @@ class SerialLink final : public LinkBase {
     }
     if (out_.empty()) line_.output(now(), out_);
     while (!out_.empty()) {
-      // A line may be a socket, whose end must raise no signal.
+      // A line may be a socket. send() is told to raise no signal if that socket is closed.
       ssize_t n = ::send(fd_, out_.data(), out_.size(), MSG_NOSIGNAL);
       if (n < 0 && errno == ENOTSOCK) n = ::write(fd_, out_.data(), out_.size());
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) break;  // full, or broken: the reading thread will see why
+      if (n <= 0) break;  // the line is full or broken: the reading thread will see why
       out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(n));
     }
   }
@@ -198,7 +200,8 @@ class SerialLink final : public LinkBase {
       }
       const std::int64_t wait =
           due == detail::Line::kNever ? -1 : std::clamp<std::int64_t>(due - now(), 0, 3'600'000);
-      // While the line takes nothing, what is due waits for the line, unless it is the lease.
+      // While the line takes nothing, work that is due waits for the line, except the end of the
+      // lease.
       pollfd fds[] = {{fd_, static_cast<short>(POLLIN | (writing ? POLLOUT : 0)), 0},
                       {bell_[0], POLLIN, 0}};
       if (::poll(fds, 2,
@@ -209,14 +212,14 @@ class SerialLink final : public LinkBase {
         while (::read(bell_[0], room.data(), room.size()) > 0) {
         }
       const ssize_t n = fds[0].revents & ~POLLOUT ? ::read(fd_, room.data(), room.size()) : -2;
-      // A socket whose peer closed it before the peer had read everything reports that before it
+      // A socket whose peer closed it before reading everything reports that first, and only then
       // gives what the peer sent last.
       const bool nothing =
           n == -2 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ||
                                 (errno == ECONNRESET && !std::exchange(reset_, true))));
       const int error = errno;
       const Served served;
-      const Space::Step step(*peer_->space);  // at its end what waits is sent
+      const Space::Step step(*peer_->space);  // when the step ends, what is queued is sent
       if (n > 0) {
         session.clear();
         frames.clear();
@@ -241,7 +244,8 @@ class SerialLink final : public LinkBase {
   int bell_[2] = {-1, -1};
   detail::Line line_;
   detail::Widener widener_;
-  Buffer compact_, out_;  // not queued yet; not on the line yet
+  // compact frames that are not queued yet; bytes that are not on the line yet
+  Buffer compact_, out_;
   bool broken_ = false, reset_ = false;
   std::atomic<std::thread::id> thread_id_{};
   std::thread thread_;

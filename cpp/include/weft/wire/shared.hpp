@@ -1,16 +1,16 @@
-// An array that many programs read and none changes: it is written once, mapped by each program
-// that gets it, and freed with the last mapping (WIRE.md 9.3). Linux.
+// An array that many programs read and none changes. It is written once, mapped by each program
+// that receives it, and freed with the last mapping (WIRE.md 9.3). Linux.
 //
 //   const wire::SharedArray<float> table(std::span(weights));   // one copy, here
 //   out(table);                    // to any number of programs: its pages are not copied again
 //   … const wire::SharedArray<float> table = in();
 //
-// The memory is sealed against writing, also by its maker, before any other program sees it: what
-// has been checked once stays so. Copies share it. Over a link that passes no descriptors the bytes
-// are sent, and the other program seals a copy of its own.
+// The memory is sealed against writing, even by its maker, before any other program sees it: what
+// has been checked once stays valid. Copies share it. Over a link that passes no descriptors the
+// bytes are sent, and the other program seals a copy of its own.
 //
-// Invariant: a program has one mapping of each array: a program that receives an array which is
-// mapped there already gets that mapping.
+// Invariant: a program maps each array once. If it receives an array that it has mapped already, it
+// uses that mapping.
 #pragma once
 #include <memory>
 #include <span>

@@ -4,7 +4,7 @@
 //   wire::ShmLink child(space, fd);                           // the rest is as with a StreamLink
 //
 // Each side makes a segment with the ring that it writes, and a page with its life word, and passes
-// both over a Unix socket. After that the socket carries descriptors only, and shows the end. A
+// both over a Unix socket. After that the socket carries only descriptors, and reports the end. A
 // thread that waits serves the link (attendant.hpp).
 //
 //   made ──the peer's descriptors have come, and are good──► open
@@ -12,9 +12,9 @@
 //     └──they are not good: the session is lost──► over
 //
 // Invariants (the space's lock)
-//  1 The rings are written and read in steps only. This side's ring is written from the start: the
-//    peer finds it when its hand-shake is over.
-//  2 What the peer has published before its end is taken in before the end.
+//  1 The rings are written and read only in steps. This side's ring is written from the start: the
+//    peer finds those bytes when its hand-shake is over.
+//  2 What the peer has published before its end is received before the end is handled.
 #pragma once
 #include "aside.hpp"
 #include "attendant.hpp"
@@ -26,30 +26,31 @@ namespace weft::inline WEFT_ABI::wire {
 
 class ShmLink final : public LinkBase, private Attended {
  public:
-  static constexpr std::uint32_t kRing = 1 << 16;  // bytes each way
+  static constexpr std::uint32_t kRing = 1 << 16;  // bytes in each direction
 
-  // Takes over the socket, a Unix socket. Throws BadUse if it is not one, there is no memory for
-  // the segment, or the system is too old.
+  // Takes ownership of the socket, a Unix socket. Throws BadUse if it is not one, there is no
+  // memory for the segment, or the system is too old.
   ShmLink(const std::shared_ptr<Space>& space, int fd) : ShmLink(space, fd, kLater) { enlist(); }
-  // The same in two parts, for an owner of something that the steps of other threads need (such as
-  // a global lock): it calls the first part with that, and enlist() without it.
+  // The constructor in two parts, for a caller that owns something that the steps of other threads
+  // need (such as a global lock). It calls this part while it owns that, and enlist() while it does
+  // not.
   enum Later { kLater };
   ShmLink(const std::shared_ptr<Space>& space, int fd, Later)
       : ShmLink(std::make_shared<Peer>(detail::space_of(space)), fd) {
     introducer_ = SocketIntroducer::of(*space, &StreamLink::make_introduced, &make_introduced);
   }
-  // Throws BadUse; the link is unusable then.
+  // Starts to serve the link. Throws BadUse; the link cannot be used then.
   void enlist() {
     if (const char* wrong = try_to_enlist())
       weft::detail::bad_use(std::string("ShmLink: ") + wrong);
   }
-  // Ends the session: ends that the peer still holds there die.
+  // Ends the session; ends that the peer still holds through it die.
   ~ShmLink() {
     leave("this program has closed the session");
     join();
   }
 
-  // The destructor's work in two parts, as for StreamLink.
+  // The two halves of the destructor, as for StreamLink.
   void leave(const std::string& why) {
     if (!attendant_) return;
     bye(why);
@@ -70,7 +71,7 @@ class ShmLink final : public LinkBase, private Attended {
   static constexpr std::size_t kPage = 4096, kSegment = kPage + kRing;
   static_assert(sizeof(Direction) <= kPage);
   struct Hello {
-    std::uint64_t magic = 0x324D485354464557;  // "WEFTSHM2"
+    std::uint64_t magic = 0x324D485354464557;  // reads "WEFTSHM2" in memory
     std::uint64_t ring = kRing;
   };
 
@@ -87,7 +88,7 @@ class ShmLink final : public LinkBase, private Attended {
     attendant_ = Attendant::get();
     begin();
   }
-  // Sends the hand-shake; the attendant serves the link from now on. Must not be called in a step.
+  // Sends the hand-shake; from now on the attendant serves the link. Must not be called in a step.
   // Returns null, or what is wrong.
   const char* try_to_enlist() noexcept {
     const char* const wrong = attendant_->enter(*this, life_);
@@ -96,7 +97,7 @@ class ShmLink final : public LinkBase, private Attended {
     const Hello hello;
     const std::array<int, 2> fds{for_peer_[0].get(), for_peer_[1].get()};
     const bool sent = send_descriptors(socket, std::as_bytes(std::span(&hello, 1)), fds);
-    // If the peer is gone already, that is reported as any other end.
+    // If the peer is gone already, that is reported when the attendant finds the socket closed.
     if (!sent && errno != EPIPE && errno != ECONNRESET)
       return "the descriptor is not of a Unix socket, or nothing can be sent there";
     for_peer_ = {};
@@ -105,8 +106,8 @@ class ShmLink final : public LinkBase, private Attended {
     aside_.begin();
     return nullptr;
   }
-  // A link of a session that another space has made, in a step of this space: the attendant holds
-  // the link, and enlists it once the step is over.
+  // Makes a link for a session that another space has arranged, in a step of this space. The
+  // attendant owns the link, and enlists it once the step is over.
   static std::weak_ptr<Peer> make_introduced(SocketIntroducer& by, Space& space, int socket,
                                              std::uint64_t incarnation, std::uint32_t largest) {
     auto peer = std::make_shared<Peer>(space);
@@ -118,7 +119,7 @@ class ShmLink final : public LinkBase, private Attended {
     a.adopt(std::shared_ptr<Attended>(std::move(link), as));
     return peer;
   }
-  // For an adopted link, on the attendant's thread.
+  // Called for an adopted link, on the attendant's thread.
   void adopted() noexcept override {
     if (const char* wrong = try_to_enlist()) refuse(wrong);
   }
@@ -164,7 +165,7 @@ class ShmLink final : public LinkBase, private Attended {
   void take() noexcept override {
     thread_local Buffer room(kRing);
     const Served served;
-    const Space::Step step(*peer_->space);  // at its end what waits is sent
+    const Space::Step step(*peer_->space);  // when the step ends, what is queued is sent
     take_some(room);
   }
   void take_some(Buffer& room) noexcept {
@@ -227,18 +228,18 @@ class ShmLink final : public LinkBase, private Attended {
     Buffer room(kRing);
     const Served served;
     const Space::Step step(*peer_->space);
-    take_some(room);  // a whole ring: all that the peer has published
+    take_some(room);  // holds a whole ring: all that the peer has published
     peer_->session.lost(how);
-    if (counted_) attendant_->look_at_sockets();  // the link is to be let go of
+    if (counted_) attendant_->look_at_sockets();  // lets the watching thread release the link
   }
 
   const Descriptor socket_;
   Segment mine_, theirs_, their_life_;
   Life life_;
-  std::array<Descriptor, 2> for_peer_;  // until the hand-shake has gone out
+  std::array<Descriptor, 2> for_peer_;  // kept until the hand-shake has been sent
   Aside aside_;
   bool shut_ = false, enlisted_ = false, left_ = false, last_ = false;
-  // counted_: for a session that was made by another space
+  // counted_: set if another space has arranged the session
   std::shared_ptr<SocketIntroducer> introducer_, counted_;
   std::shared_ptr<Attendant> attendant_;
 };

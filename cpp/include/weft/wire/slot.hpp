@@ -5,22 +5,23 @@
 //   descriptor if the peer needs one ──► there: take(): mapped, or known from before
 //     ──the last view is dropped──► the share is given back ──all shares are──► make() again
 //
-// The head of a segment counts its shares. A program that is killed never gives its shares back:
-// such a segment falls out of `made` when that is full, and its memory is freed with the last
-// mapping. A mapping of another program's segment with such shares is dropped when no session is
-// open that could yet bring the segment. So nothing has to be cleaned up, and no program is asked.
+// The head of a segment counts its shares. A program that is killed never gives its shares back.
+// Such a segment is removed from `made` when that list is full, and its memory is freed with the
+// last mapping. A mapping of another program's segment with such shares is dropped when no session
+// is open that could yet bring the segment. So nothing has to be cleaned up, and no program is
+// asked.
 //
-// The head also names the spaces that have the segment mapped and keep it mapped: to them a value
-// goes without a descriptor.
+// The head also names the spaces that have the segment mapped and keep it mapped. A value goes to
+// these without a descriptor.
 //
 // Invariants
 //  1 The bytes behind the head are written by the maker of the slot, before any other program has a
 //    share; then they belong to the owner of the value.
 //  2 At most kOpen segments of a program have a descriptor. A value beyond that is held as bytes.
-//  3 A program that lends takes the share first, and then looks which spaces are named. A program
-//    that drops a mapping takes its name out first, then looks for shares, and keeps the mapping
-//    while there are any. So one of the two sees the other, and what comes without a descriptor is
-//    known.
+//  3 A program that lends takes the share first, and then reads which spaces are named. A program
+//    that drops a mapping removes its name first, then looks for shares, and keeps the mapping
+//    while there are any. So one of the two sees the other, and a segment that comes without a
+//    descriptor is always known.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -32,14 +33,14 @@ namespace weft::inline WEFT_ABI::wire {
 class Slot {
  public:
   static constexpr std::size_t kOpen = 200;
-  static constexpr std::size_t kDescribed = 40;  // in bytes
+  static constexpr std::size_t kDescribed = 40;  // the size in bytes of a description
 
-  // Makes a slot for so many bytes. Returns null if there is no memory or descriptor, or too many
-  // are open.
+  // Makes a slot for `length` bytes. Returns null if there is no memory or no descriptor, or too
+  // many slots are open.
   static std::unique_ptr<Slot> make(std::size_t length) noexcept;
-  // The slot that a frame describes. `by` is a Carrier: its descriptors are passed(), and this
-  // space's name is mine(). Returns null if there is no such slot, or no memory for it, which
-  // no_room() is told.
+  // Returns the slot that a frame describes. `by` is a Carrier: passed() gives its descriptors,
+  // mine() this space's name. Returns null if there is no such slot, or there is no memory for it;
+  // in the second case calls no_room().
   template <class By>
   static std::unique_ptr<Slot> take(Bytes described, By& by) {
     Description d;
@@ -47,7 +48,7 @@ class Slot {
     std::memcpy(&d, described.data(), kDescribed);
     if (d.mark == kKnown) return known(d);
     for (int fd; (fd = by.passed()) >= 0;)
-      // otherwise the descriptor is of a frame that was not sent after all
+      // if there is no match, the descriptor belongs to a frame that was not sent after all
       if (auto s = matching(d, Descriptor(fd), by)) return s;
     return nullptr;
   }
@@ -58,7 +59,7 @@ class Slot {
   std::byte* data() const noexcept;
   std::size_t size() const noexcept { return length_; }
   // Takes a share for the program at the other side of `by`, and describes it for a frame. Returns
-  // false if that cannot be.
+  // false if that is not possible.
   template <class By>
   bool lend_to(By& by, Buffer& description) const {
     if (!by.passes()) return false;
@@ -68,9 +69,10 @@ class Slot {
   }
   // Returns whether too many descriptors are open. If so, the value is to be held as bytes.
   static bool crowded() noexcept;
-  // How many values that came in a slot were copied out of it, since too many were open.
+  // How many values that came in a slot were copied out of it because too many slots were open.
   static inline std::atomic<std::uint64_t> copied{0};
-  // Closes the descriptor if too many are open: the value goes nowhere else.
+  // Closes the descriptor if too many are open; after that the value cannot be sent on without a
+  // copy.
   void close_if_crowded() noexcept;
 
   static bool is_described(Bytes b) noexcept {
@@ -79,8 +81,9 @@ class Slot {
   static void forget() noexcept;  // called in the child of a fork: the segments are the parent's
 
  private:
-  static constexpr std::uint8_t kPassed = 1, kKnown = 3;  // no pickle begins so
-  // no descriptor is needed; it cannot be lent
+  // marks at the beginning of a description; no pickle begins with such a byte
+  static constexpr std::uint8_t kPassed = 1, kKnown = 3;
+  // kNone: no descriptor is needed; kNot: the slot cannot be lent
   static constexpr int kNone = -1, kNot = -2;
   struct Description {
     std::uint64_t mark = kPassed, id = 0, size = 0, length = 0, inode = 0;
@@ -90,13 +93,13 @@ class Slot {
   struct Head {
     std::atomic<std::uint64_t> shares;
     std::uint64_t id;                                // random
-    std::atomic<std::uint64_t> mapped_by[kNamed]{};  // incarnations; 0 if unused
+    std::atomic<std::uint64_t> mapped_by[kNamed]{};  // incarnations of spaces; 0 in unused elements
   };
   static_assert(sizeof(Head) == kHead);
   struct Piece {
     Segment memory;
     std::uint64_t id = 0;
-    Descriptor descriptor;  // closed once the value goes nowhere else
+    Descriptor descriptor;  // closed once the value is not sent on
     Head& head() const noexcept { return *reinterpret_cast<Head*>(memory.data()); }
     ~Piece();
     void close() noexcept;
@@ -116,12 +119,13 @@ class Slot {
   static std::unique_ptr<Slot> matching(const Description& d, Descriptor fd, std::uint64_t mine,
                                         bool& no_room);
   static std::unique_ptr<Slot> known(const Description& d);
-  // The descriptor that goes along, or kNone or kNot.
+  // Returns the descriptor that is to be sent, or kNone or kNot.
   int lend(Buffer& description, std::uint64_t theirs) const;
 
   const std::shared_ptr<Piece> piece_;
   const std::size_t length_;
-  const std::uint32_t fork_;  // in the child of a fork, shares are the parent's
+  // the fork in which this object was made: in the child of a fork, shares belong to the parent
+  const std::uint32_t fork_;
 };
 
 }  // namespace weft::inline WEFT_ABI::wire

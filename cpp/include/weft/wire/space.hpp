@@ -1,17 +1,17 @@
-// This program as a space, and its sessions (WIRE.md 1, 2).
+// This program as an address space, *space* for short, and its sessions (WIRE.md 1, 2).
 //
-// All of the wire's state is under one lock of the space. A thread that holds it is in a *step*: it
-// takes in what arrived, or begins or withdraws an operation. At its end a step answers the
-// visitors that got an outcome meanwhile and lets the links send.
+// All state of the wire is protected by one lock of the space. A thread that holds the lock is in a
+// *step*: it takes in what has arrived, or begins or withdraws an operation. At the end of a step
+// it answers the visitors that got an outcome meanwhile, and lets the links send.
 //
 //   Step() ──lock──► … ──~Step(): answer_decided(), Link::flush()──► unlock
 //   unlock ──another visitor got an outcome meanwhile, and no thread is in a step──► lock …
 //
 // Invariants
-//  1 A waker of a visitor is called on any thread, and waits for no lock; it makes a step itself
-//    only if no thread is in one. A thread in a step looks again for wakers after the lock is free.
-//    Both use a read-modify-write of `fresh_`: so one of the two sees the other, and no waker is
-//    left lying.
+//  1 A visitor's waker may be called on any thread, and waits for no lock. It makes a step itself
+//    only if no thread is in one. A thread in a step looks for wakers again after it has released
+//    the lock. Both use a read-modify-write of `fresh_`, so one of the two sees the other, and no
+//    waker is forgotten.
 //  2 In a step no lock of a channel is held when a link is called, and no code of the user's runs
 //    but the customisation point of values.
 #pragma once
@@ -29,22 +29,22 @@ namespace weft::inline WEFT_ABI::wire {
 
 class Peer;
 
-// Makes sessions between two spaces that this one knows, and takes in those that other spaces make
-// (WIRE.md 7.5). It is used in a step.
+// Makes sessions between two spaces that this one knows, and accepts those that other spaces
+// arrange (WIRE.md 7.5). It is used in a step.
 class Introducer {
  public:
-  // returns false if it cannot be done
+  // Returns false if that is not possible.
   virtual bool introduce(Peer& a, Peer& b) = 0;
   virtual const char* introduced(Peer& by, const Frame& f) = 0;  // returns null, or what is wrong
   virtual ~Introducer() = default;
 };
 
-// What the thread that serves a link does around its steps: a language with a lock of its own takes
-// that lock first, and the space's lock after it.
+// What the thread that serves a link does around its steps. A language that has a lock of its own
+// takes that lock first, and the space's lock after it.
 struct Around {
   void (*enter)();
   void (*leave)();
-  void (*end)();  // called at the end of that thread
+  void (*end)();  // called when that thread ends
 };
 inline constinit const Around* around_steps = nullptr;  // set before the first link is made
 class Served {
@@ -62,42 +62,44 @@ class Served {
 // The carrier of a session's bytes.
 class Link {
  public:
-  // Called in a step: there is output, or the session is over.
+  // Called in a step when there is output, or when the session is over.
   virtual void flush() noexcept = 0;
   // Returns whether a descriptor can go along with the frame that is queued next. If so, pass()
-  // takes it over; passed() returns the next descriptor that has come, or -1.
+  // takes ownership of it. passed() returns the next descriptor that has come, or -1.
   virtual bool passes() const noexcept { return false; }
   virtual void pass(int) noexcept {}
   virtual int passed() noexcept { return -1; }
-  // Returns whether the link goes over shared memory. If so, so does a session that is made between
-  // its peer and the peer of another such link.
+  // Returns whether the link uses shared memory. If so, a session between its peer and the peer of
+  // another such link uses shared memory too.
   virtual bool shared() const noexcept { return false; }
 
  protected:
   ~Link() = default;
 };
 
-// Answers what programs ask each other about themselves (rounds.hpp). It is used in a step.
+// Answers the questions that programs ask each other about their state (rounds.hpp). It is used in
+// a step.
 class Inquirer {
  public:
-  // returns null, or what is wrong with the frame
+  // Handles a frame. Returns null, or what is wrong with it.
   virtual const char* heard(Peer& from, const Frame& f) = 0;
-  virtual void gone(Peer& p) noexcept = 0;  // the peer's session is over
+  virtual void gone(Peer& p) noexcept = 0;  // called when the peer's session is over
 
  protected:
   ~Inquirer() = default;
 };
 
-// What else is known of a peer that is gone: for a program that was started here.
+// Further information about a peer that is gone; for a program that this program has started.
 class Fate {
  public:
-  virtual std::string text() noexcept = 0;  // for people, after the reason; not called in a step
+  // text for people, appended to the reason; not called in a step
+  virtual std::string text() noexcept = 0;
   virtual ~Fate() = default;
 };
 
 class Space : public std::enable_shared_from_this<Space> {
  public:
-  // `incarnation` 0 means a random one.
+  // Makes a space. `name` is for people. `incarnation` 0 means a random one.
   static std::shared_ptr<Space> make(std::string name, std::uint64_t incarnation = 0) {
     struct Made : Space {
       Made(std::string n, std::uint64_t i) : Space(std::move(n), i) {}
@@ -109,7 +111,7 @@ class Space : public std::enable_shared_from_this<Space> {
 
   class Step {
    public:
-    // Within a step of the same space it is part of that step.
+    // Begins a step. Within a step of the same space, the new one is part of it.
     explicit Step(Space& s) : space_(s), outer_(stepping) {
       if (outer_ == &s) return;
       space_.lock_.lock();
@@ -124,22 +126,25 @@ class Space : public std::enable_shared_from_this<Space> {
    private:
     Space& space_;
     Space* const outer_;
-    // values that are dropped in a step did not belong to the thread that happens to be in the step
+    // values that are destroyed in a step do not belong to the thread that happens to be in the
+    // step
     const weft::detail::NobodysValues undelivered_;
   };
 
   const Greeting& greeting() const noexcept { return greeting_; }
 
-  // A visitor of one of this space's sessions has its outcome. May be called from any thread.
+  // Records that a visitor of one of this space's sessions has its outcome. May be called from any
+  // thread.
   void decided(core::Waker* w) noexcept;
   // Answers the visitors that have their outcomes. Called in a step.
   void answer_decided() noexcept;
-  // The writer's answer of a commit is about to be queued at `h`. Readers of other sessions that
-  // were told in this step get their answers sent now: in one step frames of several commits
-  // gather, and links are flushed one after the other (WIRE.md 4.2). Called in a step.
+  // Called when the writer's answer of a commit is about to be queued at `h`. If readers of other
+  // sessions were answered in this step, their answers are sent now: in one step the frames of
+  // several commits gather, and links are flushed one after the other (WIRE.md 4.2). Called in a
+  // step.
   void readers_first(const Home& h) noexcept;
-  // Keeps a visitor whose session is over and whose wake-up is still to come; bury() and unbury()
-  // end that. Called in a step.
+  // Keeps a visitor whose session is over and whose wake-up is still to come. bury() and unbury()
+  // remove it. Called in a step.
   void adopt(std::unique_ptr<Visitor> g) noexcept { orphans_.push_back(std::move(g)); }
   void bury(const Visitor& g) noexcept {
     std::erase_if(orphans_, [&](const std::unique_ptr<Visitor>& o) { return o.get() == &g; });
@@ -153,36 +158,36 @@ class Space : public std::enable_shared_from_this<Space> {
     return mine;
   }
 
-  // --- choices that span (spanned.hpp), in a step ---
+  // --- choices that span several homes (spanned.hpp), in a step ---
 
-  std::vector<Spanned*> spans;  // the choices that have a part here and are open
+  std::vector<Spanned*> spans;  // the open choices that have a part here
   std::uint32_t next_rank() noexcept {
     if (++ranks_ == 0) ++ranks_;
     return ranks_;
   }
-  // Called when one of these choices has gone.
+  // Called when one of these choices has ended.
   void reconsider();
 
-  // --- what peers on other machines have sent (untaken.hpp), in a step ---
+  // --- what peers on other machines have sent and nobody has taken (untaken.hpp), in a step ---
 
   detail::Untaken::Count untaken{0};
   std::size_t most_untaken = detail::Untaken::most();
   // Makes room to hold `more` bytes for this home: while there are too many, ends the session that
-  // holds most. Returns null; or what is wrong, if that is this home's own session.
+  // holds most. Returns null; or what is wrong, if that session is this home's own.
   const char* relieve(const Home& h, std::size_t more) noexcept;
 
-  // --- rounds (rounds.hpp), in a step ---
+  // --- questions to all programs (rounds.hpp), in a step ---
 
-  // Notes that a link of this space begins (1), or ends (-1). May be called from any thread.
+  // Records that a link of this space begins (1) or ends (-1). May be called from any thread.
   void linked(std::int32_t more) noexcept {
     links_.fetch_add(more, std::memory_order_seq_cst);
     links_of_all_.fetch_add(more, std::memory_order_seq_cst);
   }
-  // Returns whether this space has all links of this program.
+  // Returns whether all links of this program belong to this space.
   bool has_all_links() const noexcept { return links_.load() == links_of_all_.load(); }
   Inquirer* inquirer = nullptr;
-  std::unordered_set<FarEnd*> far_ends;  // far ends that are held here
-  // Links that are made from now on say that this space may be asked.
+  std::unordered_set<FarEnd*> far_ends;  // the far ends that this space holds
+  // Links that are made from now on announce that this space may be asked.
   void may_be_asked(Inquirer& by) noexcept {
     inquirer = &by;
     greeting_.profile |= Profile::rounds;
@@ -195,11 +200,11 @@ class Space : public std::enable_shared_from_this<Space> {
   const std::vector<Peer*>& peers() const noexcept { return peers_; }
   // The oldest session with that space which is not over, or null.
   Peer* session_with(std::uint64_t incarnation) const noexcept;
-  // The end that a peer holds under the first of these keys that is known (WIRE.md 7.4).
+  // An end that a peer holds under the first of these keys that this space knows (WIRE.md 7.4).
   struct Lent {
     Peer* peer = nullptr;
     std::shared_ptr<Port> port;
-    bool first = false;  // was it the first of the keys?
+    bool first = false;  // whether it was the first of the keys
   };
   Lent lent(std::span<const std::uint64_t> keys) const noexcept;
   void know(std::uint64_t key, Home& at, std::uint32_t end) {
@@ -211,19 +216,19 @@ class Space : public std::enable_shared_from_this<Space> {
   }
   std::uint64_t next_token() noexcept { return ++tokens_; }
   detail::Spare& spare() noexcept { return spare_; }  // used in a step
-  // A number that cannot be guessed, and is not zero. To make a random_device asks the processor
-  // about itself, which takes a virtual machine tens of microseconds: so one is made for each
-  // thread.
+  // Returns a number that cannot be guessed, and is not zero. Making a random_device takes a
+  // virtual machine tens of microseconds, since it asks the processor for its features. So each
+  // thread makes one and keeps it.
   static std::uint64_t random() {
     static thread_local std::random_device source;
     std::uint64_t n = 0;
     while (n == 0) n = static_cast<std::uint64_t>(source()) << 32 | source();
     return n;
   }
-  // A peer whose session is over, for ends whose home cannot be reached.
+  // Returns a peer whose session is over, for ends whose home cannot be reached.
   std::shared_ptr<Peer> nobody();
-  // Drops p when the step is over. (In a step a peer may be the last of its session, and an
-  // operation must not be destroyed by the code that tells it that it is over.)
+  // Drops p when the step is over. In a step a peer may be the last owner of its session, and an
+  // operation must not be destroyed by the code that tells it that it is over.
   void bury(std::shared_ptr<void> p) { buried_.push_back(std::move(p)); }
 
  private:
@@ -240,7 +245,7 @@ class Space : public std::enable_shared_from_this<Space> {
   void end_step(Space* outer) noexcept;
   // Returns whether any visitor has got an outcome since gather(). Must not be called in a step.
   bool anybody_decided() noexcept { return fresh_.fetch_add(0, std::memory_order_acq_rel); }
-  // Moves these to the end of the list. Called in a step.
+  // Moves these visitors to the end of the list. Called in a step.
   void gather() noexcept;
   static inline thread_local Space* stepping = nullptr;
   static inline std::atomic<std::int32_t> links_of_all_{0};
@@ -251,15 +256,15 @@ class Space : public std::enable_shared_from_this<Space> {
   std::vector<Peer*> peers_;
   std::vector<std::unique_ptr<Visitor>> orphans_;
   std::unordered_map<std::uint64_t, Known> keys_;
-  // incarnations that were introduced to each other
+  // pairs of incarnations that were introduced to each other
   std::set<std::pair<std::uint64_t, std::uint64_t>> acquainted_;
   std::uint64_t tokens_ = 0;
-  detail::Spare spare_;  // shared by all its sessions: a program may have thousands
+  detail::Spare spare_;  // shared by all sessions of the space, of which there may be thousands
   std::uint32_t ranks_ = 0;
   std::vector<std::shared_ptr<void>> buried_;
-  // Wakers with an outcome that are not in the list yet, the latest first.
+  // Wakers whose operation has an outcome and that are not in the list yet, the latest first.
   std::atomic<core::Waker*> fresh_{nullptr};
-  // The list, in the order in which the outcomes came.
+  // The list of wakers, in the order in which the outcomes came.
   core::Waker* first_ = nullptr;
   core::Waker* last_ = nullptr;
 };
@@ -301,16 +306,18 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
     std::string type, name;
     bool taken = false;
     std::uint64_t key = 0;
-    Carrier::Got got;  // for an end whose home is a third space
+    Carrier::Got got;  // used if the end's home is a third space
   };
   std::vector<Offered> offered;
   Link* link = nullptr;
-  // an end was handed to this space, or one that it handed out was adopted, or the session is over
+  // called when an end was handed to this space, or one that it handed out was adopted, or the
+  // session is over
   void (*news)(Peer&) noexcept = nullptr;
-  void* listener = nullptr;    // for use by `news`
-  bool outside = true;         // may it wake a run (LinkBase::be_outside)?
-  std::shared_ptr<Fate> fate;  // null: nothing is known; written before other threads know the link
-  // the session is over; called after all that was under way has been told
+  void* listener = nullptr;  // for use by `news`
+  bool outside = true;       // whether it may wake a run (LinkBase::be_outside)
+  // null: nothing more is known; written before other threads know the link
+  std::shared_ptr<Fate> fate;
+  // called when the session is over, after all operations that were under way have been told
   void (*ended)(Peer&) noexcept = nullptr;
 
   const std::shared_ptr<Space> space;
@@ -319,12 +326,14 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   Home home;
   Far far;
 
-  // Returns why the session is over, and what else is known. Must not be called in a step.
+  // Returns why the session is over, and what else is known about the peer's end. Must not be
+  // called in a step.
   std::string why() const {
     return session.why() + (fate && !session.is_ours() ? fate->text() : "");
   }
 
-  // Retires the end; operations that wait for a credit there are offered first (WIRE.md 7.3).
+  // Retires the end; operations that wait for a credit there are first offered to the home (WIRE.md
+  // 7.3).
   void retire(std::uint32_t end, bool died) {
     far.closing(end);
     if (Adopting* const a = adopting(end)) a->closed = !died && !a->poisoned;
@@ -336,15 +345,15 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
     session.send(Frame{Kind::poison, 0, end, 0, 0, strength, {}});
   }
 
-  // Hands an end of a third space to the peer, by this name. Returns null, or why it cannot be
-  // done.
+  // Hands an end of a third space to the peer, by this name. Returns null, or why that is not
+  // possible.
   const char* pass(const std::shared_ptr<FarEnd>& e, bool writes, const std::string& type,
                    const std::string& name);
-  // Takes over an end whose home is the peer, from `from`, which holds it under the first of these
-  // keys; the others are earlier keys (WIRE.md 7.4).
+  // Takes over an end whose home is the peer. `from` handed it over, and holds it under the first
+  // of these keys; the others are earlier keys (WIRE.md 7.4).
   std::shared_ptr<FarEnd> adopt(std::vector<std::uint64_t> keys, std::uint64_t token,
                                 const std::string& type, const std::string& name, Peer& from);
-  // How many ends were taken over at this home that it has not confirmed yet.
+  // Returns how many ends at this home were taken over and not confirmed yet.
   std::size_t being_adopted() const noexcept { return adopting_.size(); }
 
  private:
@@ -358,14 +367,14 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   void session_over() noexcept override;
   void before_bye() noexcept override;
 
-  // Ends that this space has adopted there, and that the home has not confirmed: if it never does,
-  // their earlier holders are told.
+  // An end of the peer that this space has adopted and the home has not confirmed. If the home
+  // never confirms it, its earlier holder is told.
   struct Adopting {
     std::uint32_t number;
     std::uint64_t token;
     std::weak_ptr<Peer> from;
     std::weak_ptr<FarEnd> end;
-    // closed in good order, or poisoned here, before the home has confirmed it
+    // closed in good order, or poisoned by this program, before the home has confirmed the adoption
     bool closed = false, poisoned = false;
   };
   Adopting* adopting(std::uint32_t number) noexcept {

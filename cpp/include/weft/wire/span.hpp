@@ -1,5 +1,6 @@
-// A choice whose guards live at several homes, at its place (WIRE.md 5). One of the homes may be
-// this space.
+// A choice that spans: its guards belong to several homes. This is the code of the choice's
+// *place*, the space of the process that makes the choice (WIRE.md 5). One of the homes may be this
+// space.
 //
 //   begin() ──► asks each home in the order of the guards, offers at once ──NOTREADY──► the next
 //   all asked ──► waits ──READY──► tries that home ──► …
@@ -11,13 +12,13 @@
 //
 // The homes are asked in the order of the guards, so the first guard that is ready is chosen; a
 // fair select begins at another guard each time (rule 5.4). A choice that only looks (with a skip,
-// or a timeout that is over) is over once all have been asked: `cancelled` (WIRE.md 5.9).
+// or a timeout that has expired) is over once all homes have been asked: `cancelled` (WIRE.md 5.9).
 //
 // Invariants (the space's lock)
 //  1 trying_ is the part that has been asked and has not answered. No other part can commit.
-//  2 whole_.over() is called once, when no part can be heard of any more; not if begin() returns
-//    that the choice is over. Nothing of this object is used after that: the process that waits
-//    goes on, and destroys it.
+//  2 whole_.over() is called once, when no part can have any more messages; not if begin() returns
+//    that the choice is over. Nothing of this object is used after that call: the process that
+//    waits goes on, and destroys it.
 #pragma once
 #include <memory>
 
@@ -27,26 +28,29 @@
 namespace weft::inline WEFT_ABI::wire {
 
 class Span {
-  static constexpr std::size_t kUsual = 4;  // number of guards
+  // the number of guards for which no allocation is needed
+  static constexpr std::size_t kUsual = 4;
 
  public:
   struct Guard {
     Peer* peer = nullptr;          // the guard's home; null: this space
-    std::shared_ptr<Port> port{};  // at this space
-    std::uint32_t end = 0;         // at its home
+    std::shared_ptr<Port> port{};  // the port, if the home is this space
+    std::uint32_t end = 0;         // the number of the end at its home
     bool writes = false;
     std::unique_ptr<Room>* room = nullptr;
-    bool ends = false;  // the retirement of its channel is an outcome
-    // its precondition is false: it takes no part, but its home says whether its channel is open
+    bool ends = false;  // whether the retirement of its channel is an outcome
+    // the guard's precondition is false: it takes no part, but its home says whether its channel is
+    // open
     bool off = false;
-    bool later = false;  // an output whose value is made after the commit: its room is filled then
+    // an output whose value is made after the commit: its room is filled at that time
+    bool later = false;
   };
   using Guards = InlineVector<Guard, kUsual>;
-  // What rule 5.6 makes of retired guards: the choice is over once all guards that keep it open
-  // have retired. With neither flag only a guard ends it. The program may yet switch on guards that
-  // are off. So the choice is not over while an input that is off is open (by_inputs_off), and
-  // inputs keep it open too while an output that is off is open (by_outputs_off); open means open
-  // when the choice began.
+  // How retired guards end the choice (rule 5.6): the choice is over once all guards that keep it
+  // open have retired. With neither of the first two flags, only a guard ends the choice. The
+  // program may yet switch on guards that are off. So the choice is not over while an input that is
+  // off is open (by_inputs_off), and inputs keep the choice open too while an output that is off is
+  // open (by_outputs_off). Here "open" means open when the choice began.
   struct Kept {
     bool by_inputs = false, by_outputs = false;
     bool by_inputs_off = false, by_outputs_off = false;
@@ -68,30 +72,30 @@ class Span {
     return kept(all);
   }
 
-  // `whole` is told of the outcome. The guards are asked in this order, beginning with `first`.
+  // `whole` is told the outcome. The guards are asked in this order, beginning with `first`.
   Span(Space& s, FarOp& whole, Guards guards, std::uint32_t first, Kept kept, bool only_looks);
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
   ~Span();
 
-  // Begins the choice. Returns true if it is over already. With the outcome `pending` nothing has
-  // happened, and whole.refused says why.
+  // Begins the choice. Returns true if the choice is over already. If the outcome is then
+  // `pending`, nothing has happened, and whole.refused says why.
   bool begin();
-  // For a choice whose whole_ was told committed(). made(): the value is in the guard's room;
-  // failed(): it could not be made, and the choice is over, without over(). made() returns true if
-  // the choice is over at once, also without over().
+  // One of these two follows whole_.committed(). made(): the value is in the guard's room.
+  // failed(): the value could not be made; the choice is over, and over() is not called. made()
+  // returns true if the choice is over at once; then too over() is not called.
   bool made();
   void failed();
-  // Asks for the withdrawal: over() tells whether it was too late.
+  // Asks the homes to withdraw the choice; over() then says whether that was too late.
   void withdraw();
-  // The same after a timer that has come, or an end: a guard that is ready is chosen before that
-  // (rule 5.7), so every home is asked once.
+  // Called instead of withdraw() when a timer has expired or a process has ended. A guard that is
+  // ready is chosen before that one (rule 5.7), so every home is asked once more.
   void look_once();
-  // Returns whether a home has been asked that has not answered yet. Called in a step.
+  // Returns whether a home has been asked and has not answered yet. Called in a step.
   bool trying() const noexcept { return trying_ != nullptr; }
 
  private:
-  // the number of parts that lie in this object, and the room for each of them in bytes
+  // the number of parts that are stored in this object, and the bytes reserved for each of them
   static constexpr std::size_t kHere = 2, kPart = 256;
   struct Part;
   struct There;
@@ -121,27 +125,27 @@ class Span {
   const std::uint32_t first_;
   const Kept kept_;
   const bool looks_;
-  bool late_ = false;  // after look_once(): no attempt is waited for
-  // set if the choice is over within the attempt that go_on() makes after look_once()
+  bool late_ = false;  // set by look_once(): no further attempt is waited for
+  // set if the choice ends within the attempt that go_on() makes after look_once()
   bool* over_within_ = nullptr;
   alignas(std::max_align_t) std::byte here_[kHere][kPart];
   InlineVector<Part*, kHere> parts_;
   InlineVector<Seat, kUsual> seats_;
   std::uint32_t rank_ = 0;
   Part* trying_ = nullptr;
-  bool trying_writes_ = false;  // an output is among the guards that are tried
-  std::uint32_t asked_ = 0;     // how many guards have been asked in order
-  // Where the present round of asking began, and whether a guard that is tried fell silent
-  // meanwhile: then the others were not tried, and are asked again.
+  bool trying_writes_ = false;  // whether an output is among the guards that are tried
+  std::uint32_t asked_ = 0;     // how many guards have been asked, in their order
+  // The guard with which the present round of asking began; and whether the channel of a guard that
+  // is tried retired meanwhile: then the others were not tried, and are asked again.
   std::uint32_t asked_from_ = 0;
   bool fell_silent_ = false;
   bool began_ = false, over_ = false, unwanted_ = false;
-  bool silently_ = false;  // begin() itself tells that the choice is over
-  // A guard or its session has ended while another home was trying: that is the outcome unless the
-  // other home commits.
+  bool silently_ = false;  // begin() itself returns that the choice is over
+  // A guard's channel or session has ended while another home was trying. That is the outcome
+  // unless the other home commits.
   bool failed_ = false;
-  bool making_ = false;        // trying_ has committed, and waits for the value
-  Part* failed_at_ = nullptr;  // the part that is over by this end, if one is
+  bool making_ = false;        // trying_ has committed, and waits for the value of its output
+  Part* failed_at_ = nullptr;  // the part whose end is this outcome, if there is one
   Outcome failure_{};
 };
 

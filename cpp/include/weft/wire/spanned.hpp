@@ -1,8 +1,9 @@
-// One home's part of a choice that has guards at other homes too (WIRE.md 5).
+// One home's part of a choice that spans, which has guards at other homes too (WIRE.md 5).
 //
-// The word of such a choice is at its place. So the home never commits it unasked: it watches the
-// channels for the choice, and says once a guard might be ready. When it is asked to try, it begins
-// an ordinary operation there, and withdraws it if that finds no partner.
+// The choice is decided at its *place*, the space of the process that makes it. So the home never
+// commits the choice unasked: it watches the channels for the choice, and says when a guard might
+// be ready. When the home is asked to try, it begins an ordinary operation there, and withdraws it
+// if that finds no partner.
 //
 //   begin(), and it is asked at once ──► as attempt()
 //      └──► watches ──attempt()──► met: over() │ no partner: not_ready(), watches again
@@ -15,9 +16,9 @@
 // lower one in a fixed order does so: hence they cannot wait for each other in a circle.
 //
 // Invariants (the space's lock)
-//  1 There is at most one attempt at a time; while there is none, every guard is watched, or the
-//    place has been told that the guard is ready or silent. The first attempt may be made before
-//    any watch.
+//  1 There is at most one attempt at a time. While there is none, every guard is watched, or the
+//    place has been told that the guard is ready or silent (its channel has retired). The first
+//    attempt may be made before any watch.
 //  2 The place is answered once for an attempt: over() or not_ready(). After over() and close() the
 //    place gets no message.
 //  3 A node that is queued, or whose wake-up is under way, keeps this object alive.
@@ -34,20 +35,22 @@ namespace weft::inline WEFT_ABI::wire {
 
 class Spanned final : public std::enable_shared_from_this<Spanned> {
  public:
-  // The maker of the choice: another space, or a process of this one. Called in a step.
+  // The part's way to the choice's place: to another space, or to a process of this one. Called in
+  // a step.
   struct Seat {
-    virtual void ready() = 0;                      // an attempt is worth while
+    virtual void ready() = 0;                      // an attempt is worthwhile
     virtual void silent(std::uint32_t guard) = 0;  // the guard's channel has retired (rule 5.6)
     virtual void not_ready() = 0;                  // the attempt found no partner
-    // An output has committed whose value is to be made: made(), or close(), must follow.
+    // An output has committed whose value is still to be made: made() or close() must follow.
     virtual void commit(std::uint32_t guard) = 0;
-    // The choice is over: this guard has happened, or its channel has ended with s.
+    // The choice is over: this guard has committed, or its channel has ended with status s.
     virtual void over(std::uint32_t guard, Status s, Visitor::Seat& at) = 0;
 
    protected:
     ~Seat() = default;
   };
-  // The fixed order of all choices: the incarnation of the place, and its count of them.
+  // A choice's place in the fixed order of all choices that span: the incarnation of the space that
+  // makes it, and a number that this space counts.
   struct Rank {
     std::uint64_t incarnation;
     std::uint32_t number;
@@ -60,26 +63,27 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
 
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(at_.size()); }
   bool trying() const noexcept { return attempt_.has_value(); }
-  // `tries`: begins with an attempt at all of it.
+  // `tries`: begins with an attempt at all guards.
   void begin(bool tries);
-  // Tries guards first to first + n - 1, in this order; those that are known to be silent take no
-  // part.
+  // Tries guards first to first + n - 1, in this order. Those whose channels are known to have
+  // retired take no part.
   void attempt(std::uint32_t first, std::uint32_t n);
   // Withdraws an attempt that is queued. Does nothing if that is too late, or there is no attempt.
   void withdraw();
-  // The place is gone, or has committed elsewhere. If an attempt can no longer be withdrawn its
-  // value is lost.
+  // The choice's place is gone, or has committed elsewhere. If an attempt can no longer be
+  // withdrawn, its value is lost.
   void close();
-  // Takes the value that commit() asked for; made() without arguments: it is in the guard's room.
-  // Returns false if the payload is no value of the type, and nothing has happened.
+  // Takes the value that commit() asked for. made() without arguments: the value is in the guard's
+  // room. made(value) returns false if the payload is no value of the type; then nothing has
+  // happened.
   bool making() const noexcept { return attempt_ && attempt_->stage == Visitor::Stage::making; }
   bool made(const Payload& value, Carrier& by);
   void made();
-  // The room of a guard that is on; for use once the choice is closed.
+  // The room of a guard that takes part; used once the part is closed.
   std::unique_ptr<Room>& room(std::uint32_t guard) noexcept { return at_[guard].room; }
-  // The attempt got its outcome while it was queued.
+  // Called when the attempt has got its outcome while it was queued.
   void decided();
-  // Called when another choice has gone: checks whether there is still a reason to stay queued.
+  // Called when another choice has ended: checks whether there is still a reason to stay queued.
   void reconsider();
 
  private:
@@ -91,18 +95,18 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   void leave();
   void take_back_rooms();
   bool must_wait() const;
-  // Returns whether the attempt has committed. If so, it meets no other party, and no choice waits
-  // for it.
+  // Returns whether the attempt has committed. If so, it meets no other party, and no other choice
+  // waits for it.
   bool has_committed() const {
     return attempt_ && (attempt_->stage != Visitor::Stage::offered || attempt_->has_met());
   }
 
   const std::shared_ptr<Space> space_;
-  Seat* place_;  // null: closed
+  Seat* place_;  // null once the part is closed
   const Rank rank_;
   const bool looks_;
   std::vector<Visitor::Seat> at_;
-  std::vector<std::unique_ptr<Watch>> watches_;  // by guard, once there is one
+  std::vector<std::unique_ptr<Watch>> watches_;  // one for each guard, or empty
   mutable std::optional<Visitor> attempt_;
   InlineVector<std::uint32_t, 4> tried_;  // the guards of the attempt
   std::uint32_t met_ = 0;                 // the guard whose value is being made

@@ -1,5 +1,5 @@
-// A link over a stream socket: a Unix socket pair, a Unix socket, TCP on loopback (WIRE.md 12).
-// Deliberately simple. POSIX.
+// A link over a stream socket: a Unix socket pair, a Unix socket, TCP on loopback (WIRE.md 12). It
+// is deliberately simple. POSIX.
 //
 //   auto space = wire::Space::make("main");
 //   wire::StreamLink child(space, fd);
@@ -7,14 +7,14 @@
 //   wire::FarWriter<int> w = child.writer<int>("squares");   // waits until the peer has handed it out
 //
 // One native thread reads. A thread that has something to send sends it itself, and the link's
-// thread sends what the socket did not take. A session's end closes the socket; a peer that is
-// killed is noticed by end-of-file.
+// thread sends what the socket did not take. The socket is closed when the session ends; the death
+// of a peer shows as end of file.
 //
 // Invariants (the space's lock)
 //  1 Only the link's thread reads; only a thread in a step sends.
-//  2 From the session's end on nothing is sent but what was queued before it, as far as the socket
-//    takes it at once; if the socket leads to a network, within kLast: these may be values whose
-//    writers were told success (WIRE.md 6.2, 17.13).
+//  2 After the session's end only bytes that were queued before it are sent, as far as the socket
+//    takes them at once; or within kLast if the socket leads to a network. They may be values whose
+//    writers were told that the write succeeded (WIRE.md 6.2, 17.13).
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
@@ -34,15 +34,15 @@ namespace weft::inline WEFT_ABI::wire {
 
 class StreamLink final : public LinkBase {
  public:
-  // Takes over the socket. Throws BadUse if it is not a stream socket. `passes`: a Unix socket
-  // passes descriptors; false: the socket leads to a program that copies its bytes elsewhere
-  // (WIRE.md 17.5).
+  // Takes ownership of the socket. Throws BadUse if it is not a stream socket. `passes`: whether a
+  // Unix socket passes descriptors; false if the socket leads to a program that copies its bytes
+  // elsewhere (WIRE.md 17.5).
   StreamLink(const std::shared_ptr<Space>& space, int socket, bool passes = true)
       : StreamLink(std::make_shared<Peer>(detail::space_of(space)), socket, passes) {
     introducer_ = SocketIntroducer::of(*space, &make_introduced);
     thread_ = std::thread([this] { serve(); });
   }
-  // Ends the session: ends that the peer still holds there die.
+  // Ends the session; ends that the peer still holds through it die.
   ~StreamLink() {
     leave("this program has closed the session");
     join();
@@ -50,8 +50,9 @@ class StreamLink final : public LinkBase {
     for (const int fd : {socket_, bell_[0], bell_[1]}) ::close(fd);
   }
 
-  // The destructor's work in two parts, for an owner of something that the steps of other threads
-  // need (such as a global lock): it calls leave() with that, and join() without it.
+  // The destructor in two parts, for a caller that owns something that the steps of other threads
+  // need (such as a global lock). It calls leave() while it owns that, and join() while it does
+  // not.
   void leave(const std::string& why) {
     bye(why);
     if (introducer_ && !std::exchange(left_, true)) last_ = introducer_->leave(*peer_->space);
@@ -62,7 +63,7 @@ class StreamLink final : public LinkBase {
     if (last_) introducer_->wait();
   }
 
-  // A link of a session that another space has made: its thread holds the link.
+  // Makes a link for a session that another space has arranged. The link's thread owns the link.
   static std::weak_ptr<Peer> make_introduced(SocketIntroducer& by, Space& space, int socket,
                                              std::uint64_t incarnation, std::uint32_t largest) {
     auto peer = std::make_shared<Peer>(space);
@@ -121,7 +122,7 @@ class StreamLink final : public LinkBase {
         peer_->session.is_over())
       ring();
   }
-  // Sends as much as the socket takes, from where it lies.
+  // Sends as many bytes as the socket takes, from where they lie.
   ssize_t send() noexcept {
     std::array<Bytes, 64> parts;
     std::array<iovec, parts.size()> there;
@@ -140,7 +141,7 @@ class StreamLink final : public LinkBase {
 
   void serve() {
     detail::be_prompt();
-    // As much as a socket holds: each round may have to wait for a language's lock.
+    // This size holds all that a socket can: each round may have to wait for a language's lock.
     Buffer room(std::size_t{1} << 18);
     for (;;) {
       {
@@ -149,7 +150,7 @@ class StreamLink final : public LinkBase {
         if (peer_->session.is_over()) break;
         served_by_ = std::this_thread::get_id();
       }
-      // What the end of this thread's own step has left; a thread that leaves something later
+      // Bytes that this thread's own step could not send. Another thread that leaves bytes later
       // rings.
       const bool sending = unsent_.load(std::memory_order_relaxed);
       pollfd fds[] = {{socket_, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), 0},
@@ -159,13 +160,13 @@ class StreamLink final : public LinkBase {
         while (::read(bell_[0], room.data(), room.size()) > 0) {
         }
       if (!fds[0].revents) continue;
-      // A frame begins at a multiple of 8 in the stream, so it does in the buffer.
+      // A frame begins at a multiple of 8 in the stream, and must also do so in the buffer.
       const std::size_t at = received_ % 8;
       const ssize_t n = descriptors_.receive(socket_, std::span(room).subspan(at));
       const bool nothing = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
       const int error = errno;
       const Served served;
-      const Space::Step step(*peer_->space);  // at its end what waits is sent
+      const Space::Step step(*peer_->space);  // when the step ends, what is queued is sent
       if (n > 0) {
         received_ += static_cast<std::size_t>(n);
         peer_->session.input(Bytes(room).subspan(at, static_cast<std::size_t>(n)));
@@ -201,11 +202,11 @@ class StreamLink final : public LinkBase {
   const bool lingers_;
   int bell_[2] = {-1, -1};
   bool passes_ = false;
-  // used under the space's lock to send, and by the thread to receive
+  // used under the space's lock to send, and by the link's thread to receive
   detail::Descriptors descriptors_;
   bool left_ = false, last_ = false;
-  std::shared_ptr<SocketIntroducer> introducer_;  // null: the session was made by another space
-  std::thread::id served_by_;                     // under the space's lock
+  std::shared_ptr<SocketIntroducer> introducer_;  // null if another space has arranged the session
+  std::thread::id served_by_;                     // protected by the space's lock
   std::atomic<bool> unsent_{false};
   std::size_t received_ = 0;  // in bytes; used by the link's thread only
   std::thread thread_;

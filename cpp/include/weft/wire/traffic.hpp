@@ -1,6 +1,6 @@
-// Which sessions of this program are open, by ascending numbers. Once every session is over that
-// was open at some moment, what was under way to the program then has come, or never will: slot.hpp
-// keeps until then what could still be asked for.
+// Knows which sessions of this program are open, by ascending numbers. Once every session that was
+// open at some moment is over, everything that was then under way to the program has come, or never
+// will. slot.hpp keeps until then what a session could still refer to.
 //
 //   Traffic() ──open──► over()
 #pragma once
@@ -24,18 +24,18 @@ class Traffic {
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
   ~Traffic() { over(); }
-  // Nothing comes over the session any more. A second call does nothing.
+  // Called when the session can bring nothing more. A second call does nothing.
   void over() noexcept {
     const std::lock_guard g(all().lock);
     all().open.erase(number_);
   }
 
-  // The number of the youngest session so far.
+  // Returns the number of the newest session so far.
   static std::uint64_t latest() noexcept {
     const std::lock_guard g(all().lock);
     return all().last;
   }
-  // The number of the oldest session that is open; beyond all numbers if none is.
+  // Returns the number of the oldest open session; the largest number if none is open.
   static std::uint64_t oldest() noexcept {
     const std::lock_guard g(all().lock);
     return all().open.empty() ? std::numeric_limits<std::uint64_t>::max() : *all().open.begin();
@@ -49,7 +49,7 @@ class Traffic {
 
  private:
   struct All {
-    std::mutex lock;  // a leaf
+    std::mutex lock;  // no other lock is taken while it is held
     std::uint64_t last = 0;
     std::set<std::uint64_t> open;
   };

@@ -25,14 +25,14 @@
 //       …
 //     }
 //
-// std::string and std::vector of trivially copyable elements have their Value below. A value of
-// kApart bytes or more goes through shared memory if the link can (WIRE.md 9.2), whatever its type.
-// A value whose bytes lie in one piece is copied once less if its type says where:
+// This file specialises Value for std::string and for std::vector of trivially copyable elements. A
+// value of kApart bytes or more goes through shared memory if the link can (WIRE.md 9.2), whatever
+// its type. If the bytes of a value lie in one piece, its type can say where; that saves one copy:
 //
 //     static Bytes bytes(const Order& o) { … }  // what put() would append
 //
-// and, if it can be made of pieces as they come from another machine (WIRE.md 9.1), is copied once
-// less there:
+// If a value can be built from pieces as they come from another machine (WIRE.md 9.1), two more
+// functions save one copy there:
 //
 //     // o, made by Order(), is to get so many bytes, if all is well
 //     static void will_come(Order& o, std::size_t bytes) { … }
@@ -76,7 +76,7 @@ struct Value {
     else
       return "s" + size + "a" + std::to_string(alignof(T));
   }
-  static constexpr bool fixed = true;  // has always sizeof(T) bytes
+  static constexpr bool fixed = true;  // every value has sizeof(T) bytes
   static Bytes bytes(const T& v) { return std::as_bytes(std::span(&v, 1)); }
   static void put(const T& v, Buffer& out) { detail::put(out, bytes(v)); }
   static std::optional<T> get(Bytes in) {
@@ -90,8 +90,8 @@ struct Value {
 };
 
 namespace detail {
-// A peer may announce more than it ever sends: so much memory is reserved, and a longer value
-// grows.
+// A peer may announce more than it ever sends. So at most this much memory is reserved, and a
+// longer value grows as it comes.
 inline constexpr std::size_t kAtOnce = std::size_t{64} << 20;  // in bytes
 
 template <class E>
@@ -132,7 +132,8 @@ struct Value<std::vector<E>> {
     v.reserve((std::min(bytes, detail::kAtOnce) + sizeof(E) - 1) / sizeof(E));
   }
   static void more(std::vector<E>& v, std::size_t had, Bytes piece) {
-    if (had % sizeof(E) == 0 && detail::lies_as<E>(piece)) {  // the bytes are written once only
+    // the bytes are written once, straight into the vector
+    if (had % sizeof(E) == 0 && detail::lies_as<E>(piece)) {
       const auto* const first = reinterpret_cast<const E*>(piece.data());
       v.insert(v.end(), first, first + piece.size() / sizeof(E));
       return;
@@ -144,14 +145,15 @@ struct Value<std::vector<E>> {
 
 class Carrier;
 
-inline constexpr std::size_t kApart = 32'768;  // in bytes
+// bytes; a value of at least this size goes through shared memory
+inline constexpr std::size_t kApart = 32'768;
 
 namespace detail {
-// Puts a value into a slot, whose description goes in its place. Returns false if the value goes as
-// it is; `description` is then unchanged.
+// Puts a value into a slot, whose description goes in place of the value. Returns false if the
+// value is to be sent as it is; `description` is then unchanged.
 bool lease(Bytes value, Buffer& description, Carrier& by);
-// The bytes of a slot whose description came, and what keeps them there; both are empty if there is
-// no such slot. The maker of the bytes might still write to them.
+// The bytes of a slot whose description has come, and the object that keeps them there. Both are
+// empty if there is no such slot. The maker of the bytes might still write to them.
 struct Leased {
   Bytes bytes{};
   std::shared_ptr<void> keep;
@@ -181,7 +183,7 @@ std::optional<T> get_leased(Bytes description, Carrier& by) {
     if (!there.keep) return {};
     if constexpr (requires(const T& v) { Value<T>::bytes(v); })
       return get_value<T>(there.bytes, by);
-    // The copy cannot change while it is read.
+    // The bytes are read from a copy, which cannot change meanwhile.
     const Buffer copy(there.bytes.begin(), there.bytes.end());
     return get_value<T>(copy, by);
   }
@@ -201,15 +203,15 @@ Payload unload_value(const T& v, Buffer& keep, Carrier& by) {
     return {0, keep, true, apart};
   }
 }
-// Whether a value can be made of its pieces as they come.
+// Whether a value can be built from its pieces as they come.
 template <class T>
 inline constexpr bool kGrows = std::is_default_constructible_v<T>&& requires(T& v, Bytes b) {
   Value<T>::bytes(v), Value<T>::will_come(v, b.size()), Value<T>::more(v, b.size(), b);
 };
 }  // namespace detail
 
-// Whether every value of the type has the same size, so that one of at most 8 bytes lies in the
-// header.
+// Whether every value of the type has the same size, so that a value of at most 8 bytes goes in the
+// frame's header.
 template <class T>
 inline constexpr bool kFixed = requires {
   requires Value<T>::fixed;
@@ -217,7 +219,7 @@ inline constexpr bool kFixed = requires {
 template <class T>
 inline constexpr bool kSmall = kFixed<T> && sizeof(T) <= 8;
 
-// The room for one value of some type, with the way from and to a frame.
+// The room for one value of some type. It converts the value from and to a frame.
 //
 //   empty ──load(), or a party constructs at slot() and says filled()──► full ──take()──► empty
 //     └──will_come()──► coming: more() for each piece ──last()──► full
@@ -228,20 +230,23 @@ class Room {
   Room& operator=(const Room&) = delete;
   virtual ~Room() = default;
   virtual void* slot() noexcept = 0;
-  // These two are called in a step; the carrier handles ends in the value.
-  virtual bool load(const Payload&, Carrier&) = 0;  // returns false if that is no value of the type
-  // Unloads a full room; the payload refers to the room, or to `keep`.
+  // load() and unload() are called in a step. The carrier handles ends in the value.
+  // returns false if the payload is no value of the type
+  virtual bool load(const Payload&, Carrier&) = 0;
+  // Returns the value of a full room as a payload, which refers to the room or to `keep`.
   virtual Payload unload(Buffer& keep, Carrier&) const = 0;
-  // What keeps a payload's own bytes where they are, also without the room; empty if nothing does.
+  // Returns the object that keeps a payload's own bytes in place, even without the room; empty if
+  // there is none.
   virtual Keeper keeper() const { return {}; }
-  // Announces the number of bytes that will come, in pieces. Returns false if such a value is
+  // Announces the number of bytes that will come in pieces. Returns false if such a value must be
   // load()ed whole.
   virtual bool will_come(std::size_t) { return false; }
   virtual void more(Bytes) {}
-  virtual bool last(Bytes) { return false; }  // returns false if that was no value of the type
+  // returns false if all the pieces are no value of the type
+  virtual bool last(Bytes) { return false; }
   void filled() noexcept { full_ = true; }
-  // The room stays full when a party has moved the value out: what is left must be destroyed all
-  // the same.
+  // The room stays full when a party has moved the value out: the moved-from object must still be
+  // destroyed.
   bool full() const noexcept { return full_; }
 
  protected:

@@ -9,7 +9,8 @@
 #pragma once
 #include "weft_mcu/csp_channel.hpp"
 
-#include "weft/core/select.hpp"  // after the header above, which names the platform's primitives
+// must come after the header above, which names the platform's primitives
+#include "weft/core/select.hpp"
 
 namespace weft::inline WEFT_ABI::mcu {
 
@@ -45,10 +46,10 @@ class Alternative {
   // means that all deciding guards are silent.
   Status status() const noexcept { return select_.status(); }
 
-  // co_await gives the index of the chosen guard.
+  // co_await returns the index of the chosen guard.
   [[nodiscard]] auto select() noexcept { return Awaiter<false>{this, 0}; }
-  // The same, or `timed_out` at the microsecond `deadline`. A ready guard is chosen even after the
-  // deadline.
+  // As select(), but returns `timed_out` at the microsecond `deadline`. A ready guard is chosen
+  // even after the deadline.
   [[nodiscard]] auto select_until(std::uint32_t deadline) noexcept {
     return Awaiter<true>{this, deadline};
   }

@@ -63,9 +63,10 @@ struct Plain {
   Status await_resume() const noexcept { return me->status; }
 };
 
-// A time that is less than kPast before now is past; any other one is to come, up to 67 minutes
-// ahead. So a deadline beyond WEFT_HORIZON is not early (rule 8.5). kHop: a queue compares times
-// over 2^31 us, so the event of a far deadline is released before its time and moves on.
+// A time that is less than kPast before now is past; any other is in the future, up to 67 minutes
+// ahead. So a deadline beyond WEFT_HORIZON is not early (rule 8.5). kHop is needed because a queue
+// compares times over 2^31 us: the event of a far deadline is released before its time, and posted
+// again.
 inline constexpr std::uint32_t kPast = 1u << 28, kHop = 1u << 30;
 
 inline bool is_past(std::uint32_t t) noexcept { return weft_now32() - t < kPast; }
@@ -85,8 +86,8 @@ struct Deadline : weft_event {
     s.outside(+1);
     weft_post(s.queue(), this, until - now < kHop || now - until < kPast ? until : now + kHop);
   }
-  // Called in an action of the same actor. So the event is still queued, or its action has ended; a
-  // core cannot have committed to it.
+  // Called in an action of the same actor. So the event is still queued, or its action has ended;
+  // no core can have committed to it.
   void end(Scheduler& s) noexcept {
     if (!next) return;
     weft_cancel(s.queue(), this);
@@ -154,7 +155,7 @@ struct Timed {
   }
 };
 
-// Sleeping: an event without a channel.
+// A sleep: an event without a channel.
 struct Sleep {
   Deadline event;
   core::Choice choice{};
@@ -183,12 +184,12 @@ class End {
     return *this;
   }
   ~End() { drop(); }
-  // False if the end was moved from or dropped, or was taken from a channel whose side had ended.
+  // False if the end was moved from or closed, or was taken from a channel whose side had ended.
   // Operations of such an end return `retired`.
   explicit operator bool() const noexcept { return core_ != nullptr; }
   ChannelEngine<T>* core() const noexcept { return core_; }
 
-  // Give this end up now.
+  // Closes this end now.
   void drop() noexcept {
     if (ChannelEngine<T>* c = std::exchange(core_, nullptr)) {
       if constexpr (S == Side::in)
@@ -229,12 +230,13 @@ class Reader : public detail::End<T, Side::in> {
   constexpr Reader() noexcept = default;
   // Returns another end of the same channel.
   Reader share() const noexcept { return Reader{this->another()}; }
-  // co_await gives ok after `to` was written, retired, or poisoned.
+  // co_await returns ok after `to` was written, or retired, or poisoned.
   [[nodiscard]] auto read(T &to) const noexcept {
     return detail::Plain<T, Side::in>{{this->core_}, &to};
   }
-  // The same, or timed_out at the microsecond `deadline` (at most 67 minutes ahead; 4.5 minutes ago
-  // or more counts as ahead). A value that is there is read even after the deadline.
+  // As read(), but returns timed_out at the microsecond `deadline` (at most 67 minutes ahead; 4.5
+  // minutes ago or more counts as ahead). A value that is available is read even after the
+  // deadline.
   [[nodiscard]] auto read_until(T &to, std::uint32_t deadline) const noexcept {
     return detail::Timed<T, Side::in>{this->core_, &to, detail::Deadline{deadline}};
   }
@@ -269,7 +271,7 @@ class Writer : public detail::End<T, Side::out> {
 }
 
 // A channel: a rendezvous (N = 0) or a buffer of N values; `overflow` says what a full buffer does.
-// For static storage with constant initialisation.
+// It is meant for static storage with constant initialisation.
 template <class T, std::uint32_t N = 0>
 class Channel : public ChannelEngine<T> {
   static_assert(std::is_trivially_copyable_v<T>,

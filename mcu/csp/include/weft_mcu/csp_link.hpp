@@ -2,9 +2,9 @@
 // (mcu/LINK.md).
 //
 // The home of the channel is the PC. An operation is an offer to the PC; its data lies in the frame
-// of its process. The operation waits until the PC has handed the end out. When the session is over
-// it returns died (in_doubt: a value may have been taken); the next operation waits for the next
-// session.
+// of its process. The operation waits until the PC has handed out the end. When the session is over
+// it returns died (or in_doubt if a value may have been taken), and the next operation waits for
+// the next session.
 //
 // Invariant: only actions of the scheduler's actor use the link. A process that becomes runnable in
 // a turn of the link runs after that turn.
@@ -18,8 +18,8 @@
 
 namespace weft::inline WEFT_ABI::mcu {
 
-// How a T becomes a value of the PC and back. Specialise it for a type of your own: `room` bytes
-// are enough for each value; get() sets r.bad for a value that is not a T.
+// How a T is converted to a value of the PC and back. Specialise it for a type of your own: `room`
+// bytes are enough for each value; get() sets r.bad for a value that is not a T.
 template <class T>
 struct FarValue;
 template <std::integral T>
@@ -87,7 +87,7 @@ class Pc : weft_link_uart {
     scheduler_->outside(+1);
     weft_link_uart_start(this);
   }
-  // True: the operation is under way.
+  // Returns true if the operation is under way.
   bool offer(weft_link_op& op) noexcept {
     const bool waits = weft_link_offer(link, &op);
     weft_link_uart_kick(this);
@@ -158,7 +158,7 @@ struct Far : weft_link_op {
     if constexpr (!Writes) {
       weft_cbor r = weft_cbor_reader(bytes, length);
       const T v = status == WEFT_LINK_OK ? FarValue<T>::get(r) : T{};
-      if (status == WEFT_LINK_TOO_LONG || r.bad) {  // the PC must learn why no value is read
+      if (status == WEFT_LINK_TOO_LONG || r.bad) {  // closing tells the PC why no value is read
         pc->close("a value that is not of the type that the board reads");
         return Status::died;
       }
@@ -180,7 +180,7 @@ class FarEnd {
   ~FarEnd() { drop(); }
   void drop() noexcept {
     if (Pc* p = std::exchange(pc_, nullptr)) {
-      end_->dropped = true;  // in later sessions too: no process would use it
+      end_->dropped = true;  // in later sessions too, since no process would use it
       p->retire(*end_);
     }
   }
@@ -193,7 +193,7 @@ class FarEnd {
 template <class T>
 struct FarReader : FarEnd<T, false> {
   using FarEnd<T, false>::FarEnd;
-  // co_await gives ok after `to` was written, retired, poisoned, or died.
+  // co_await returns ok after `to` was written, or retired, poisoned or died.
   [[nodiscard]] auto read(T& to) noexcept {
     return detail::Far<T, false>{*this->pc_, *this->end_, &to};
   }
@@ -201,7 +201,7 @@ struct FarReader : FarEnd<T, false> {
 template <class T>
 struct FarWriter : FarEnd<T, true> {
   using FarEnd<T, true>::FarEnd;
-  // co_await gives ok once the PC's channel has taken the value, or retired, poisoned, died,
+  // co_await returns ok once the PC's channel has taken the value, or retired, poisoned, died or
   // in_doubt.
   [[nodiscard]] auto write(T value) noexcept {
     struct Write : detail::Far<T, true> {

@@ -42,9 +42,10 @@ class Port : core::Node {
     scheduler_->outside(+1);
   }
 
-  // Puts a value into the ring. False: the ring was full, the channel has ended, or the port is not
-  // connected yet (a debug build panics); the value is dropped and counted. May be called from any core, interrupt or action; if another core calls
-  // it, the scheduler's queue must have a lock.
+  // Puts a value into the ring. Returns false if the ring was full, the channel has ended, or the
+  // port is not connected yet (a debug build panics); the value is then dropped and counted. May be
+  // called from any core, interrupt or action; if another core calls it, the scheduler's queue must
+  // have a lock.
   bool post_value(T value) noexcept {
     weft_queue* q = scheduler_->queue();
     const weft_irq_t irq = weft_lock(q->lock);
@@ -62,7 +63,7 @@ class Port : core::Node {
     if (room && !WEFT_PEEK(waiting_)) weft_post_as(q, &event_, weft_now32(), WEFT_KEEP);
     return room;
   }
-  // Ends the stream of values; called from a process of the scheduler. The port drops its end once
+  // Ends the stream of values. Called from a process of the scheduler. The port closes its end once
   // the ring is empty.
   void close() noexcept {
     closing_ = true;
@@ -93,7 +94,7 @@ class Port : core::Node {
     ChannelEngine<T>* c = channel_;
     while (c && out_ != WEFT_PEEK(in_)) {
       slot = &ring_[out_ % N];
-      WEFT_POKE(waiting_, true);  // before the value can be taken or an interrupt looks
+      WEFT_POKE(waiting_, true);  // set before the value can be taken or an interrupt checks it
       const Status s = c->template begin<Side::out>(*this);
       if (s == Status::pending) return;
       WEFT_POKE(waiting_, false);
@@ -122,7 +123,7 @@ class Port : core::Node {
   // destructor.
   ChannelEngine<T>* channel_ = nullptr;
   std::uint32_t in_ = 0, out_ = 0, dropped_ = 0;
-  bool waiting_ = false, ended_ = true, closing_ = false;  // connect() ends `ended_`
+  bool waiting_ = false, ended_ = true, closing_ = false;  // connect() clears `ended_`
   T ring_[N] = {};
 };
 

@@ -6,7 +6,8 @@
 // interrupts but not the other core: values that cross cores go through a weft::mcu::Port, whose
 // queue has a lock.
 //
-// Invariant: while interrupts are off nothing else is called, so WEFT_LOCAL is never taken twice.
+// Invariant: while interrupts are off no other function is called, so WEFT_LOCAL is never taken
+// twice.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -67,8 +68,8 @@ class atomic {
   T value_;
 };
 
-// Waits while another party is within a few instructions. On one core there is nothing to wait for,
-// because processes do not preempt each other.
+// Waits while another party needs only a few instructions. On one core there is nothing to wait
+// for, because processes do not preempt each other.
 inline void pause(unsigned) noexcept {}
 inline void yield() noexcept {}
 [[noreturn]] inline void fatal(const char* message) noexcept { weft_panic(message); }

@@ -1,24 +1,24 @@
 // weft_mcu/csp_scheduler.hpp: processes (coroutines) and the actor that runs them.
 //
 // A Scheduler is one actor of a weft_queue. Everything that reaches its processes from outside (a
-// start, a deadline, the values of a Port) is an event of that actor; the event's action ends by
-// running the processes that have become runnable. So channels need no lock: everything that
-// touches them is an action of one actor, and such actions run one at a time (rule M3).
+// start, a deadline, the values of a Port) is an event of that actor, and the event's action ends
+// by running the processes that have become runnable. So channels need no lock: only actions of one
+// actor touch them, and such actions run one at a time (rule M3).
 //
 //   made ──start()──► runnable ──turn──► running ──co_await must wait──► waiting
 //                        ▲                 │                                │
 //                        │                 └──co_return──► ended            │
 //                        └───────────partner, deadline──────────────────────┘
 //
-//   An ended process has dropped its ends, and its frame is back in the arena.
+//   An ended process has closed its ends, and its frame is back in the arena.
 //
 // Invariants
 //  1 Between two actions of the actor the run queue is empty, or `turn_` is posted.
 //  2 All processes of a channel belong to the same scheduler.
 //  3 A frame lies in its scheduler's arena. Frames of equal size reuse each other's storage; when
-//  no process is left the whole arena is free again.
+//    no process is left the whole arena is free again.
 #pragma once
-#if !defined(WEFT_PRIM_HEADER)  // before anything of weft/core
+#if !defined(WEFT_PRIM_HEADER)  // must come before any header of weft/core
 #define WEFT_PRIM_HEADER "weft_mcu/csp_prim.hpp"
 #endif
 #include <coroutine>
@@ -34,8 +34,8 @@ namespace weft::inline WEFT_ABI::mcu {
 
 class Scheduler;
 
-// The policy of channels on one core: no lock, and waking a process pushes it onto the run queue of
-// its scheduler.
+// The policy of channels on one core: there is no lock, and waking a process pushes it onto the run
+// queue of its scheduler.
 struct OneCore {
   using Lock = core::NoLock;
   using Count = core::Count<false>;
@@ -47,8 +47,8 @@ struct OneCore {
   }
 };
 
-// The result of a process function: a process that is made but not started. The function's first
-// parameter is a Scheduler&, whose arena holds the process's frame.
+// The result of a process function: a process that has been made but not started. The function's
+// first parameter is a Scheduler&, whose arena holds the process's frame.
 class [[nodiscard]] Process {
  public:
   struct promise_type;
@@ -58,7 +58,7 @@ class [[nodiscard]] Process {
   ~Process() {
     if (handle_) handle_.destroy();
   }
-  // False: the arena had no room for the frame.
+  // False if the arena had no room for the frame.
   explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
 
  private:
@@ -76,8 +76,8 @@ struct Arena {
 
 class Scheduler : public core::WakerOps {
  public:
-  // `queue` is the queue for the scheduler's events; weft_work serves it as usual. Constant
-  // initialisation (constinit): no start-up code is needed.
+  // `queue` is the queue for the scheduler's events; weft_work serves it as usual. The constructor
+  // is constexpr, so no start-up code is needed (constinit).
   template <std::uint32_t Bytes>
   constexpr Scheduler(weft_queue *queue, Arena<Bytes> &arena) noexcept
       : core::WakerOps{&wake_one, nullptr, &runnable_, 0},
@@ -95,13 +95,15 @@ class Scheduler : public core::WakerOps {
   void run() noexcept;
 
   weft_queue* queue() const noexcept { return events_; }
-  std::uint32_t processes() const noexcept { return live_; }       // made and not ended
-  std::uint32_t arena_used() const noexcept { return used_; }      // most bytes ever taken
-  // Bytes of the latest frame, also if it was refused.
+  // the number of processes that were made and have not ended
+  std::uint32_t processes() const noexcept { return live_; }
+  // the highest number of bytes ever taken
+  std::uint32_t arena_used() const noexcept { return used_; }
+  // The size of the latest frame in bytes, even if it was refused.
   std::uint32_t last_frame() const noexcept { return last_; }
 
-  // For actions of this scheduler's events (deadlines, ports): push() what is woken, then run what
-  // is runnable.
+  // For actions of this scheduler's events (deadlines, ports): push() makes a waker runnable;
+  // run_runnable() runs what is runnable.
   constexpr weft_actor* actor() noexcept { return &actor_; }
   void push(core::Waker* w) noexcept { runnable_.push(w); }
   // Counts what may wake a process from outside the channels: deadlines, ports, links. Only a debug
@@ -119,8 +121,9 @@ class Scheduler : public core::WakerOps {
     Free* next;
     std::size_t size;
   };
-  // How many resumptions make a turn; after a turn other due events have theirs. Also how many
-  // operations of a process may complete at once in sequence before the other processes run.
+  // The number of resumptions in a turn; after a turn other due events are served. Also the number
+  // of operations of a process that may complete at once in sequence before the other processes
+  // run.
   static constexpr unsigned kTurn = 32;
 
   static void wake_one(core::Waker* w) noexcept { w->ops->home->push(w); }
@@ -144,8 +147,8 @@ class Scheduler : public core::WakerOps {
   unsigned char* arena_;
   std::uint32_t bytes_, top_ = 0, used_ = 0, last_ = 0, live_ = 0;
   Free* freed_ = nullptr;
-  // The list of all schedulers that have allocated a frame: a frame that is given back finds its
-  // arena there.
+  // The list of all schedulers that have allocated a frame. A frame that is given back finds its
+  // arena in it.
   Scheduler* next_ = nullptr;
   bool listed_ = false;
   static inline constinit Scheduler* all_ = nullptr;
@@ -167,10 +170,10 @@ struct Process::promise_type : core::Node {
   Scheduler &scheduler() const noexcept {
     return *const_cast<Scheduler *>(static_cast<const Scheduler *>(ops));
   }
-  // Called when an operation has completed at once. True: the process lets the others run and goes
-  // to the end of the run queue (rule M20). An operation that has met a waiting process does not
-  // count, because the number of waiting processes is finite. (`index` is free for this counter:
-  // the node belongs to no choice.)
+  // Called when an operation has completed at once. Returns true if the process lets the others run
+  // and goes to the end of the run queue (rule M20). An operation that has met a waiting process
+  // does not count, because the number of waiting processes is finite. (`index` is free for this
+  // counter, since the node belongs to no choice.)
   [[gnu::noinline]] bool gives_way() noexcept {
     if (++index % Scheduler::kTurn != 0) return false;
     scheduler().push(this);

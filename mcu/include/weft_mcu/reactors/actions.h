@@ -1,12 +1,12 @@
-/* reactors/actions.h: puts events in their places: actions with their spacing, delays, onces,
- * ratios. Part of weft_mcu/reactors_run.h.
+/* reactors/actions.h: schedules events: actions with their spacing, delays, onces, ratios. Part of
+ * weft_mcu/reactors_run.h.
  *
  * Invariants
  *  1. `queued` of an action or delay counts its events in the queue and in `soon`; `latest` is no
  *     earlier than any of them.
  *  2. No two events of the same owner have the same tag (R7).
- *  3. An event's payload is the value itself if that has 8 bytes or fewer, else a block that
- *     contains it, or a token of which the event holds a reference.
+ *  3. An event's payload is the value itself if that has 8 bytes or fewer; otherwise it is a block
+ *     that contains the value, or a token of which the event holds a reference.
  */
 #ifndef WEFT_RX_ACTIONS_H
 #define WEFT_RX_ACTIONS_H
@@ -14,7 +14,7 @@
 #include "weft_mcu/reactors/tokens.h"
 #include "weft_mcu/reactors/waiting.h"
 
-/* Does `owner` already have an event for this tag? */
+/* Return whether `owner` already has an event for this tag. */
 static bool __attribute__((noinline))
 weft_rx_taken(weft_rx_env *env, void *owner, weft_rx_time t, uint32_t step) {
   if (t == env->now && step == env->step + 1)
@@ -61,7 +61,7 @@ WEFT_INLINE void weft_rx_copy_value(void *to, const void *from, uint32_t size) {
   else if (size == 8) memcpy(to, from, 8);
   else memcpy(to, from, size);
 }
-/* Make a payload of the `size` bytes at `value`. False: there is no block for them. */
+/* Make a payload of the `size` bytes at `value`. Return false if there is no block for them. */
 WEFT_INLINE bool weft_rx_pack(weft_rx_payload *payload, const void *value, uint32_t size) {
   void *to = payload->bytes;
   if (size > sizeof payload->bytes) {
@@ -100,7 +100,8 @@ WEFT_INLINE void weft_rx_discard_action_event(weft_rx_env *env, weft_rx_event *e
 void weft_rx_fire_action(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_action *a = (weft_rx_action *)e->owner;
 #if WEFT_RX_MODES
-  if (a->mode && !a->mode->active) { /* came from outside, or was scheduled as its mode was left */
+  if (a->mode && !a->mode->active) { /* the event came from outside, or was scheduled as its mode
+                                      * was left */
     weft_rx_discard_action_event(env, e);
     return;
   }
@@ -118,9 +119,9 @@ void weft_rx_fire_action(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_free_event(env, e);
   weft_rx_appear(env, (weft_rx_port *)(void *)a);
 }
-/* The full time of the event scheduled last. 32-bit times alone can be compared over half their
- * range only, and hours may have passed since that event. `spaced` is 1 + the upper bits of its
- * time. */
+/* Return the full time of the event scheduled last. 32-bit times alone can be compared only over
+ * half their range, and hours may have passed since that event. `spaced` is 1 + the upper bits
+ * of its time. */
 enum { WEFT_RX_LOW_BITS = 31 };
 WEFT_INLINE int64_t weft_rx_last_in_full(const weft_rx_action *a) {
 #if WEFT_RX_TIME64
@@ -136,12 +137,13 @@ weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_tim
   weft_rx_event *last = a->last;
   int64_t now = weft_rx_in_full(env), full = now + (weft_rx_distance)(*t - env->now),
           due = weft_rx_last_in_full(a) + (int64_t)a->min_spacing;
-  const bool same = WEFT_RX_SPACING_0 && (a->policy & WEFT_RX_SAME); /* only an event that still waits is in the way */
+  /* only an event that still waits counts for the spacing */
+  const bool same = WEFT_RX_SPACING_0 && (a->policy & WEFT_RX_SAME);
   const unsigned policy =
       WEFT_RX_SPACING_0 ? a->policy & ~(unsigned)WEFT_RX_SAME : a->policy;
   if (a->spaced && full < due && (!same || (last && full == due - (int64_t)a->min_spacing))) { /* R8 */
     if (last && env->stop.fire && !env->stop_soon && weft_rx_before(env->stop.time, last->time))
-      last = 0; /* its time is after the timeout: it will never happen */
+      last = 0; /* its time is after the timeout, so it will never be released */
     if (policy == WEFT_RX_DROP) return 0;
     if (policy == WEFT_RX_REPLACE && last) {
       if (last->has_value) weft_rx_discard_payload(a->flags, a->size, &last->payload);
@@ -151,7 +153,7 @@ weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_tim
       return 0;
     }
     if (policy == WEFT_RX_UPDATE && last) {
-      if (last->time == env->now) { /* it is in `soon`: take it out there */
+      if (last->time == env->now) { /* it is in `soon`: take it out of that list */
         weft_rx_event **at = &env->soon, *before = 0;
         while (*at && *at != last) before = *at, at = (weft_rx_event **)(void *)&(*at)->next;
         if (*at) {
@@ -174,8 +176,8 @@ weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_tim
   a->last = e;
   return 1;
 }
-/* Put e, an event of a, at (t, step) or where its spacing allows it. Returns 0 if e was not put
- * and its value has been given back; less than 0 if e was not put and its value is the caller's
+/* Put e, an event of a, at (t, step) or where its spacing allows it. Return 0 if e was not put
+ * and its value has been given back; less than 0 if e was not put and the caller owns its value
  * again. */
 WEFT_INLINE int weft_rx_put_action(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e,
                                    weft_rx_time t, uint32_t step) {
@@ -189,8 +191,8 @@ WEFT_INLINE int weft_rx_put_action(weft_rx_env *env, weft_rx_action *a, weft_rx_
   return 1;
 }
 #if WEFT_RX_ASYNC
-/* Move an event from outside into the queue, at the time that it carries; events of one time keep
- * the inbox's order. */
+/* Move an event from outside into the queue, at the time that it carries; events of the same
+ * time keep the inbox's order. */
 void weft_rx_admit_action(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_action *a = (weft_rx_action *)e->owner;
   weft_rx_time t = e->time;
@@ -320,7 +322,7 @@ void weft_rx_admit_delay(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_time t = e->time;
   uint32_t step = e->step;
   if (!weft_rx_before(env->now, t))
-    t = env->now, step = env->step + 1; /* only a physical connection's */
+    t = env->now, step = env->step + 1; /* happens only with a physical connection */
   e->fire = weft_rx_fire_delay;
   weft_rx_place(env, e, t, step, &d->latest, &d->latest_step, &d->queued);
 }
@@ -404,7 +406,7 @@ void weft_rx_hold_send(void *hold) {
   weft_rx_hold_copy((uint8_t *)h->values + at * h->size, (const uint8_t *)h->from + h->value_at,
                     h->size);
 }
-/* Called at a tag at which a value may arrive, before the tag's reactions. It may be that none was
+/* Called at a tag at which a value may arrive, before the tag's reactions. Perhaps none was
  * sent. */
 void weft_rx_hold_arrive(void *hold) {
   weft_rx_hold *h = (weft_rx_hold *)hold;
@@ -430,8 +432,8 @@ void weft_rx_fire_ratio(weft_rx_env *env, weft_rx_event *e) {
   e->time = env->now + gap;
   weft_rx_insert_event(env, e);
 }
-/* Start a once, counted from the current tag. Before the start the current tag is microstep -1 of
- * the start time, so an offset of 0 means the start tag. */
+/* Start a once, with its offset counted from the current tag. Before the start the current tag
+ * is microstep -1 of the start time, so an offset of 0 means the start tag. */
 int weft_rx_start_once(weft_rx_once *once) {
   weft_rx_env *env = weft_rx_here();
   once->event.time = env->now + once->offset;
@@ -441,8 +443,8 @@ int weft_rx_start_once(weft_rx_once *once) {
   return WEFT_OK;
 }
 
-/* ---- events that are not put (R9, R13) ------------------------------------------------------- */
-/* Give back an event and whatever value it holds. */
+/* ---- events that are not scheduled (R9, R13) ------------------------------------------------- */
+/* Give back an event and any value that it holds. */
 __attribute__((unused)) static void weft_rx_discard_event(weft_rx_env *env, weft_rx_event *e) {
   bool action = e->fire == weft_rx_fire_action;
 #if WEFT_RX_ASYNC
@@ -467,8 +469,8 @@ __attribute__((unused)) static void weft_rx_discard_event(weft_rx_env *env, weft
 #endif
 }
 #if WEFT_RX_ASYNC
-/* Post an event from any thread, core or interrupt. If `now`, its time is `after` from the present;
- * otherwise e->time is set already. */
+/* Post an event from any thread, core or interrupt. If `now`, its time is `after` from the
+ * present; otherwise e->time is set already. */
 static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, bool now) {
   weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
   bool stopped = env->stopped;

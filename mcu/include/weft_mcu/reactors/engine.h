@@ -18,13 +18,13 @@ WEFT_INLINE void weft_rx_advance(weft_rx_env *env, weft_rx_time t) {
   env->now = t;
 }
 
-/* ---- what comes from outside (R9) ------------------------------------------------------------ */
+/* ---- events from outside (R9) ---------------------------------------------------------------- */
 #if WEFT_RX_ASYNC
 #if !WEFT_RX_TIME64
-/* 32-bit times can be compared only over half their range. An event that comes must be later than
- * `now`, however long the program was idle. So `now` follows the clock at a distance: half of what
- * WEFT_RX_HORIZON leaves for late events. This is called before any event from outside is looked
- * at, and at least once in WEFT_RX_NAP ticks. */
+/* 32-bit times can be compared only over half their range. An event that comes must be later
+ * than `now`, however long the program was idle. So `now` follows the clock at a distance: half
+ * of what WEFT_RX_HORIZON leaves for late events. This function is called before any event from
+ * outside is examined, and at least once in WEFT_RX_NAP ticks. */
 enum { WEFT_RX_BEHIND = 1 << 23 };
 static void __attribute__((noinline)) weft_rx_follow(weft_rx_env *env, weft_rx_time t) {
   weft_rx_timer *first = weft_rx_first(env);
@@ -43,7 +43,7 @@ static void __attribute__((noinline)) weft_rx_follow(weft_rx_env *env, weft_rx_t
   env->step = 0;
 }
 #endif
-/* Move everything posted so far into the queue. */
+/* Move all events that were posted so far into the queue. */
 static void __attribute__((noinline)) weft_rx_drain(weft_rx_env *env) {
   weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
   weft_rx_event *e = env->inbox;
@@ -63,7 +63,8 @@ static void __attribute__((noinline)) weft_rx_drain(weft_rx_env *env) {
   if (WEFT_PEEK(weft_rx_stop_all) && !env->acked) weft_rx_join_stop(env);
 #endif
 }
-/* True: t has come, and no earlier event can come any more. False: an event came; look again. */
+/* Return true if t has come and no earlier event can come any more; false if an event came, so
+ * that the caller must look again. */
 WEFT_INLINE bool weft_rx_reach(weft_rx_env *env, weft_rx_time t) {
   for (;;) {
     bool due = (WEFT_RX_FAST && env->fast) || !weft_rx_before(weft_rx_clock(), t);
@@ -109,11 +110,12 @@ weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {
     e->fire(env, e);
   }
 }
-/* The same for a tag that begins with the timer n, so has microstep 0. */
+/* As weft_rx_take_tag, for a tag that begins with the timer n and so has microstep 0. */
 WEFT_INLINE void weft_rx_take_timers(weft_rx_env *env, weft_rx_timer *n, weft_rx_time t) {
 #if !WEFT_RX_HEAP
   weft_rx_timer *x = n->next;
-  if (__builtin_expect(!x || x->time != t, 1)) { /* alone: the timer goes back, from its place on */
+  if (__builtin_expect(!x || x->time != t, 1)) { /* the timer is alone at this tag, and is
+                                                  * inserted again from its place on */
     weft_rx_time next = t + n->period;
     weft_rx_timer **at = &env->head;
     *at = x;
@@ -128,25 +130,26 @@ WEFT_INLINE void weft_rx_take_timers(weft_rx_env *env, weft_rx_timer *n, weft_rx
   (void)n;
   weft_rx_take_tag(env, t, 0);
 }
-/* Collect any tag except that of a timer alone. False: nothing to run yet; look again. */
+/* Collect any tag except that of a timer alone. Return false if there is nothing to run yet and
+ * the caller must look again. */
 WEFT_HOT_PART(weft_rx_collect)
 static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   if (env->stopping) return false;
   weft_rx_timer *first = weft_rx_first(env);
 #if WEFT_RX_ENCLAVES > 1
   bool waits = env->keepalive || WEFT_PEEK(weft_rx_timed_out) ||
-               env->acked; /* acked: the stop tag is known, and is waited for */
+               env->acked; /* acked: the stop tag is known, and the enclave waits for it */
 #else
   bool waits = env->keepalive;
 #endif
   if (!env->soon &&
       (!first || (!waits && weft_rx_as_event(first) == &env->stop && !weft_rx_several(env)))) {
 #if WEFT_RX_ENCLAVES > 1
-    weft_rx_idle(env); /* until an event comes, or no enclave has anything left */
+    weft_rx_idle(env); /* wait until an event comes, or until no enclave has anything left */
     weft_rx_drain(env);
     return false;
 #endif
-    if (!env->keepalive) weft_rx_stop_next(env); /* nothing is left to wait for */
+    if (!env->keepalive) weft_rx_stop_next(env); /* there is nothing left to wait for */
 #if WEFT_RX_ASYNC
     else {
 #if WEFT_RX_TIME64
@@ -199,7 +202,7 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
   for (;;) {
     weft_rx_timer *n = weft_rx_first(env);
     if (__builtin_expect(!env->soon && n && n->period,
-                         1)) { /* a tag that begins with timers, so of microstep 0 */
+                         1)) { /* a tag that begins with timers, and so has microstep 0 */
       weft_rx_time t = n->time;
 #if WEFT_RX_ASYNC
       if (!weft_rx_reach(env, t)) continue;
@@ -222,15 +225,15 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
   }
 }
 #else
-/* A static schedule (R23): the table gives the tags, and there is no queue to look at. Rare things
- * (the stop tag, a request to stop, 2^30 ticks gone by) are checked only at tags from env->until
- * on. */
+/* A static schedule (R23): the table gives the tags, and there is no queue. Rare conditions (the
+ * stop tag, a request to stop, 2^30 ticks gone by) are checked only at tags from env->until on. */
 enum { WEFT_RX_OFTEN = 1 << 30 };
 static void weft_rx_set_until(weft_rx_env *env, weft_rx_time t) {
   env->until = t + WEFT_RX_OFTEN;
   if (env->stop.fire && weft_rx_before(env->stop.time, env->until)) env->until = env->stop.time;
 }
-/* What to do at t, which is not before env->until. True: the stop tag is set up. */
+/* Handle the rare conditions at t, which is not before env->until. Return true if the stop tag
+ * is set up. */
 static bool __attribute__((noinline))
 weft_rx_rare(weft_rx_env *env, weft_rx_time t, weft_rx_trig trig) {
   if (env->stop_soon) {
@@ -265,10 +268,10 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
   weft_rx_end_tag(env);
   if (env->stopping) return;
   for (;;) {
-    t = env->now + slot->gap; /* not kept in a register while reactions run: they need the
+    t = env->now + slot->gap; /* not kept in a register while reactions run, since they need the
                                  registers */
     if (__builtin_expect(!weft_rx_before(t, env->until),
-                         0)) { /* so is the time of the table's end, whose gap is 2^31 */
+                         0)) { /* this also holds for the table's end, whose gap is 2^31 */
       if (slot == end) {
         slot = weft_rx_slots + program->loop;
         if (slot == end) {
@@ -285,7 +288,7 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
     weft_rx_advance(env, t);
     weft_rx_await(env, t);
 #if WEFT_RX_MASKS
-    if (!env->top) __builtin_unreachable(); /* weft_rx_wrong has checked it */
+    if (!env->top) __builtin_unreachable(); /* weft_rx_wrong has checked this */
 #endif
     weft_rx_run_pending(env);
     weft_rx_end_tag(env);

@@ -1,39 +1,39 @@
-/* reactors/env.h: the state of an enclave, and what reactions do with it: set, pend, read the time.
- * Part of weft_mcu/reactors.h. */
+/* reactors/env.h: the state of an enclave, and what reactions do with it: set ports, make
+ * reactions pending, read the time. Part of weft_mcu/reactors.h. */
 #ifndef WEFT_RX_ENV_H
 #define WEFT_RX_ENV_H
 #include "weft_mcu/reactors/types.h"
 
-/* The Cortex-M0+ has neither CTZ nor CLZ: the lowest bit is found by a multiplication and a table.
- * The table is first in the enclave's state, whose address is at hand anyway. */
+/* The Cortex-M0+ has neither CTZ nor CLZ, so the lowest bit is found by a multiplication and a
+ * table. The table is first in the enclave's state, whose address is in a register anyway. */
 #if defined(__ARM_ARCH_6M__) && !WEFT_RX_HOST
 #define WEFT_RX_BIT_TABLE 1
 #else
 #define WEFT_RX_BIT_TABLE 0
 #endif
-/* With one word the table has the offsets of reactions in their own table, of 8 bytes each, instead
- * of their numbers: that saves a shift. */
+/* With one word the table has the offsets of reactions in their own table, of 8 bytes each,
+ * instead of their numbers, which saves a shift. */
 #define WEFT_RX_BIT_STEP (WEFT_RX_WORDS <= 1 ? sizeof(weft_rx_reaction) : 1)
 typedef struct weft_rx_env {
 #if WEFT_RX_BIT_TABLE
   uint8_t bits[32];
 #endif
 #if WEFT_RX_HEAP
-  weft_rx_timer **heap; /* an entry is a chain (by `next`) of nodes with one tag */
+  weft_rx_timer **heap; /* each entry is a chain (by `next`) of nodes with one tag */
   uint32_t count, capacity;
   weft_rx_timer *near; /* the entry inserted last, while it is in the heap */
 #else
-  weft_rx_timer *head; /* the list */
+  weft_rx_timer *head; /* the list of nodes */
 #endif
   weft_rx_event *soon, *soon_last; /* events of the next microstep, in order */
   weft_rx_port *present;
-  weft_rx_time now; /* the current tag: ticks and microstep */
+  weft_rx_time now; /* the current tag, in ticks, and its microstep */
   uint32_t step;
 #if WEFT_RX_STATIC
-  weft_rx_time until; /* from this tag on the rare cases are checked */
+  weft_rx_time until; /* from this tag on the rare conditions are checked */
 #endif
   weft_rx_word
-      top; /* pending reactions; with more than one word: which words (of `middle`) are not 0 */
+      top; /* the pending reactions; with more than one word: which words (of `middle`) are not 0 */
 #if WEFT_RX_WORDS > 1
   weft_rx_word words[WEFT_RX_WORDS];
 #endif
@@ -42,15 +42,16 @@ typedef struct weft_rx_env {
 #endif
   bool fast, keepalive, stopping, stopped; /* stopping: the current tag is the stop tag */
   uint8_t number;
-  uint32_t high; /* 32-bit times that can run ahead of the clock (WEFT_RX_FAST): how often `now` has
-                    wrapped */
+  uint32_t high; /* how often `now` has wrapped, for 32-bit times that can run ahead of the clock
+                    (WEFT_RX_FAST) */
   weft_rx_time start;
   int64_t start_ns;
-  weft_rx_event stop; /* the timeout, or the request to stop */
+  weft_rx_event stop; /* the event of the timeout, or of the request to stop */
   bool stop_soon;
   weft_rx_event *free;
 #if WEFT_RX_ASYNC
-  weft_rx_event *inbox, *inbox_last; /* under WEFT_RX_INBOX_LOCK, like `stopped` and all below */
+  weft_rx_event *inbox, *inbox_last; /* protected by WEFT_RX_INBOX_LOCK, like `stopped` and all
+                                      * fields below */
   uint16_t news;
 #if WEFT_RX_ENCLAVES > 1 /* enclaves.h */
   weft_rx_time next;
@@ -62,13 +63,13 @@ typedef struct weft_rx_env {
   weft_rx_timer *suspended, *suspended_last; /* in the order of their tags */
 #endif
 #if WEFT_RX_WORKERS > 1
-  bool parallel; /* several reactions run: set, pend and schedule take the lock */
+  bool parallel; /* several reactions run at once: set, pend and schedule take the lock */
 #endif
 } weft_rx_env;
 
 static weft_rx_env weft_rx_envs[WEFT_RX_ENCLAVES];
-/* The lock is not a field: code outside may use it before the start, and while the end of the run
- * clears the fields. */
+/* The lock is not a field, since code outside may use it before the start, and while the end of
+ * the run clears the fields. */
 #define WEFT_RX_INBOX_LOCK WEFT_SPINLOCK(WEFT_RX_SPINLOCK + 1)
 #if WEFT_RX_ENCLAVES == 1
 WEFT_INLINE weft_rx_env *weft_rx_here(void) { return &weft_rx_envs[0]; }
@@ -181,7 +182,7 @@ static void *weft_rx_nothing __attribute__((unused));
 WEFT_INLINE bool weft_rx_before(weft_rx_time a, weft_rx_time b) {
   return (weft_rx_distance)(a - b) < 0;
 }
-/* The clock in ticks, and in ns. */
+/* Return the clock in ticks, and in ns. */
 WEFT_INLINE int64_t weft_rx_clock_ns(void) {
 #if WEFT_RX_HOST
   return weft_posix_now_ns();
@@ -209,8 +210,8 @@ WEFT_INLINE uint64_t weft_rx_clock64(void) {
   return weft_now64() / (WEFT_TICK_NS / 1000);
 #endif
 }
-/* The full time of the current tag. A 32-bit time of a program that waits for the clock is near the
- * clock: within 2^31 ticks. */
+/* Return the full time of the current tag. A 32-bit time of a program that waits for the clock
+ * is within 2^31 ticks of the clock. */
 WEFT_INLINE int64_t weft_rx_in_full(weft_rx_env *env) {
 #if WEFT_RX_TIME64
   return env->now;
@@ -224,12 +225,13 @@ WEFT_INLINE int64_t weft_rx_in_full(weft_rx_env *env) {
 WEFT_INLINE int64_t weft_rx_logical_of(weft_rx_env *env) {
   return weft_rx_in_full(env) * WEFT_TICK_NS;
 }
-int64_t weft_rx_logical(void);   /* the current tag's time, ns */
-int64_t weft_rx_elapsed(void);   /* since the start */
-int64_t weft_rx_physical(void);  /* the clock, ns */
+int64_t weft_rx_logical(void);   /* the current tag's time in ns */
+int64_t weft_rx_elapsed(void);   /* the current tag's time since the start, in ns */
+int64_t weft_rx_physical(void);  /* the clock in ns */
 int64_t weft_rx_start_time(void);
 uint32_t weft_rx_microstep(void);
-/* Is physical time later than the tag by more than `ns`? A deadline of 0 is always missed (R11). */
+/* Return whether physical time is later than the tag by more than `ns`. A deadline of 0 is
+ * always missed (R11). */
 bool weft_rx_late(int64_t ns);
 
 /* ---- actions, modes, stop (reactors/actions.h, modes.h, engine.h) ---------------------------- */

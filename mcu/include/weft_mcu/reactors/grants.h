@@ -1,16 +1,16 @@
-/* reactors/grants.h: what several enclaves tell each other: who may begin which tag, and when all
- * stop (R20). Part of weft_mcu/reactors_run.h.
+/* reactors/grants.h: what several enclaves tell each other: which of them may begin which tag, and
+ * when all stop (R20). Part of weft_mcu/reactors_run.h.
  *
- * One lock guards what the enclaves know of each other: `next`, `idle`, `blocked`, `acked`, `done`,
- * the inboxes and their news.
+ * One lock protects what the enclaves know of each other: `next`, `idle`, `blocked`, `acked`,
+ * `done`, the inboxes and their news.
  *
  * Invariants
  *  1. An enclave sends nothing for a tag before `next` + the delay of the link. `next` is the time
- *     of its current tag, or that of its first event. Whoever posts an earlier event to the enclave
+ *     of its current tag, or that of its first event. A post of an earlier event to the enclave
  *     lowers `next`.
- *  2. So the earliest time at which an enclave can still act is the least of its `next` and of what
- *     can reach it over links. An enclave begins a tag only if, for every enclave that links to it,
- *     that time plus the link's delay is later than the tag.
+ *  2. So the earliest time at which an enclave can still act is the least of its `next` and of the
+ *     times at which something can reach it over links. An enclave begins a tag only if, for every
+ *     enclave that links to it, that time plus the link's delay is later than the tag.
  *  3. Enclaves stop together: each one announces its current tag and waits. The stop tag is the
  *     microstep after the latest of these tags.
  */
@@ -27,8 +27,8 @@ static uint32_t weft_rx_stop_step;
 
 /* Call the following functions with the lock held. */
 static void weft_rx_tell(weft_rx_env *env) { WEFT_POKE(env->news, 1); }
-/* The `next` of some enclave has risen, or the enclave is idle or done: let the enclaves that it
- * held back look again. True: some thread must be woken. */
+/* Called when the `next` of some enclave has risen, or the enclave is idle or done: makes the
+ * enclaves that it held back look again. Return whether some thread must be woken. */
 static bool weft_rx_tell_blocked(weft_rx_env *but) {
   bool any = false;
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++)
@@ -80,7 +80,7 @@ static bool weft_rx_may_begin(weft_rx_env *env, weft_rx_time t) {
 #endif
 
 /* The following functions take the lock themselves. */
-/* Announce that the next tag is at t, if no event comes. False: an event has come. */
+/* Announce that the next tag is at t, if no event comes. Return false if an event has come. */
 static bool weft_rx_publish(weft_rx_env *env, weft_rx_time t) {
 #if WEFT_RX_LINKS
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
@@ -96,14 +96,15 @@ static bool weft_rx_publish(weft_rx_env *env, weft_rx_time t) {
   return (void)t, !WEFT_PEEK(env->news);
 #endif
 }
-/* May the tag at t, which is due, begin? If not, wait until there is a reason to look again. */
+/* Return whether the tag at t, which is due, may begin. If not, wait until there is a reason to
+ * look again. */
 static bool weft_rx_granted(weft_rx_env *env, weft_rx_time t) {
 #if WEFT_RX_LINKS
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
   bool good = !env->news && weft_rx_may_begin(env, t), news = env->news;
   env->blocked = !good && !news;
   weft_unlock(WEFT_RX_LOCK, irq);
-#if WEFT_RX_PHYSICAL /* perhaps only the clock must go on */
+#if WEFT_RX_PHYSICAL /* perhaps only the clock has to advance */
   if (!good && !news) weft_rx_sleep(env, weft_rx_clock() + 1);
 #else
   if (!good && !news) weft_rx_enclave_wait(env);
@@ -113,7 +114,8 @@ static bool weft_rx_granted(weft_rx_env *env, weft_rx_time t) {
   return (void)env, (void)t, true;
 #endif
 }
-/* Nothing is left to do here: wait until an event comes, or until no enclave has anything left. */
+/* Called when nothing is left to do here: wait until an event comes, or until no enclave has
+ * anything left. */
 static void weft_rx_idle(weft_rx_env *env) {
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
   bool wake = false;
@@ -153,8 +155,8 @@ static void weft_rx_decide_stop(void) {
   weft_rx_stop_decided = true;
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) weft_rx_tell(&weft_rx_envs[i]);
 }
-/* This enclave stands between two tags. Wait until every enclave does, or has ended; then set the
- * stop tag. */
+/* This enclave is between two tags. Wait until every enclave is, or has ended; then set the stop
+ * tag. */
 static void __attribute__((noinline)) weft_rx_join_stop(weft_rx_env *env) {
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
   env->acked = true;

@@ -19,7 +19,8 @@ static int weft_rx_bool(const char *text, bool *value) {
   *value = text[0] == 't';
   return 0;
 }
-/* A duration given as NUMBER UNIT, in ns, with upstream's spellings; < 0: not a duration. */
+/* Return a duration given as NUMBER UNIT, in ns, with upstream's spellings; less than 0 if it is
+ * not a duration. */
 static int64_t weft_rx_duration(const char *number, const char *unit) {
   static const struct { const char *name; int64_t ns;
   } units[] = {{"ns", 1},

@@ -54,7 +54,7 @@ static int lf_printer_level = -1;
 void lf_register_print_function(print_message_function_t *function, int level) {
   lf_printer = function, lf_printer_level = level;
 }
-/* Say a message of `level` if the program's level, or that of its print function, asks for it. */
+/* Write a message of `level` if the program's level, or that of its print function, asks for it. */
 static void lf_say(FILE *file, int level, const char *before, const char *format, va_list list) {
   if (level > LOG_LEVEL && level > lf_printer_level) return;
   if (lf_printer) {

@@ -49,7 +49,8 @@ static void weft_rx_begin(weft_rx_env *env, weft_rx_time start, uint32_t high,
 #if WEFT_RX_TIMERS
   for (unsigned k = 0; k < program->ranges; k++)
     for (uint32_t i = weft_rx_timers[program->first_range + k].count;
-         i--;) { /* the last first: of equal ones each goes to the front */
+         i--;) { /* from the last one on, since each of several with equal times is inserted in
+                  * front */
       weft_rx_timer *timer = weft_rx_in_range(&weft_rx_timers[program->first_range + k], i);
 #if WEFT_RX_MODES
       timer->offset = timer->time;
@@ -94,7 +95,7 @@ static void weft_rx_end(weft_rx_env *env) {
   free(env->heap);
 #endif
 #if WEFT_RX_ASYNC
-  irq = weft_lock(WEFT_RX_INBOX_LOCK); /* code outside may look at `stopped` at any moment */
+  irq = weft_lock(WEFT_RX_INBOX_LOCK); /* code outside may read `stopped` at any moment */
   *env = (weft_rx_env){.number = env->number, .stopped = true};
   weft_unlock(WEFT_RX_INBOX_LOCK, irq);
 #else

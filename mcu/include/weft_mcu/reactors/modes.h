@@ -2,8 +2,8 @@
  *
  * Invariants
  *  1. Between tags, an event in the queue or in `soon` belongs to no mode or to an active one. An
- *     event of an inactive mode waits in `suspended`; its time is what remained when its mode was
- *     left.
+ *     event of an inactive mode waits in `suspended`; its time is the time that remained when its
+ *     mode was left.
  *  2. A mode is `started` while its timers and onces are in the queue or suspended.
  *  3. weft_rx_modals lists outer reactors before inner ones, so one pass can find the modes around
  *     a mode.
@@ -14,7 +14,7 @@
 #include "weft_mcu/reactors/wiring.h"
 #if WEFT_RX_MODES
 
-/* The mode to which a node of the queue belongs; 0: no mode. */
+/* Return the mode to which a node of the queue belongs; 0 if it belongs to none. */
 static weft_rx_mode *weft_rx_mode_of_node(weft_rx_timer *n) {
   if (n->period) return n->mode;
   weft_rx_event *e = weft_rx_as_event(n);
@@ -78,7 +78,7 @@ static void weft_rx_resume(weft_rx_env *env, weft_rx_timer *n) {
   }
 #endif
 }
-/* Begin the mode's timers and onces, counted from now; those of offset 0 are at microstep
+/* Begin the mode's timers and onces, counted from now; those of offset 0 occur at microstep
  * `step`. */
 static void weft_rx_start_mode(weft_rx_env *env, weft_rx_mode *mode, uint32_t step) {
   mode->started = true;
@@ -100,7 +100,8 @@ static void weft_rx_start_mode(weft_rx_env *env, weft_rx_mode *mode, uint32_t st
     weft_rx_insert_event(env, &once->event);
   }
 }
-/* Find out which modes are active now; a mode that is active for the first time has its startup. */
+/* Find out which modes are active now; the startup of a mode is triggered when it is active for
+ * the first time. */
 static void weft_rx_activate(void) {
   for (weft_rx_modal *WEFT_RX_TABLE *m = weft_rx_modals; *m; m++) {
     bool live = !(*m)->outer || (*m)->outer->active;
@@ -140,8 +141,8 @@ void weft_rx_change_mode(weft_rx_mode *mode, int how) {
   weft_rx_leave(entered);
 #endif
 }
-/* The node n, out of the queue, may be of a mode that was wiped or is not active. True: it was, and
- * is dealt with. */
+/* The node n, which is out of the queue, may belong to a mode that was wiped or is not active.
+ * If so, deal with it and return true. */
 static bool weft_rx_leaves(weft_rx_env *env, weft_rx_timer *n) {
   weft_rx_mode *mode = weft_rx_mode_of_node(n);
   if (!mode || (mode->active && !mode->wiped)) return false;
@@ -161,7 +162,7 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
   if (env->stopping) return;
   for (weft_rx_modal *WEFT_RX_TABLE *m = weft_rx_modals; *m; m++) {
     weft_rx_modal *modal = *m;
-    bool around = modal->outer && modal->outer->wiped; /* all of it is as at the start */
+    bool around = modal->outer && modal->outer->wiped; /* the whole mode is as at the start */
     if (around) modal->current = modal->initial;
     else if (modal->change) modal->current = modal->next;
     for (unsigned i = 0; i < modal->count; i++)
@@ -170,8 +171,8 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
     modal->change = 0;
   }
   weft_rx_activate();
-  /* every waiting node: those of wiped modes go, those of inactive modes are suspended, those of
-   * modes that are active again are resumed */
+  /* every waiting node: those of wiped modes are discarded, those of inactive modes are
+   * suspended, those of modes that are active again are resumed */
   weft_rx_timer *stay = 0, *suspended = env->suspended, *n, *next;
   env->suspended = 0;
   weft_rx_event *soon = env->soon, *following;
@@ -188,7 +189,7 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
   while ((n = weft_rx_first(env))) {
     (void)weft_rx_take_first(env);
     if (weft_rx_leaves(env, n)) continue;
-    n->next = stay; /* the last first: each is put back at the front */
+    n->next = stay; /* the last node comes first here, and each is put back in front */
     stay = n;
   }
   for (n = stay; n; n = next) {
@@ -216,7 +217,8 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
   for (weft_rx_modal *WEFT_RX_TABLE *m = weft_rx_modals; *m; m++)
     for (unsigned i = 0; i < (*m)->count; i++) (*m)->modes[i].wiped = false;
   static weft_rx_event entry = {
-      .fire = weft_rx_fire_nothing}; /* the tag at which the modes are new, whatever it has */
+      .fire = weft_rx_fire_nothing}; /* the tag at which the new modes are active, even if it has
+                                      * no other event */
   entry.next = 0;
   if (env->soon) env->soon_last->next = weft_rx_as_node(&entry);
   else env->soon = &entry;
@@ -227,8 +229,8 @@ static void weft_rx_shut_modes(weft_rx_env *env) {
     for (unsigned i = 0; i < (*m)->count; i++)
       if ((*m)->modes[i].entered) weft_rx_trigger(env, (*m)->modes[i].shutdown);
 }
-/* Does reaction r of an inactive mode run at the stop tag? It does if shutdown triggers it and the
- * mode was ever active. */
+/* Return whether reaction r of an inactive mode runs at the stop tag. It does if shutdown
+ * triggers it and the mode was ever active. */
 static bool weft_rx_runs_at_shutdown(weft_rx_env *env, weft_rx_mode *mode, unsigned r) {
   if (!env->stopping) return false;
   for (; mode; mode = mode->modal->outer) {

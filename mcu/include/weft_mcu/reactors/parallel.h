@@ -1,8 +1,8 @@
 /* reactors/parallel.h: the lock of reactions that run together (R19). Part of
  * weft_mcu/reactors_run.h.
  *
- * Invariant: while `parallel` is set, whatever several reactions may touch (pending, present, the
- * queue, free events) is under the lock. While it is not set no thread locks.
+ * Invariant: while `parallel` is set, the lock protects whatever several reactions may touch
+ * (pending, present, the queue, free events). While it is not set no thread takes the lock.
  */
 #ifndef WEFT_RX_PARALLEL_H
 #define WEFT_RX_PARALLEL_H

@@ -2,7 +2,7 @@
  * heap of chains. Part of weft_mcu/reactors_run.h.
  *
  * Invariants
- *  1. Order: time, then microstep. A timer has microstep 0 and stands before events of its time and
+ *  1. Order: time, then microstep. A timer has microstep 0 and comes before events of its time and
  *     microstep.
  *  2. Heap: an entry is a chain, by `next`, of nodes with the same tag, in the order of insertion.
  *     Two entries may have the same tag: each is then a chain of its own.
@@ -50,7 +50,7 @@ WEFT_INLINE weft_rx_timer *weft_rx_each(weft_rx_env *env, uint32_t *place, weft_
   (void)place;
   return last ? last->next : env->head;
 }
-/* Is there more than one node? */
+/* Return whether there is more than one node. */
 WEFT_INLINE bool weft_rx_several(weft_rx_env *env) { return env->head && env->head->next; }
 /* Take the first node out. */
 WEFT_INLINE weft_rx_timer *weft_rx_take_first(weft_rx_env *env) {
@@ -74,7 +74,7 @@ WEFT_HOT_PART(weft_rx_insert) static void weft_rx_insert(weft_rx_env *env, weft_
   if (near &&
       weft_rx_same_tag(
           near,
-          n)) { /* behind the first of the chain: what the order in a chain is matters to nobody */
+          n)) { /* behind the first node of the chain: the order within a chain does not matter */
     n->next = near->next;
     near->next = n;
     return;
@@ -107,7 +107,7 @@ WEFT_INLINE void weft_rx_insert_timer(weft_rx_env *env, weft_rx_timer *n) {
 WEFT_INLINE void weft_rx_insert_event(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_insert(env, weft_rx_as_node(e));
 }
-/* Let the hole at i sink, and put the last entry where it fits. */
+/* Move the hole at i down, and put the last entry where it fits. */
 WEFT_HOT_PART(weft_rx_close) static void weft_rx_close(weft_rx_env *env, uint32_t i) {
   weft_rx_timer **heap = env->heap, *last = heap[--env->count];
   uint32_t count = env->count;
@@ -117,7 +117,8 @@ WEFT_HOT_PART(weft_rx_close) static void weft_rx_close(weft_rx_env *env, uint32_
     if (!weft_rx_earlier(heap[child], last)) break;
     heap[i] = heap[child];
   }
-  while (i && weft_rx_earlier(last, heap[(i - 1) / 2])) { /* only after a removal from the middle */
+  /* needed only after a removal from the middle */
+  while (i && weft_rx_earlier(last, heap[(i - 1) / 2])) {
     heap[i] = heap[(i - 1) / 2];
     i = (i - 1) / 2;
   }
@@ -125,7 +126,7 @@ WEFT_HOT_PART(weft_rx_close) static void weft_rx_close(weft_rx_env *env, uint32_
 }
 WEFT_INLINE weft_rx_timer *weft_rx_take_first(weft_rx_env *env) {
   weft_rx_timer *n = env->heap[0], *rest = n->next;
-  if (rest) { /* the chain goes on as this entry: tags are equal, so the order holds */
+  if (rest) { /* the chain continues as this entry: the tags are equal, so the order holds */
     env->heap[0] = rest;
     if (env->near == n) env->near = rest;
   } else {
@@ -141,7 +142,7 @@ static bool weft_rx_remove(weft_rx_env *env, weft_rx_timer *n) {
         if (env->near == n) env->near = 0;
         *at = n->next;
         if (!env->heap[i]) {
-          env->heap[i] = n; /* comparisons on the way down may look at it */
+          env->heap[i] = n; /* comparisons on the way down may read it */
           weft_rx_close(env, i);
         }
         return true;

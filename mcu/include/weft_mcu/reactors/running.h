@@ -27,7 +27,7 @@ bool weft_rx_check(void *self, const weft_rx_limit *limit, bool invoke) {
 #if WEFT_RX_TRACE
 #if WEFT_RX_HOST
 static _Thread_local bool weft_rx_missed;
-#else /* no threads and no thread-local storage, but two cores */
+#else /* there are no threads and no thread-local storage, but two cores */
 static bool weft_rx_missed_on[WEFT_CORES];
 #define weft_rx_missed weft_rx_missed_on[weft_core()]
 #endif
@@ -62,7 +62,7 @@ void weft_rx_told_missed(void) {}
 #endif
 
 /* ---- running --------------------------------------------------------------------------------- */
-/* `step` is the unit of r: bytes of the table, or reactions. */
+/* Call reaction r. `step` is the unit of r: bytes of the table, or reactions. */
 WEFT_INLINE void weft_rx_call_by(weft_rx_env *env, unsigned r, unsigned step) {
   WEFT_RX_TABLE weft_rx_reaction *own = weft_rx_reactions + WEFT_RX_PROGRAM(env)->first;
   WEFT_RX_TABLE weft_rx_reaction *reaction =
@@ -87,7 +87,7 @@ WEFT_INLINE void weft_rx_call_by(weft_rx_env *env, unsigned r, unsigned step) {
   (void)env;
 }
 WEFT_INLINE void weft_rx_call(weft_rx_env *env, unsigned r) { weft_rx_call_by(env, r, 1); }
-#if WEFT_RX_WORKERS > 1 /* workers.h: level by level */
+#if WEFT_RX_WORKERS > 1 /* defined in workers.h: runs reactions level by level */
 #elif WEFT_RX_WORDS <= 1
 WEFT_INLINE void weft_rx_run_pending(weft_rx_env *env) {
   for (weft_rx_word pending; (pending = env->top);) {
@@ -103,8 +103,8 @@ WEFT_INLINE void weft_rx_run_word(weft_rx_env *env, unsigned w) {
     weft_rx_call(env, w * WEFT_RX_WORD_BITS + weft_rx_lowest(env, pending));
   }
 }
-/* A bit of the upper word is cleared when the lower word is empty: until then no reaction before it
- * can become pending (invariant 1 of reactors.h). */
+/* The bit of a word in the word above is cleared only when the word is empty. Until then no
+ * reaction of an earlier word can become pending (invariant 1 of reactors.h). */
 WEFT_HOT_PART(weft_rx_run_pending) static void weft_rx_run_pending(weft_rx_env *env) {
   for (weft_rx_word top; (top = env->top);) {
     unsigned t = weft_rx_lowest(env, top);

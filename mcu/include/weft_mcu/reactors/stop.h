@@ -14,7 +14,7 @@ void weft_rx_fire_stop(weft_rx_env *env, weft_rx_event *e) {
   weft_unlock(WEFT_RX_INBOX_LOCK, irq);
 #endif
   env->stop.next = 0;
-  env->soon = &env->stop; /* weft_rx_serve looks into `soon` */
+  env->soon = &env->stop; /* weft_rx_serve examines `soon` */
   weft_rx_trigger(env, WEFT_RX_PROGRAM(env)->shutdown);
 #if WEFT_RX_MODES
   weft_rx_shut_modes(env);

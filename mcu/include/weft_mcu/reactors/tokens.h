@@ -1,8 +1,8 @@
 /* reactors/tokens.h: events, blocks and tokens from their pools. Part of weft_mcu/reactors_run.h.
  *
  * On a host, memory comes from malloc; on a device the pools are static arrays whose free members
- * are chained. Events of the enclave's own reactions need no lock. Whatever other threads, cores
- * and interrupts may take or give back is under the lock of the pools.
+ * are chained. Events of the enclave's own reactions need no lock. The lock of the pools protects
+ * what other threads, cores and interrupts may take or give back.
  */
 #ifndef WEFT_RX_TOKENS_H
 #define WEFT_RX_TOKENS_H
@@ -42,8 +42,8 @@ typedef union weft_rx_block {
   uint8_t bytes[WEFT_RX_BLOCK_BYTES];
 } weft_rx_block;
 static weft_rx_block weft_rx_blocks[WEFT_RX_BLOCKS], *weft_rx_free_blocks;
-static uint32_t weft_rx_fresh_blocks; /* how many have ever been taken: the array need not be
-                                         chained at the start */
+static uint32_t weft_rx_fresh_blocks; /* how many have ever been taken, so that the array need
+                                         not be chained at the start */
 void *weft_rx_alloc(size_t bytes) {
   if (bytes > sizeof(weft_rx_block))
     return (void)WEFT_MISTAKE(WEFT_E_FULL, "a block larger than WEFT_RX_BLOCK_BYTES is asked for"),
@@ -84,7 +84,7 @@ static weft_rx_event *weft_rx_chunks; /* every block of events allocated so far,
 #endif
 #if WEFT_RX_ASYNC
 static weft_rx_event
-    *weft_rx_outside_events; /* free ones that any thread, core or interrupt may take */
+    *weft_rx_outside_events; /* free events that any thread, core or interrupt may take */
 #endif
 static weft_rx_event *weft_rx_fresh_event(void) {
 #if WEFT_RX_HOST
@@ -103,7 +103,7 @@ static weft_rx_event *weft_rx_fresh_event(void) {
   return 0;
 #endif
 }
-/* An event for the enclave's own reactions; 0: the pool is empty. */
+/* Return an event for the enclave's own reactions; 0 if the pool is empty. */
 WEFT_INLINE weft_rx_event *weft_rx_new_event(weft_rx_env *env) {
   weft_rx_event *e = env->free;
   if (__builtin_expect(!e, 0)) {
@@ -201,7 +201,7 @@ void weft_rx_drop_token(weft_rx_token *t) {
   weft_rx_unlock_pools(irq);
 #endif
 }
-/* Where an action's or port's value fields are: their place in the struct differs from type to
+/* Where an action's or port's value fields are. Their place in the struct differs from type to
  * type. */
 typedef struct {
   void *value;
@@ -223,8 +223,8 @@ static weft_rx_view weft_rx_view_of(void *port) {
   return (weft_rx_view){&p->value,     &p->token,           &p->length, p->element_size,
                         p->destructor, p->copy_constructor, p->readers};
 }
-/* Let the port hold `t`, whose reference it takes over, in place of the token that it held at this
- * tag. */
+/* Make the port hold `t`, of whose reference it takes ownership, in place of the token that it
+ * held at this tag. */
 static void weft_rx_put_token(void *port, weft_rx_token *t) {
   weft_rx_view v = weft_rx_view_of(port);
   weft_rx_token *before = *v.token;
@@ -251,7 +251,8 @@ void weft_rx_set_pointer(void *port, void *value) {
   weft_rx_token *held = *v.token;
   if (held &&
       held->value ==
-          value) { /* the same again: the value of the token it holds has been changed in place */
+          value) { /* the same value again: the value of the token that the port holds has been
+                    * changed in place */
     weft_rx_set_head((weft_rx_port *)port);
     return;
   }
@@ -272,8 +273,8 @@ weft_rx_token *weft_rx_writable(void *port) {
   if (!t || (t->ref_count == 1 && v.readers == 1)) return t;
   return weft_rx_copy_token(t);
 }
-/* `port` is a copy of the struct on a reaction's stack. Give it a token that no other reaction
- * changes or sees changed. */
+/* `port` is a copy of the struct on a reaction's stack. Give it a token whose changes no other
+ * reaction sees, and which no other reaction changes. */
 void weft_rx_own_copy(void *port, bool last) {
   weft_rx_view v = weft_rx_view_of(port);
   if (!((weft_rx_port *)port)->is_present || !*v.token) {

@@ -108,8 +108,8 @@ void *memset(void *, int, size_t);
 #endif
 
 enum { WEFT_E_FULL = -5 };
-/* WEFT_RX_SAME with another: the spacing asks only about events of one time (R8). A program that
- * uses it defines WEFT_RX_SPACING_0 as 1. */
+/* WEFT_RX_SAME together with another policy: the spacing applies only to events of one time
+ * (R8). A program that uses it defines WEFT_RX_SPACING_0 as 1. */
 #ifndef WEFT_RX_SPACING_0
 #define WEFT_RX_SPACING_0 0
 #endif
@@ -125,8 +125,8 @@ enum { WEFT_RX_RESET = 1, WEFT_RX_HISTORY = 2 };
 #define WEFT_RX_MSEC(n) ((int64_t)(n) * 1000000)
 #define WEFT_RX_SEC(n) ((int64_t)(n) * 1000000000)
 #define WEFT_RX_FOREVER INT64_MAX
-/* Nanoseconds to ticks, rounded to the nearest; a positive time is at least 1 tick (R22). A
- * constant if ns is one. With 32-bit times weft_rx_check checks the horizon. */
+/* Nanoseconds to ticks, rounded to the nearest; a positive time is at least 1 tick (R22). The
+ * result is a constant if ns is one. With 32-bit times weft_rx_check checks the horizon. */
 #define WEFT_RX_TICKS(ns)                                    \
   (WEFT_TICK_NS == 1 ? (int64_t)(ns)                         \
    : (ns) <= 0       ? 0                                     \
@@ -179,13 +179,14 @@ typedef struct { weft_rx_fn fn; void *self; } weft_rx_reaction;
 /* ---- ports ----------------------------------------------------------------------------------- */
 struct weft_rx_port;
 #define WEFT_RX_PORT_FIELDS                                                                    \
-  struct weft_rx_port *next; /* in the list of those that are present */                       \
+  struct weft_rx_port *next; /* the next port in the list of present ports */                  \
   weft_rx_trig trig;                                                                           \
   bool is_present;                                                                             \
   uint8_t flags
 typedef struct weft_rx_port { WEFT_RX_PORT_FIELDS; } weft_rx_port;
 enum { WEFT_RX_IS_TOKEN = 1, WEFT_RX_IS_ACTION = 2 };
-typedef char weft_rx_plain; /* the type of `weft_rx_kind` tells plain from token at compile time */
+typedef char weft_rx_plain; /* the type of `weft_rx_kind` distinguishes plain from token ports at
+                             * compile time */
 typedef unsigned char weft_rx_tokens;
 #define WEFT_RX_PORT(T)              \
   struct {                           \
@@ -214,7 +215,7 @@ typedef struct weft_rx_token {
   size_t length, element_size;                                                                 \
   void (*destructor)(void *value);                                                             \
   void *(*copy_constructor)(void *value);                                                      \
-  uint32_t readers /* how many reactions read the port; 0: not known */
+  uint32_t readers /* the number of reactions that read the port; 0 if not known */
 #define WEFT_RX_TOKEN_PORT(T)         \
   struct {                            \
     union {                           \
@@ -228,8 +229,8 @@ typedef struct weft_rx_token {
   }
 #define WEFT_RX_TOKEN_OUT(the_trig, the_size) \
   { .head = {.trig = (the_trig), .flags = WEFT_RX_IS_TOKEN}, .element_size = (the_size) }
-typedef WEFT_RX_TOKEN_PORT(void *) weft_rx_token_port; /* what every token port looks like; its
-                                                          value is read and written by memcpy */
+/* the common form of all token ports; memcpy reads and writes the value */
+typedef WEFT_RX_TOKEN_PORT(void *) weft_rx_token_port;
 
 /* ---- modes ----------------------------------------------------------------------------------- */
 struct weft_rx_mode;
@@ -242,8 +243,8 @@ typedef struct weft_rx_mode {
   void (*reset_state)(void *self);
   weft_rx_trig startup, reset, shutdown;
   struct weft_rx_once *onces;
-  bool entered; /* active at some tag so far */
-  bool active;  /* the mode around it is active too */
+  bool entered; /* whether it was active at some tag so far */
+  bool active;  /* whether it is active, with the mode around it */
   bool started, wiped; /* reactors/modes.h */
 } weft_rx_mode;
 typedef struct weft_rx_modal {
@@ -261,7 +262,7 @@ typedef struct weft_rx_modal {
 #define WEFT_RX_MODE_FIELD
 #define WEFT_RX_OFFSET_FIELD
 #endif
-/* `time` is the next time (before the start: the offset). `period` 0 marks a node that is not a
+/* `time` is the next time (before the start, the offset). `period` 0 marks a node that is not a
  * timer. */
 #define WEFT_RX_NODE_FIELDS                                                                    \
   struct weft_rx_timer *next;                                                                  \
@@ -283,7 +284,7 @@ typedef struct weft_rx_event {
   WEFT_RX_NODE_FIELDS; /* period: 0 */
   uint32_t step;
   void (*fire)(struct weft_rx_env *, struct weft_rx_event *);
-  void *owner; /* action or delay; 0: an event of another kind */
+  void *owner; /* the action or delay; 0 for an event of another kind */
   weft_rx_payload payload;
   uint8_t has_value, from_outside;
 } weft_rx_event;
@@ -317,7 +318,7 @@ typedef struct weft_rx_once {
     .event = {.fire = weft_rx_fire_once}, .offset = (weft_rx_time)WEFT_RX_TICKS(the_offset), \
     .trig = (the_trig), .mode = (the_mode)                                                   \
   }
-/* A period of ticks / per: `whole` ticks, plus `rest` / `per`, whose sum is carried over. */
+/* A period of ticks / per: `whole` ticks, plus `rest` / `per`, the sum of which is carried over. */
 typedef struct weft_rx_ratio {
   weft_rx_once once;
   weft_rx_time whole;
@@ -339,7 +340,8 @@ typedef struct weft_rx_ratio {
                                        the value is in the struct */                            \
   uint32_t size;                    /* bytes of the value; of a token: bytes of an element */   \
   weft_rx_time min_delay, min_spacing;                                                          \
-  weft_rx_time last_time, latest; /* of the event scheduled last; of the greatest tag queued */ \
+  weft_rx_time last_time, latest; /* the times of the event scheduled last and of the greatest \
+                                     tag queued */                                              \
   uint32_t latest_step, queued, spaced; /* spaced: last_time is set (weft_rx_last_in_full) */   \
   weft_rx_event *last /* the event scheduled last, while it waits and there is a spacing */     \
       WEFT_RX_ACTION_MODE
@@ -422,7 +424,7 @@ typedef struct weft_rx_delay {
   weft_rx_port *from, *to_port;
   weft_rx_time interval, latest;
   uint32_t latest_step, queued;
-  uint32_t size;  /* of the value */
+  uint32_t size;  /* the size of the value */
   uint8_t value_at, kind, to;
   WEFT_RX_MODE_FIELD
 } weft_rx_delay;
@@ -462,9 +464,9 @@ void weft_rx_delay_send(void *delay);
  * triggers weft_rx_hold_arrive whenever a value may arrive. */
 typedef struct weft_rx_hold {
   weft_rx_port *from, *to;
-  weft_rx_time interval, *due; /* due: `capacity` times, one for each value */
+  weft_rx_time interval, *due; /* `due` has `capacity` times, one for each value */
   void *values;
-  uint32_t size; /* of one value */
+  uint32_t size; /* the size of one value */
   uint16_t capacity, first, count;
   uint8_t value_at;
 } weft_rx_hold;
@@ -504,7 +506,7 @@ typedef struct {
 typedef struct {
   bool fast, keepalive, no_keepalive;
   int64_t timeout_ns; /* < 0: no timeout */
-  unsigned workers;   /* 0: WEFT_RX_WORKERS */
+  unsigned workers;   /* 0 means WEFT_RX_WORKERS */
 } weft_rx_options;
 #define WEFT_RX_OPTIONS ((weft_rx_options){.timeout_ns = -1})
 extern WEFT_RX_TABLE weft_rx_reaction weft_rx_reactions[];
@@ -522,8 +524,8 @@ extern WEFT_RX_TABLE weft_rx_program weft_rx_programs[WEFT_RX_ENCLAVES];
 #if WEFT_RX_HOST
 WEFT_INLINE int64_t weft_rx_ticks(int64_t ns) { return WEFT_RX_TICKS(ns); }
 #else
-/* Divides bit by bit: 900 cycles, and 600 bytes less than the library's 64-bit division. The
- * compiler divides constants. */
+/* Divides bit by bit: 900 cycles, and 600 bytes less than the library's 64-bit division.
+ * Constants are divided by the compiler. */
 __attribute__((unused)) static int64_t __attribute__((noinline)) weft_rx_ticks(int64_t ns) {
   if (ns <= 0) return 0;
   uint64_t rest = (uint64_t)ns + WEFT_TICK_NS / 2, result = 0;

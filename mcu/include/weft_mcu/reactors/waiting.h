@@ -15,7 +15,7 @@ static const uint16_t weft_rx_no_news = 0;
 #if WEFT_RX_HOST
 static pthread_cond_t weft_rx_changed;
 static void weft_rx_wake_all(void) { pthread_cond_broadcast(&weft_rx_changed); }
-/* Wait until there is news, or until a time (ns of the clock; 0: no time). */
+/* Wait until there is news, or until a time (ns of the clock; 0 means no time). */
 static void weft_rx_wait_until_ns(weft_rx_env *env, int64_t ns) {
   struct timespec t = {0, 0};
   if (ns) { /* the condition variable uses the monotonic clock */
@@ -41,9 +41,9 @@ static void weft_rx_enclave_wait(weft_rx_env *env) { weft_wait_news(&env->news);
 #else
 #define weft_rx_wake_all() weft_wake()
 #endif
-/* The most ticks that a program with 32-bit times sleeps (weft_rx_follow). */
+/* The longest time in ticks that a program with 32-bit times sleeps (weft_rx_follow). */
 enum { WEFT_RX_NAP = 1 << 30 };
-/* Sleep until t or until there is news. It may return early. */
+/* Sleep until t or until there is news. May return early. */
 WEFT_INLINE void weft_rx_sleep(weft_rx_env *env, weft_rx_time t) {
   (void)env;
 #if WEFT_RX_ENCLAVES > 1 && WEFT_RX_HOST

@@ -6,9 +6,9 @@
  *
  * Invariants
  *  1. Host: a claim changes `state`, one word with the job's number, the number of its reactions
- *     and how many are claimed. So a claim fails if another job has begun meanwhile, and a claimed
+ *     and how many are claimed. So a claim fails if another job has begun since, and a claimed
  *     reaction belongs to the job whose number was read.
- *  2. A job ends when every claimed reaction is done; `ready` does not change before.
+ *  2. A job ends when every claimed reaction is done; `ready` does not change before that.
  */
 #ifndef WEFT_RX_WORKERS_H
 #define WEFT_RX_WORKERS_H
@@ -25,7 +25,7 @@ static struct {
   pthread_cond_t changed;
   pthread_t threads[WEFT_RX_WORKERS];
 #else
-  volatile uint32_t claimed, count, done; /* under the lock */
+  volatile uint32_t claimed, count, done; /* protected by the lock */
   volatile bool quit, gone;
 #endif
   unsigned workers;
@@ -154,7 +154,7 @@ static void weft_rx_stop_workers(void) {
 }
 #endif
 
-/* The lowest pending reaction, which stays pending; or WEFT_RX_END. */
+/* Return the lowest pending reaction, which stays pending, or WEFT_RX_END. */
 static weft_rx_index weft_rx_lowest_pending(weft_rx_env *env) {
   unsigned step = WEFT_RX_BIT_TABLE ? WEFT_RX_BIT_STEP : 1;
   while (env->top) {
@@ -195,8 +195,8 @@ static void weft_rx_run_pending(weft_rx_env *env) {
     }
     while (*ends <= r) ends++;
     weft_rx_index next = weft_rx_lowest_pending(env);
-    if (next >= *ends) { /* no reaction, or one of a later level: no thread is woken for a single
-                            reaction */
+    if (next >= *ends) { /* there is no reaction, or the next is of a later level: no thread is
+                            woken for a single reaction */
       weft_rx_call(env, r);
       continue;
     }

@@ -246,7 +246,8 @@ class _Saying:
         with contextlib.suppress(ValueError):  # to Python, another thread is the main one
             signal.signal(signal.SIGINT, handler)
             if loop in _watches:
-                # Watches anew: Ctrl-C must be held back wherever the other signals are.
+                # The watch is set again, because Ctrl-C must be held back wherever the other
+                # signals are.
                 _watches[loop] = _native._watch_signals()
 
     def _say(self, number: int, frame: Any) -> None:
@@ -291,7 +292,9 @@ async def _wait_for(
                 try:
                     await end
                 except asyncio.CancelledError as error:
-                    if cancelled is None:  # one request: a second would disturb the clean-up
+                    # The network gets one request to cancel: a second one would disturb the clean-
+                    # up.
+                    if cancelled is None:
                         guest.cancel()
                     if not _interrupted(cancelled):
                         cancelled = error

@@ -80,7 +80,8 @@ def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]
     """
     started = False
     try:
-        if why := _patched.why_not("@io"):  # may be patched after the function was decorated
+        # The program may have been patched after the function was decorated.
+        if why := _patched.why_not("@io"):
             raise BadUse(why)
         threading.Thread(target=does, args=(permits,), name="weft io", daemon=True).start()
         started = True
@@ -148,7 +149,7 @@ def _work_once(permits: SimpleQueue[None]) -> None:
 
 
 def _see_to_it(watch: SimpleQueue[None]) -> None:
-    """Watches as long as calls wait for a thread (invariant 3)."""
+    """Starts further threads as long as calls wait for one and none ends (invariant 3)."""
     _native._worker(True)
     try:
         while _waiting.qsize() > _idle.qsize():

@@ -93,7 +93,7 @@ def process_of(function: Any, plain: str) -> Any:
     backend = "coroutines" if is_coroutine(function) else plain
     made: Any = _native.ProcessFunction(function, name, _KINDS[backend])
     functools.update_wrapper(made, function)
-    made._weft_plain = plain  # with which another OS process makes the same process function
+    made._weft_plain = plain  # another OS process makes the same process function with this backend
     return made
 
 

@@ -1,4 +1,6 @@
-"""`weft.check`: called with a function, it checks it; written above a function, it makes a test."""
+"""`weft.check`. A call with a function checks the function; as a decorator it makes a test of the
+function.
+"""
 
 from __future__ import annotations
 
@@ -92,15 +94,15 @@ class Check:
             schedules: how many schedules to run at most.
             search: "auto", "all", "walk", "pct" or "few".
             time: "quiet": a time comes when no process can run; "any": also earlier.
-            faults: the faults that befall processes on hosts, such as "kill:1,delay" (also
+            faults: the faults that may happen to processes on hosts, such as "kill:1,delay" (also
                 "partition", "slow").
             same: results, and how each process ends, must be the same in all schedules.
-            strict: what is otherwise only told is a failure.
+            strict: findings that are otherwise only reported count as a failure.
             grain: "operation", or "park": a process is stopped only where it waits.
             all: it is a failure if not every schedule was run.
             seed: the seed of all that is random.
-            keep_going: look for other failures after the first.
-            jobs: in how many OS processes to search.
+            keep_going: whether to look for other failures after the first.
+            jobs: how many OS processes search.
             stub: names of functions, `module.function`, that are not called.
             replay: a token; only its schedule is run.
         Raises:
@@ -127,13 +129,13 @@ class Check:
         return check_function(function, chosen, tokens, search=replay is None)
 
     def replay(self, *tokens: str) -> Callable[[Callable[P, R]], Checked[P, R]]:
-        """A decorator: each call of the function runs these schedules first, before any search. So
-        a schedule that once failed stays as a test when the fault is mended.
+        """Returns a decorator. Each call of the decorated function runs these schedules first,
+        before any search. So a schedule that once failed stays as a test when the fault is mended.
 
         Args:
-            tokens: what reports have after `--replay`.
+            tokens: the texts that reports show after `--replay`.
         Raises:
-            BadUse: one of them is no token.
+            BadUse: one of the texts is not a token.
         """
         kept = self._tokens(tokens)
         return lambda f: _checked(f, None, kept)

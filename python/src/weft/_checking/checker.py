@@ -1,5 +1,5 @@
-"""Checks a function: makes its world virtual, runs one schedule after the other, and makes a
-failing schedule short and tells it (rules 17.1 to 17.11).
+"""Checks a function: makes its world virtual, runs one schedule after the other, shortens a failing
+schedule and reports it (rules 17.1 to 17.11).
 
     first run, observed ──cannot be checked, or runs no network──► refused
       └► tokens, each replayed ──fails──► told
@@ -40,7 +40,7 @@ from weft._checking.telling import Teller
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-OBSERVED = 50  # every 50th run is observed, for what the engine does not see
+OBSERVED = 50  # every 50th run is observed, to find what the engine does not see
 _SHRINKING = 2.0  # seconds for the search for fewer deviations
 _GRAIN = 0.5  # seconds for the search for the same failure at the other grain
 
@@ -48,8 +48,8 @@ Progress = Callable[[str], None]
 
 
 def world_for(options: Options) -> _patches.World:
-    """The world of a check: `with world_for(options) as world:`. Enter it before the program is
-    imported, where that can be.
+    """Returns the world of a check: `with world_for(options) as world:`. Enter it before the
+    program is imported, where that can be.
     """
     return _patches.World(_now, options.seed, options.stub, _sleep)
 
@@ -82,7 +82,7 @@ class _Failure:
 
 
 class _End(Exception):
-    """The check ends with this report."""
+    """Ends the check with the report that it carries."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
@@ -122,13 +122,13 @@ def check_function(
         return check.go(tokens, search)
 
 
-_going_on = threading.Lock()  # a check; the engine is one for the whole program
+_going_on = threading.Lock()  # held during a check, since there is one engine for the whole program
 _thread = 0  # the thread of that check
 
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """Raises BadUse if a check is under way."""
+    """Marks a check as under way. Raises BadUse if another one is."""
     global _thread
     here = threading.get_ident()
     if not _going_on.acquire(blocking=False):
@@ -163,7 +163,7 @@ class _Check:
         self._own_world = world is None
         self._call = _functions.called(function)
         self._function = function
-        self._observe: Any = None  # what observes the next run
+        self._observe: Any = None  # the observer of the next run
         self._printed = io.StringIO()
         self._runs = 0
         self.report = Report(self.name, time=options.time)
@@ -179,7 +179,7 @@ class _Check:
     # --- one run ---
 
     def run(self) -> Any:
-        """The function, as the engine runs it."""
+        """Returns the function, as the engine runs it."""
         self._printed.seek(0)
         self._printed.truncate()
         observer, self._observe = self._observe, None
@@ -191,7 +191,7 @@ class _Check:
 
     @contextlib.contextmanager
     def _within(self) -> Iterator[None]:
-        """What surrounds all runs of the function."""
+        """Surrounds all runs of the function."""
         saved = sys.stdout, sys.stderr
         with contextlib.ExitStack() as stack:
             if self._own_world:
@@ -230,7 +230,7 @@ class _Check:
             if not report.kind:
                 report.kind = "interrupted"
         report.seconds = report.seconds or self.seconds()
-        report.told += [told for told in self.world.told if told not in report.told]
+        report.notes += [notes for notes in self.world.notes if notes not in report.notes]
         return report
 
     def _engine_options(self, time: str | None = None, grain: str | None = None) -> _engine.Options:
@@ -308,11 +308,13 @@ class _Check:
             self.shared = True
             self.world.tell(sentence)
         for path, how in watch.endings.items():
-            said = watch.left.get(path, "")
-            first = self.endings.setdefault(path, (how, said))
+            reason = watch.left.get(path, "")
+            first = self.endings.setdefault(path, (how, reason))
             pair = {first[0], how}
             if "returned" in pair and pair & {"Retired", "Poisoned"} and path not in self.left:
-                self.left[path] = f"{path} returns in one schedule and in another{said or first[1]}"
+                self.left[path] = (
+                    f"{path} returns in one schedule and in another{reason or first[1]}"
+                )
 
     # --- tokens ---
 
@@ -321,11 +323,11 @@ class _Check:
         self._look(outcome)
         lacking = _lacking(deviations, outcome)
         if outcome.kind == "not the same" or lacking:
-            said = f"the token {token} does not fit this program any more: {lacking or outcome.difference}"
+            message = f"the token {token} does not fit this program any more: {lacking or outcome.difference}"
             if alone:
-                self.report.replayed = said
+                self.report.replayed = message
                 raise _End(self.report)
-            self.world.tell(said)
+            self.world.tell(message)
             return
         kind, what = self._judged(outcome)
         if kind:
@@ -347,7 +349,9 @@ class _Check:
     # --- searching ---
 
     def _judged(self, outcome: _engine.Outcome, watch: Watch | None = None) -> tuple[str, str]:
-        """The failure in a run: its kind, and a few words; ("", "") if the run does not fail."""
+        """Returns the failure in a run: its kind, and a few words; ("", "") if the run does not
+        fail.
+        """
         if outcome.kind == "exception" and outcome.error is not None:
             return "exception", _words.one_line(outcome.error)
         if outcome.kind == "no end":
@@ -444,7 +448,7 @@ class _Check:
         raise _End(self.report)
 
     def conclude_elsewhere(self, found: list[dict[str, Any]]) -> None:
-        """conclude(), with what other OS processes have found."""
+        """Does what conclude() does, for what other OS processes have found."""
         failures = []
         for one in found:
             outcome = self._replayed(one["numbers"], one["time"])
@@ -478,9 +482,9 @@ class _Check:
             if self.options.strict and not r.kind:
                 r.kind, r.what = "left behind", sentence
             else:
-                r.told.append(f"left behind: {sentence}" if not self.options.strict else path)
-        if not r.kind and self.options.strict and self.world.told:
-            r.kind, r.what = "told", next(iter(self.world.told))
+                r.notes.append(f"left behind: {sentence}" if not self.options.strict else path)
+        if not r.kind and self.options.strict and self.world.notes:
+            r.kind, r.what = "told", next(iter(self.world.notes))
         if not r.kind and self.options.all and not r.complete:
             r.kind = "cut"
 
@@ -504,7 +508,7 @@ class _Check:
             )
             outcome, least = shrunk.outcome, shrunk.least
         except KeyboardInterrupt:
-            into.told.append("stopped by Ctrl-C before the schedule was made as short as can be")
+            into.notes.append("stopped by Ctrl-C before the schedule was made as short as can be")
         self._tell(into, failure, outcome, least, time)
 
     def _each(self) -> bool:
@@ -520,7 +524,7 @@ class _Check:
         into.deviations, into.least = len(outcome.deviations), least
         deviations = [_tokens.Deviation(*d) for d in outcome.deviations]
         into.token = _tokens.text(deviations)
-        into.said = [_tokens.said(d) for d in deviations]
+        into.deviation_texts = [_tokens.sentence(d) for d in deviations]
         self._lines(into, outcome, time)
         self._name_command(into)
         into.grain = self._other_grain(failure, outcome, time) if outcome.deviations else ""
@@ -552,8 +556,8 @@ class _Check:
         into.trace = functools.partial(self._trace, deviations, time)
 
     def _other_grain(self, failure: _Failure, outcome: _engine.Outcome, time: str) -> str:
-        """A sentence if coroutines of one scheduler cannot fail in this way. It is empty if they
-        can, or if the search for that was cut.
+        """Returns a sentence if coroutines of one scheduler cannot fail in this way. It is empty if
+        they can, or if the search for that was cut.
         """
         if self.options.grain == "park" or failure.kind not in (
             "deadlock",
@@ -642,7 +646,9 @@ class _First(Watch):
 
 
 def _lacking(asked: Any, outcome: _engine.Outcome) -> str:
-    """A sentence about the first deviation that a replay has not taken; empty if it took all."""
+    """Returns a sentence about the first deviation that a replay has not taken; empty if it took
+    all.
+    """
     numbers = set(outcome.numbers)
     named = {_indexed(d) for d in outcome.deviations}
     for d in asked:
@@ -650,12 +656,14 @@ def _lacking(asked: Any, outcome: _engine.Outcome) -> str:
             if tuple(d) not in numbers:
                 return f"at decision {d.decision} there is no choice {d.choice}"
         elif _indexed(d) not in named:
-            return f"it is not so that {_tokens.said(d)}"
+            return f"it is not so that {_tokens.sentence(d)}"
     return ""
 
 
 def _indexed(d: Any) -> tuple[Any, ...]:
-    """A deviation with paths that do not depend on the number of processes of a name (rule 7.8)."""
+    """Returns a deviation with paths that do not depend on the number of processes of a name (rule
+    7.8).
+    """
     process, step, kind, choice = d
     return (
         process.replace("[0]", ""),
@@ -666,7 +674,7 @@ def _indexed(d: Any) -> tuple[Any, ...]:
 
 
 def _progress(search: Any, seconds: float, options: Options) -> str:
-    said = f"{counted(search.runs, 'schedule')}, {seconds:.0f} of {options.seconds:g} s"
+    text = f"{counted(search.runs, 'schedule')}, {seconds:.0f} of {options.seconds:g} s"
     if search.estimate > search.runs:
-        said += f"; some {about(search.estimate)} orders in all"
-    return said
+        text += f"; some {about(search.estimate)} orders in all"
+    return text

@@ -73,10 +73,13 @@ class Decision(NamedTuple):
     process: str  #: path of the process that had run last
     step: int  #: which of its steps that was, from 1
     kind: str  #: "go", "time", "guard", "fault"
-    choice: Any  #: path of the process that goes, "" for a time, else the number of what was taken
+    #: The path of the process that goes on, "" for a time, else the number of the choice that was
+    #: taken.
+    choice: Any
     options: int  #: how many choices there were
     index: int  # type: ignore[assignment]  #: which was taken; 0: the usual one
-    #: by the usual choice the process that had run last goes on: another choice preempts it
+    #: whether the usual choice lets the process that had run last go on, so that another choice
+    #: preempts that process
     goes_on: bool
 
 
@@ -101,7 +104,7 @@ class Outcome:
     #: the product of the numbers of choices; its mean over random walks estimates how many
     #: schedules there are
     chances: float = 1.0
-    search: str = ""  #: the way of searching that made it
+    search: str = ""  #: the way of searching that made this run
     time: str = "quiet"  #: when times came: Options.time of that way of searching
 
     @property
@@ -204,7 +207,8 @@ class Search:
         self.blocked = 0  #: runs that were no schedules
         #: the schedules that were run stand for all (of "few": for all with so few deviations)
         self.complete = False
-        self.cut: set[str] = set()  #: what cut it: "early", "limit", "size", "seconds", "schedules"
+        #: What cut the search: "early", "limit", "size", "seconds", "schedules".
+        self.cut: set[str] = set()
         self.ways: dict[str, int] = {}  #: schedules, by the way of searching
         self.races = (0, 0)  #: how many races were seen in both orders, and how many there are
         self._chances = 0.0
@@ -261,7 +265,8 @@ class Search:
                 _engine.seed(options.seed + runs, self._longest)
             outcome = run_once(self.function)
             outcome.search, outcome.time = way, options.time
-            if _engine.restarts():  # the search begins anew: it has to know more of each step
+            # The search begins anew, because it needs to know more about each step.
+            if _engine.restarts():
                 continue
             if outcome.cut:
                 cut.add(outcome.cut)
@@ -313,8 +318,8 @@ def shrink(
     runs: int = 20_000,
     seconds: float = 2.0,
 ) -> Shrunk:
-    """The same failure with as few deviations as can be: first some deviations are left out, then
-    all schedules with fewer are searched.
+    """Returns the same failure with as few deviations as can be: first some deviations are left
+    out, then all schedules with fewer are searched.
 
     Args:
         alike: is this outcome the same failure? By default: it is of the same kind, with an
@@ -380,19 +385,19 @@ def choose(options: int, kind: str = "fault") -> int:
 
 
 def is_checking() -> bool:
-    """Is a run of a check under way?"""
+    """Returns whether a run of a check is under way."""
     return _engine.is_checking()
 
 
 def events() -> list[str]:
-    """What each step of the last run followed and touched, for whoever looks for a fault in the
-    engine.
+    """Returns what each step of the last run followed and touched, for whoever looks for a fault in
+    the engine.
     """
     return _engine.events()
 
 
 def steps() -> int:
-    """How many steps the run under way has taken."""
+    """Returns how many steps the run under way has taken."""
     return _engine.steps()
 
 

@@ -1,5 +1,5 @@
-"""Simulated hosts: while a function is checked, what would run in another OS process runs in this
-one, and faults may befall it (rule 17.10).
+"""Simulated hosts: while a function is checked, a process that would run in another OS process runs
+in this one, and faults may happen to it (rule 17.10).
 
 A process on a host is a thread process that calls _hosts.host.Host.call(). During a check the class
 Here takes the place of Host, and calls the function in this OS process. Arguments and results are
@@ -167,7 +167,7 @@ class Here:
 
 
 def _marked(function: Any, mortal: _Mortal) -> Any:
-    """The coroutine function, as one whose process faults may befall."""
+    """Returns the coroutine function, as one whose process faults may befall."""
 
     @functools.wraps(function)
     async def marked(*args: Any, **named: Any) -> Any:
@@ -179,7 +179,7 @@ def _marked(function: Any, mortal: _Mortal) -> Any:
 
 
 class _Mortal:
-    """A process that faults may befall: the one that is in its `with` block.
+    """A process to which faults may happen: the one that is in the `with` block of this object.
 
     Attributes:
         waits: the process has a stack of its own, so it can wait where it is (`slow`).
@@ -191,7 +191,8 @@ class _Mortal:
         self.why = ""  #: why the session with it has ended
         self._ends = ends
         self._slow: bool | None = None
-        self._within = False  # in the operation that keeps a slow process waiting
+        # Whether the process is in the operation that keeps a slow process waiting.
+        self._within = False
 
     def __enter__(self) -> None:
         if _run.faults:
@@ -219,7 +220,8 @@ class _Mortal:
             self._within = True
             try:
                 _native.sleep(1e-9)
-            except Cancelled:  # the cancel is for the operation that is about to begin
+            except Cancelled:
+                # The request to cancel is meant for the operation that is about to begin.
                 process = _native.current_process()
                 if process is not None:
                     process.cancel()
@@ -260,15 +262,15 @@ class _Unpickler(pickle.Unpickler):
             return it
         try:
             end = it.channel.reader() if isinstance(it, _native.Reader) else it.channel.writer()
-        except ChannelEnd:  # nobody is left at the other side: this end can do nothing any more
+        except ChannelEnd:  # nobody is left at the other side, so this end has no more effect
             return it
         self._own.append(end)
         return end
 
 
 def _copied(value: Any, what: str, own: list[Any] | None = None) -> Any:
-    """A copy of the value, as it comes to another OS process. The copy has the same ends; or, if
-    the list `own` is given, ends of its own, which are added to `own`.
+    """Returns a copy of the value, as it comes to another OS process. The copy has the same ends;
+    or, if the list `own` is given, ends of its own, which are added to `own`.
 
     Raises:
         BadUse: it cannot be pickled.
@@ -284,7 +286,7 @@ def _copied(value: Any, what: str, own: list[Any] | None = None) -> Any:
 
 
 def _ends_in(value: Any) -> Iterator[Any]:
-    """The ends that a value holds."""
+    """Yields the ends that a value holds."""
     seen: set[int] = set()
     left = [value]
     while left and len(seen) < 10_000:

@@ -17,7 +17,7 @@ def run_plainly(function: Callable[[], Any]) -> Any:
 
 
 def called(function: Callable[[], Any]) -> Callable[[], Any]:
-    """The function, as one that runs what it returns if that is a process."""
+    """Returns the function, wrapped so that a process that it returns is run."""
     import weft
     from weft.coroutines import process
 
@@ -46,7 +46,9 @@ def called(function: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def channels_outside(function: Callable[..., Any]) -> str:
-    """What is wrong if the function uses a channel that was made outside of it; "" if it does not."""
+    """Returns what is wrong if the function uses a channel that was made outside of it; "" if it
+    does not.
+    """
     for name, value in _patches.outside_names(function):
         if isinstance(value, (_native.Channel, _native.Reader, _native.Writer)):
             return (

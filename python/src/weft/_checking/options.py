@@ -34,7 +34,7 @@ def near(word: str, known: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Faults:
-    """Which faults may befall processes on hosts (rule 17.10)."""
+    """Which faults may happen to processes on hosts (rule 17.10)."""
 
     kill: int = 0  #: the most processes that die in one schedule
     delay: bool = False
@@ -45,12 +45,12 @@ class Faults:
         return bool(self.kill or self.delay or self.partition or self.slow)
 
     def __str__(self) -> str:
-        said = [f"kill:{self.kill}"] if self.kill else []
-        return ",".join(said + [name for name in FAULTS[1:] if getattr(self, name)])
+        parts = [f"kill:{self.kill}"] if self.kill else []
+        return ",".join(parts + [name for name in FAULTS[1:] if getattr(self, name)])
 
 
 def parse_faults(text: str) -> Faults:
-    """`kill:1,delay` as Faults.
+    """Returns the Faults that a text such as `kill:1,delay` names.
 
     Raises:
         BadUse: there is no such fault, or its number is wrong.
@@ -75,7 +75,7 @@ def parse_faults(text: str) -> Faults:
 
 @dataclass(frozen=True)
 class Options:
-    """What a check is asked for. The function options() makes and examines it."""
+    """The options of a check. The function options() makes and examines them."""
 
     seconds: float = 10.0  #: how long to search
     schedules: int | None = None  #: how many schedules to run at most
@@ -93,7 +93,7 @@ class Options:
 
 
 def options(**given: Any) -> Options:
-    """The options that a user has given by name.
+    """Returns the options that a user has given by name.
 
     Raises:
         BadUse: there is no such option, or it cannot have this value; the text says what it can
@@ -144,8 +144,8 @@ def _number(given: dict[str, Any], name: str, what: str, kind: type, low: float)
 
 
 def stubbed(name: str) -> tuple[Any, str]:
-    """The module or class that holds the function `module.function` (or `module.Class.method`), and
-    the name of the function there.
+    """Returns the module or class that holds the function `module.function` (or
+    `module.Class.method`), and the name of the function there.
 
     Raises:
         BadUse: there is no such function.

@@ -27,14 +27,15 @@ if TYPE_CHECKING:
     from weft._checking.checker import _Check
 
 _OTHER_SEEDS = 1_000_003  # the distance between the seeds of two children
-_BLOCK = 500  # schedules that a child draws in one way before it goes on with the other
+# How many schedules a child draws in one way of searching before it changes to the other.
+_BLOCK = 500
 _HEAD = struct.Struct("<I")
 
 
 def search(check: _Check) -> None:
     """Searches, and makes the report of what was found."""
     children: dict[int, int] = {}  # pid by descriptor
-    said: dict[int, dict[str, Any]] = {}  # the last message of each child, by descriptor
+    messages: dict[int, dict[str, Any]] = {}  # the last message of each child, by descriptor
     try:
         for number in range(check.options.jobs):
             read, write = os.pipe()
@@ -43,7 +44,7 @@ def search(check: _Check) -> None:
                 _child(check, number, write)  # never returns
             os.close(write)
             children[read] = pid
-        found = _wait(check, children, said)
+        found = _wait(check, children, messages)
     finally:
         for fd, pid in children.items():
             os.close(fd)
@@ -51,14 +52,14 @@ def search(check: _Check) -> None:
                 os.kill(pid, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
-        _figures(check, said)
+        _figures(check, messages)
     if found is None:
         return check.conclude([])
     return check.conclude_elsewhere(found)
 
 
 def _wait(
-    check: _Check, children: dict[int, int], said: dict[int, dict[str, Any]]
+    check: _Check, children: dict[int, int], messages: dict[int, dict[str, Any]]
 ) -> list[dict[str, Any]] | None:
     found: list[dict[str, Any]] = []
     parts: dict[int, bytearray] = {fd: bytearray() for fd in children}
@@ -71,7 +72,7 @@ def _wait(
                 data = os.read(key.fd, 65536)
                 parts[key.fd] += data
                 while (message := _taken(parts[key.fd])) is not None:
-                    said[key.fd] = message
+                    messages[key.fd] = message
                     found += message["found"]
                     if message["end"] is not None:
                         check.report.kind, check.report.what = message["end"]
@@ -81,7 +82,7 @@ def _wait(
                 if not data:
                     selector.unregister(key.fd)
                     over.add(key.fd)
-            runs = sum(message["runs"] for message in said.values())
+            runs = sum(message["runs"] for message in messages.values())
             check.progress(
                 f"{counted(runs, 'schedule')} in {len(children)} OS processes, {check.seconds():.0f} s"
             )
@@ -89,7 +90,9 @@ def _wait(
 
 
 def _taken(part: bytearray) -> dict[str, Any] | None:
-    """Takes a whole message from the beginning of what has come; None if it is not whole yet."""
+    """Takes a whole message from the beginning of `part`. Returns None if the message is not whole
+    yet.
+    """
     if len(part) < _HEAD.size:
         return None
     (size,) = _HEAD.unpack_from(part)
@@ -100,10 +103,10 @@ def _taken(part: bytearray) -> dict[str, Any] | None:
     return message
 
 
-def _figures(check: _Check, said: dict[int, dict[str, Any]]) -> None:
-    """Adds up what the children have done, for the report."""
+def _figures(check: _Check, messages: dict[int, dict[str, Any]]) -> None:
+    """Adds up the figures of the children for the report."""
     ways: dict[str, int] = {}
-    for message in said.values():
+    for message in messages.values():
         for way, runs in message["ways"].items():
             ways[way] = ways.get(way, 0) + runs
         for sentence in message["told"]:
@@ -113,9 +116,9 @@ def _figures(check: _Check, said: dict[int, dict[str, Any]]) -> None:
     r = check.report
     r.schedules = sum(ways.values())
     r.searches = [Search(way, runs) for way, runs in ways.items()]
-    r.races = max((message["races"] for message in said.values()), default=(0, 0))
-    r.estimate = max((message["estimate"] for message in said.values()), default=0.0)
-    r.complete = any(message["complete"] for message in said.values()) and not check.shared
+    r.races = max((message["races"] for message in messages.values()), default=(0, 0))
+    r.estimate = max((message["estimate"] for message in messages.values()), default=0.0)
+    r.complete = any(message["complete"] for message in messages.values()) and not check.shared
     r.seconds = check.seconds()
 
 
@@ -167,7 +170,7 @@ def _one(check: _Check, one: _engine.Search, write: int) -> None:
         check.ways_before = ways
         message = {
             "runs": sum(ways.values()), "ways": ways, "found": found, "complete": complete, "end": end,
-            "told": list(check.world.told), "left": dict(check.left), "shared": check.shared,
+            "told": list(check.world.notes), "left": dict(check.left), "shared": check.shared,
             "races": one.races, "estimate": one.estimate,
         }  # fmt: skip
         data = pickle.dumps(message)

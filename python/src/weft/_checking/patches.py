@@ -30,7 +30,8 @@ from typing import Any, NamedTuple
 from weft._checking.options import stubbed
 from weft.errors import BadUse
 
-NOTHING_FOR = 10.0  # seconds within which a function has to come back to Weft
+# After this many seconds without an operation of Weft, the function counts as hanging.
+NOTHING_FOR = 10.0
 EPOCH = 1_000_000_000  # what time.time() returns when a run begins
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120
 _PYTHONS = sysconfig.get_path("stdlib") + os.sep
@@ -61,7 +62,9 @@ class Place(NamedTuple):
 
 
 def place(frame: FrameType | None = None) -> Place:
-    """The innermost line that is neither Weft's nor Python's; an empty Place if there is none."""
+    """Returns the innermost line that is neither Weft's nor Python's; an empty Place if there is
+    none.
+    """
     at = frame or sys._getframe(1)
     while at is not None:
         file = at.f_code.co_filename
@@ -76,7 +79,7 @@ class Refused(BadUse):
 
 
 def _by_weft() -> bool:
-    """Is the replaced function called by Weft's own code?"""
+    """Returns whether Weft's own code calls the replaced function."""
     at = sys._getframe(2)
     while (
         at is not None
@@ -107,7 +110,7 @@ class World:
     ) -> None:
         self.now = now
         self.refused: list[Refused] = []
-        self.told: dict[str, None] = {}  #: sentences, each once
+        self.notes: dict[str, None] = {}  #: sentences, each once
         self.outputs = 0  #: how often something was written outside in the runs so far
         self._seed = seed
         self._stub = stub
@@ -128,7 +131,7 @@ class World:
         self._seeds = random.getstate()
         try:
             self._enter()
-        except BaseException:  # a stub that cannot be: what was replaced is put back
+        except BaseException:  # a stub is not possible, so everything that was replaced is put back
             self.__exit__()
             raise
         return self
@@ -175,7 +178,7 @@ class World:
 
     @contextlib.contextmanager
     def run(self) -> Iterator[None]:
-        """One run: all that is virtual or seeded begins anew."""
+        """Surrounds one run, for which everything virtual or seeded begins anew."""
         self._skipped = 0.0
         self._drawn = False
         random.seed(self._seed)
@@ -204,8 +207,8 @@ class World:
         return error
 
     def tell(self, sentence: str) -> None:
-        if len(self.told) < 20:
-            self.told[sentence] = None
+        if len(self.notes) < 20:
+            self.notes[sentence] = None
 
     # --- what is replaced ---
 
@@ -244,7 +247,7 @@ class World:
             yield (os, name), self._refusing(getattr(os, name), f"calls os.{name}", _LEAVE_OUT)
 
     def _stream(self) -> random.Random:
-        """The stream of random bytes, which begins anew in each run."""
+        """Returns the stream of random bytes, which begins anew in each run."""
         if not self._drawn:
             self._drawn = True
             self._bytes.seed(self._seed)
@@ -299,7 +302,8 @@ class World:
                 return old(seconds)
             if seconds < 0:
                 raise ValueError("sleep length must be non-negative")
-            if not self._sleep(seconds):  # no process goes on meanwhile
+            # A caller without a stack cannot sleep, and no process goes on meanwhile.
+            if not self._sleep(seconds):
                 self._skipped += seconds
             return None
 
@@ -323,7 +327,7 @@ class World:
         def refusing(*args: Any, **named: Any) -> Any:
             if self._here and not _by_weft():
                 for coroutine in filter(inspect.iscoroutine, args):
-                    coroutine.close()  # nobody will await it
+                    coroutine.close()  # nobody will await this coroutine
                 raise self.refuse(what, instead)
             return old(*args, **named)
 
@@ -413,7 +417,7 @@ class _RLock(_Lock):
             self._owner = None
             super().release()
 
-    # What threading.Condition asks of it.
+    # threading.Condition calls this.
     def _is_owned(self) -> bool:
         return bool(self._owner == _who())
 
@@ -454,7 +458,8 @@ _watched: World | None = None
 _hooked = False
 
 
-_awaited: dict[str, Callable[[], object]] = {}  # by module: what is called once it is imported
+# Module → the function that is called once the module is imported.
+_awaited: dict[str, Callable[[], object]] = {}
 
 
 @contextlib.contextmanager

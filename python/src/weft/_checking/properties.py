@@ -1,5 +1,5 @@
-"""What an observer sees of a run, besides what the engine sees: how each process ended, and which
-objects two processes were given (rule 17.6).
+"""Observes a run for what the engine does not see: how each process ended, and which objects two
+processes were given (rule 17.6).
 
 Invariants
 - The observer changes nothing, and keeps only texts when the run is over.
@@ -84,7 +84,9 @@ class Watch:
             self._finish()
 
     def _changed(self, change: _debug.Changed) -> None:
-        """Rule 9.2: what was sent belongs to the receiver."""
+        """Notes an object that was changed after it was sent, although it belongs to the receiver
+        (rule 9.2).
+        """
         self.shared.append(
             f"{change.sender} changes a {change.kind} after it has sent it on {change.channel}: the check does "
             "not try these changes in every order, so nothing is proven; send a copy, or make another"
@@ -93,7 +95,7 @@ class Watch:
     def event(
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
-        """An observer (weft._watching.observers)."""
+        """Is called as an observer (weft._watching.observers)."""
         if process is None:
             return
         key = _observers.key_of(process)
@@ -118,10 +120,10 @@ class Watch:
 
     def _finish(self) -> None:
         paths = self._paths
-        for key, how, said in self._ended:
+        for key, how, reason in self._ended:
             self.endings[paths[key]] = how
-            if said:
-                self.left[paths[key]] = said
+            if reason:
+                self.left[paths[key]] = reason
         for it, one, other, before in self._found.values():
             if before is None or state_of(it) != before:
                 self.shared.append(
@@ -138,7 +140,7 @@ def _related(one: str, other: str) -> bool:
 
 
 def state_of(it: object) -> bytes | None:
-    """What the object holds, as bytes; None if it cannot be pickled."""
+    """Returns what the object holds, as bytes; None if it cannot be pickled."""
     try:
         return pickle.dumps(it)
     except Exception:

@@ -50,19 +50,19 @@ class Report:
     found_at: int = 0  #: the number of the schedule that failed
     seconds: float = 0.0
     deviations: int = 0  #: of the failing schedule from the usual order, after it was made short
-    said: list[str] = field(default_factory=list)  #: the deviations in words
+    deviation_texts: list[str] = field(default_factory=list)  #: the deviations in words
     least: bool = False  #: all schedules with fewer deviations were run, and none failed
     token: str = ""
     lines: str = ""  #: the failing schedule, line by line
     error: str = ""  #: the report of the deadlock, or the traceback
-    grain: str = ""  #: about the grain that the failure needs
-    told: list[str] = field(default_factory=list)
+    grain: str = ""  #: a sentence about the grain that the failure needs
+    notes: list[str] = field(default_factory=list)
     searches: list[Search] = field(default_factory=list)
     races: tuple[int, int] = (0, 0)  #: how many were seen in both orders, and how many there are
     estimate: float = 0.0  #: how many schedules there may be, without reduction; 0: unknown
     command: str = ""  #: what replays the failing schedule
     time: str = "quiet"
-    replayed: str = ""  #: what came of a token that was replayed and does not fail
+    replayed: str = ""  #: the outcome of a token that was replayed and does not fail
     printed: str = ""  #: what the function printed in the failing schedule
     more: list[Report] = field(default_factory=list)  #: other kinds of failure (keep_going)
     picture: Callable[[], str] | None = field(default=None, repr=False, compare=False)
@@ -70,8 +70,8 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Was something found? True also if the function cannot be checked, or the check was
-        interrupted.
+        """Whether something was found. It is true also if the function cannot be checked, or the
+        check was interrupted.
         """
         return self.kind != ""
 
@@ -91,16 +91,16 @@ class Report:
         return "\n".join(_text(self))
 
     def as_dict(self) -> dict[str, Any]:
-        """The report as --json prints it."""
+        """Returns the report as --json prints it."""
         left_out = ("picture", "trace", "more")
-        said = {
+        fields = {
             f.name: getattr(self, f.name)
             for f in dataclasses.fields(self)
             if f.name not in left_out
         }
-        said["searches"] = [dataclasses.asdict(search) for search in self.searches]
-        said["more"] = [report.as_dict() for report in self.more]
-        return {"weft_check": 1, "failed": self.failed, "status": self.status, **said}
+        fields["searches"] = [dataclasses.asdict(search) for search in self.searches]
+        fields["more"] = [report.as_dict() for report in self.more]
+        return {"weft_check": 1, "failed": self.failed, "status": self.status, **fields}
 
 
 def counted(number: int, noun: str) -> str:
@@ -109,37 +109,37 @@ def counted(number: int, noun: str) -> str:
 
 def _text(r: Report) -> list[str]:
     if r.replayed:
-        said = [
+        lines = [
             f"{r.name}: {r.replayed}",
             *([""] if r.lines else []),
             *([r.lines] if r.lines else []),
         ]
     elif r.kind == "":
-        said = [_nothing_found(r)]
+        lines = [_nothing_found(r)]
     elif r.kind == "interrupted":
-        said = [f"{r.name}: stopped by Ctrl-C; nothing was found so far. {_how_far(r)}"]
+        lines = [f"{r.name}: stopped by Ctrl-C; nothing was found so far. {_how_far(r)}"]
     elif r.kind == "refused":
-        said = [f"{r.name} cannot be checked: {r.what}"]
+        lines = [f"{r.name} cannot be checked: {r.what}"]
     elif r.kind == "not the same":
-        said = [
+        lines = [
             f"{r.name}: the program is not the same twice, so nothing can be said of it",
             r.what,
             "what differs from run to run is often a clock, a random number, the state of a module, or the order of a set",
         ]
     elif r.kind == "cut":
-        said = [f"{r.name}: nothing found, but every schedule was asked for (all). {_how_far(r)}"]
+        lines = [f"{r.name}: nothing found, but every schedule was asked for (all). {_how_far(r)}"]
     else:
-        said = [_found(r)]
-        said += ["", r.lines] if r.lines else []
-        said += ["", r.error] if r.error else []
-        said += ["", "it printed:", r.printed.rstrip()] if r.printed.strip() else []
-        said += [f"deviation: {sentence}" for sentence in r.said]
-        said += [r.grain] if r.grain else []
-        said += [f"replay: {r.command}"] if r.command else []
-    said += [f"told: {sentence}" for sentence in r.told]
+        lines = [_found(r)]
+        lines += ["", r.lines] if r.lines else []
+        lines += ["", r.error] if r.error else []
+        lines += ["", "it printed:", r.printed.rstrip()] if r.printed.strip() else []
+        lines += [f"deviation: {sentence}" for sentence in r.deviation_texts]
+        lines += [r.grain] if r.grain else []
+        lines += [f"replay: {r.command}"] if r.command else []
+    lines += [f"told: {sentence}" for sentence in r.notes]
     for other in r.more:
-        said += ["", *_text(other)]
-    return said
+        lines += ["", *_text(other)]
+    return lines
 
 
 def _found(r: Report) -> str:
@@ -171,18 +171,18 @@ def _nothing_found(r: Report) -> str:
 
 def _how_far(r: Report) -> str:
     ways = ", ".join(f"{s.name} {s.runs:,}" for s in r.searches if s.runs)
-    said = f"{counted(r.schedules, 'schedule')} in {took(r.seconds)}" + (
+    text = f"{counted(r.schedules, 'schedule')} in {took(r.seconds)}" + (
         f" ({ways})" if ways else ""
     )
     if r.races[1]:
-        said += f"; {r.races[0]:,} of {r.races[1]:,} races seen in both orders"
+        text += f"; {r.races[0]:,} of {r.races[1]:,} races seen in both orders"
     if r.estimate > r.schedules:
-        said += f"; some {about(r.estimate)} orders in all"
-    return said
+        text += f"; some {about(r.estimate)} orders in all"
+    return text
 
 
 def about(number: float) -> str:
-    """A number in words, roughly if it is big."""
+    """Returns a number in words, roughly if it is big."""
     if number < 10_000:
         return f"{round(number):,}"
     return f"10^{math.log10(number):.0f}"

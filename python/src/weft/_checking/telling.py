@@ -41,7 +41,7 @@ class Line:
 
 
 def shown(value: object) -> str:
-    """The repr of a value, in a few letters."""
+    """Returns the repr of a value, in a few letters."""
     try:
         text = repr(value)
     except Exception as error:
@@ -56,8 +56,8 @@ class Teller:
         self.lines: list[Line] = []
         self.left_out = 0
         self._count = 0
-        self._open: dict[int, Line] = {}  # by process: its operation
-        self._over = False  # the processes are clearing up
+        self._open: dict[int, Line] = {}  # process → the line of its operation
+        self._over = False  # whether the processes are clearing up
         # By process its last path: a path gets its index when a second process of that name is
         # started.
         self._paths: dict[int, str] = {}
@@ -74,7 +74,7 @@ class Teller:
     def event(
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
-        """An observer (weft._watching.observers)."""
+        """Is called as an observer (weft._watching.observers)."""
         key = _observers.key_of(process)
         if process is not None and what in ("start", "begin", "commit", "raise", "end", "left"):
             self._paths[key] = process.path
@@ -83,8 +83,8 @@ class Teller:
                 return
             value = f" {shown(detail)}" if operation == "write" else ""
             where = _target(target)
-            said = f"{operation} {where}{value}" if where else f"{operation}{value}"
-            self._open[key] = self._line(key, said, str(place()))
+            text = f"{operation} {where}{value}" if where else f"{operation}{value}"
+            self._open[key] = self._line(key, text, str(place()))
         elif what == "park":
             if key in self._open:
                 self._open[key].waits = True
@@ -141,7 +141,7 @@ class Teller:
     # --- as text ---
 
     def text(self, deadlock: bool = False) -> str:
-        """All lines. With `deadlock` an operation that was cancelled "waits for ever"."""
+        """Returns all lines. With `deadlock` an operation that was cancelled "waits for ever"."""
         lines = self.lines[-_MOST:]
         left_out = self.left_out + len(self.lines) - len(lines)
         paths = max((len(line.path) for line in lines), default=0)
@@ -160,14 +160,16 @@ class Teller:
         return "\n".join(rows)
 
     def differs(self, other: Teller) -> str:
-        """A sentence about the first line in which another run differs; empty if there is none."""
+        """Returns a sentence about the first line in which another run differs; empty if there is
+        none.
+        """
         for mine, its in itertools.zip_longest(self.lines, other.lines):
             if _step(mine) != _step(its):
-                return f"line {(mine or its).number} is {_said(mine)} in one run, and {_said(its)} in the next"
+                return f"line {(mine or its).number} is {_line_text(mine)} in one run, and {_line_text(its)} in the next"
         return ""
 
     def cycle(self) -> str:
-        """The steps that repeat at the end of the run, each once; empty if no steps repeat."""
+        """Returns the steps that repeat at the end of the run, each once; empty if no steps repeat."""
         steps = [(line.path, line.what.split(" ", 2)[:2], line.at) for line in self.lines]
         for period in range(1, len(steps) // 3 + 1):
             last = steps[-period:]
@@ -181,7 +183,7 @@ def _step(line: Line | None) -> tuple[str, ...]:
     return () if line is None else (line.path, line.what, line.at, line.outcome)
 
 
-def _said(line: Line | None) -> str:
+def _line_text(line: Line | None) -> str:
     if line is None:
         return "the end of the run"
     return " ".join(f"{line.path}: {line.what} {line.at} {line.outcome}".split())

@@ -38,10 +38,10 @@ _MARKS = {"+": "guard", ":": "fault"}
 class Deviation(NamedTuple):
     """One decision that leaves the usual order, by process and that process's own step."""
 
-    process: str  #: its path
+    process: str  #: the path of the process
     step: int
     kind: str  #: "go", "time", "guard" or "fault"
-    choice: str | int  #: the path of who goes; of a guard or a fault its number
+    choice: str | int  #: the path of the process that goes on, or the number of a guard or a fault
 
 
 class ByNumber(NamedTuple):
@@ -55,7 +55,7 @@ Deviations = Sequence[Deviation] | Sequence[ByNumber]
 
 
 def text(deviations: Sequence[Deviation]) -> str:
-    """The token of these deviations."""
+    """Returns the token of these deviations."""
     return f"{VERSION}:{','.join(map(_part, deviations))}" if deviations else VERSION
 
 
@@ -85,7 +85,7 @@ def _path(name: str) -> str:
 
 
 def parse(token: str) -> list[Deviation] | list[ByNumber]:
-    """The deviations that a token names.
+    """Returns the deviations that a token names.
 
     Raises:
         BadUse: it is no token, or one of another version; the text says which, and what to do.
@@ -135,8 +135,8 @@ def _half(token: str, parts: list[str], whole: re.Pattern[str]) -> BadUse:
     )
 
 
-def said(d: Deviation) -> str:
-    """A deviation in words."""
+def sentence(d: Deviation) -> str:
+    """Returns a deviation in words."""
     where = f"after step {d.step} of {d.process},"
     if d.kind == "go":
         return f"{where} {d.choice} goes first"

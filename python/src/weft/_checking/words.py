@@ -10,7 +10,7 @@ import traceback
 def innermost(
     error: BaseException | None, kinds: tuple[type[BaseException], ...]
 ) -> BaseException | None:
-    """The first of these kinds in an error, or in the group that it is."""
+    """Returns the first of these kinds in an error, or in the group that it is."""
     if error is None or isinstance(error, kinds):
         return error
     for inner in getattr(error, "exceptions", ()):
@@ -32,7 +32,7 @@ def one_line(error: BaseException) -> str:
 
 
 def alike(what: str, other: str) -> bool:
-    """Whether these are the words about one failure, whatever numbers are in them."""
+    """Returns whether these are the words about one failure, whatever numbers are in them."""
     return _without_numbers(what) == _without_numbers(other)
 
 
@@ -41,7 +41,7 @@ def _without_numbers(what: str) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """The traceback without Weft's own frames."""
+    """Returns the traceback without Weft's own frames."""
     lines = traceback.format_exception(type(error), error, error.__traceback__)
     kept = [part for part in lines if f"{os.sep}weft{os.sep}_" not in part]
     return "".join(kept).rstrip()
@@ -56,7 +56,9 @@ def short(value: object) -> str:
 
 
 def equal(a: object, b: object) -> bool:
-    """Whether two results are equal; where they cannot be compared, whether they look alike."""
+    """Returns whether two results are equal; where they cannot be compared, whether they look
+    alike.
+    """
     try:
         same = a == b
         if isinstance(same, bool) and same:

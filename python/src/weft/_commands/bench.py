@@ -20,7 +20,8 @@ from weft.cli import EXIT
 from weft.coroutines import Channel, Parallel, Reader, Writer, process, run
 
 NAME = "commstime"
-ROUNDS = int(os.environ.get("WEFT_BENCH_ROUNDS", "20000"))  # of Weft; asyncio: a fifth
+# The rounds with Weft; with asyncio it is a fifth of them.
+ROUNDS = int(os.environ.get("WEFT_BENCH_ROUNDS", "20000"))
 TURNS = 5
 
 
@@ -144,23 +145,23 @@ def pass_on(command: Sequence[str]) -> int:
     """Runs a command to its end and returns its status. Passes SIGINT and SIGTERM on, so that the
     command can end what it has started.
     """
-    came: list[int] = []
+    numbers: list[int] = []
     process: subprocess.Popen[bytes] | None = None
 
     def tell(number: int, _: object) -> None:
-        came.append(number)
+        numbers.append(number)
         if process is not None:
             process.send_signal(number)
 
     kept = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         process = subprocess.Popen(command)
-        for number in came[:1]:  # a signal came before the command was started
+        for number in numbers[:1]:  # a signal has come before the command was started
             process.send_signal(number)
         status = process.wait()
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)
-    if not came:
+    if not numbers:
         return status
-    return EXIT["interrupted" if came[0] == signal.SIGINT else "terminated"]
+    return EXIT["interrupted" if numbers[0] == signal.SIGINT else "terminated"]

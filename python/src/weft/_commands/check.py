@@ -166,26 +166,26 @@ def _backend() -> str:
 
 
 def _as_options(text: str) -> str:
-    """A sentence about the options of `weft.check`, in the words of the command."""
+    """Returns a sentence about the options of `weft.check`, in the words of the command."""
     return text.replace("keep_going=", "--keep-going ").replace(
         "weft.check has no option", "no option"
     )
 
 
 def _again(chosen: Any) -> str:
-    """The options that a replay needs besides its token."""
-    said = ""
+    """Returns the options that a replay needs besides its token."""
+    arguments = ""
     if chosen.grain != "operation":
-        said += f" --grain {chosen.grain}"
+        arguments += f" --grain {chosen.grain}"
     if chosen.time != "quiet":
-        said += f" --time {chosen.time}"
+        arguments += f" --time {chosen.time}"
     if chosen.faults:
-        said += f" --faults {chosen.faults}"
+        arguments += f" --faults {chosen.faults}"
     if chosen.seed != 1:
-        said += f" --seed {chosen.seed}"
+        arguments += f" --seed {chosen.seed}"
     for flag in ("same", "strict"):
-        said += f" --{flag}" if getattr(chosen, flag) else ""
-    return said + "".join(f" --stub {name}" for name in chosen.stub)
+        arguments += f" --{flag}" if getattr(chosen, flag) else ""
+    return arguments + "".join(f" --stub {name}" for name in chosen.stub)
 
 
 def _writable(name: str | None) -> None:
@@ -218,7 +218,7 @@ def show(report: Any, svg: str | None, trace: str | None, as_json: bool) -> int:
 
 
 def find(file: str, name: str) -> Callable[[], Any] | None:
-    """The function `name` of a file; None if pytest has to call it.
+    """Returns the function `name` of a file; None if pytest has to call it.
 
     Raises:
         BadUse: there is no such function, it is no function, it needs arguments, or its module
@@ -261,12 +261,12 @@ def find(file: str, name: str) -> Callable[[], Any] | None:
 
 def _module(file: str) -> ModuleType:
     name = Path(file).stem
-    there = sys.modules.get(name)
+    loaded = sys.modules.get(name)
     if (
-        there is not None
-        and Path(getattr(there, "__file__", None) or "").resolve() == Path(file).resolve()
+        loaded is not None
+        and Path(getattr(loaded, "__file__", None) or "").resolve() == Path(file).resolve()
     ):
-        return there  # a --stub has imported it
+        return loaded  # a --stub has imported it
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise BadUse(f"{file} is not Python; give a file whose name ends in .py")
@@ -295,7 +295,7 @@ def _module(file: str) -> ModuleType:
 
 
 def script(file: str) -> Callable[[], Any]:
-    """A function that runs the file as a new `__main__` each time."""
+    """Returns a function that runs the file as a new `__main__` each time."""
     code, _ = compile_program(file, _backend())
     argv = [file]
 
@@ -344,8 +344,8 @@ def _by_pytest(
 
 
 class Progress:
-    """One line on stderr, which is overwritten each time. If stderr is no terminal, nothing is
-    written.
+    """Shows one line on stderr, which is overwritten each time. If stderr is no terminal, nothing
+    is written.
     """
 
     def __init__(self) -> None:

@@ -39,7 +39,7 @@ class Drawn:
 
 
 def network(events: Iterable[dict[str, Any]]) -> Drawn:
-    """Who writes to which channel, and who reads it, in a trace."""
+    """Returns who writes to which channel, and who reads it, in a trace."""
     writes: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     reads: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     seen: dict[str, None] = {}
@@ -71,7 +71,7 @@ def network(events: Iterable[dict[str, Any]]) -> Drawn:
 
 
 def _way(event: dict[str, Any]) -> bool | None:
-    """Does the process write in this event? None: the event is no communication."""
+    """Returns whether the process writes in this event, or None if the event is no communication."""
     if event.get("op") == "write" or event.get("kind") == "output":
         return True
     if event.get("op") in ("read", "extended read") or event.get("kind") == "input":
@@ -83,8 +83,8 @@ Ends = dict[str, dict[str, int]]
 
 
 def _folds(paths: list[str], writes: Ends, reads: Ends) -> dict[str, str]:
-    """The node of each process. Processes of one name are one node if they hold the same ends;
-    channels whose names differ only in their numbers count as the same.
+    """Returns the node of each process. Processes of one name are one node if they hold the same
+    ends; channels whose names differ only in their numbers count as the same.
     """
     ends: dict[str, set[tuple[str, bool]]] = defaultdict(set)
     for way, of in ((True, writes), (False, reads)):
@@ -152,8 +152,8 @@ def dot(drawn: Drawn) -> str:
     channels = set(drawn.channels) - set(drawn.nodes)
     for source, target, label, n in drawn.edges:
         ends = [_quoted("channel " + e if e in channels else e) for e in (source, target)]
-        said = f"{label} ({n})" if label else f"({n})"
-        lines.append(f"  {ends[0]} -> {ends[1]} [label={_quoted(said)}];")
+        label_text = f"{label} ({n})" if label else f"({n})"
+        lines.append(f"  {ends[0]} -> {ends[1]} [label={_quoted(label_text)}];")
     if drawn.left_out:
         lines.append(f"  // {_note(drawn)}")
     return "\n".join([*lines, "}"]) + "\n"
@@ -169,22 +169,24 @@ def mermaid(drawn: Drawn) -> str:
     ids = {name: f"p{i}" for i, name in enumerate(drawn.nodes)}
     ids |= {name: f"c{i}" for i, name in enumerate(drawn.channels) if name not in ids}
 
-    def said(text: str) -> str:
+    def quoted(text: str) -> str:
         return '"' + text.translate(_MERMAID) + '"'
 
     lines = ["flowchart LR"]
-    lines += [f"  {ids[name]}[{said(name)}]" for name in drawn.nodes]
-    lines += [f"  {ids[name]}([{said(name)}])" for name in drawn.channels if ids[name][0] == "c"]
+    lines += [f"  {ids[name]}[{quoted(name)}]" for name in drawn.nodes]
+    lines += [f"  {ids[name]}([{quoted(name)}])" for name in drawn.channels if ids[name][0] == "c"]
     for source, target, label, n in drawn.edges:
         text = f"{label} ({n})" if label else f"({n})"
-        lines.append(f"  {ids[source]} -->|{said(text)}| {ids[target]}")
+        lines.append(f"  {ids[source]} -->|{quoted(text)}| {ids[target]}")
     if drawn.left_out:
         lines.append(f"  %% {_note(drawn)}")
     return "\n".join(lines) + "\n"
 
 
 def _layers(drawn: Drawn) -> dict[str, int]:
-    """The column of each node: behind all that it reads from, where the network has no cycle."""
+    """Returns the column of each node: behind all that it reads from, where the network has no
+    cycle.
+    """
     names = [*drawn.nodes, *(c for c in drawn.channels if c not in drawn.nodes)]
     after: dict[str, list[str]] = defaultdict(list)
     for source, target, _, _ in drawn.edges:
@@ -207,8 +209,10 @@ def _layers(drawn: Drawn) -> dict[str, int]:
 
 
 def _without_cycles(names: list[str], after: dict[str, list[str]]) -> dict[str, list[str]]:
-    """The edges that do not lead back, found without recursion: a network may be a long chain."""
-    state: dict[str, int] = {}  # 1: being walked, 2: done
+    """Returns the edges that do not lead back, found without recursion: a network may be a long
+    chain.
+    """
+    state: dict[str, int] = {}  # 1 while the node is being visited, 2 afterwards
     forward: dict[str, list[str]] = {name: [] for name in names}
     incoming = {target for targets in after.values() for target in targets}
     for root in sorted(names, key=lambda n: (n in incoming, n)):
@@ -304,5 +308,7 @@ def drawn_as(kind: str, events: Iterable[dict[str, Any]]) -> str:
 
 
 def of_trace(path: str, kind: str) -> str:
-    """The drawing of a trace. Raises weft.BadUse if the file cannot be read, or is no trace."""
+    """Returns the drawing of a trace. Raises weft.BadUse if the file cannot be read, or is no
+    trace.
+    """
     return drawn_as(kind, _trace.read(path)[0])

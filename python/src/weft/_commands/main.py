@@ -179,9 +179,9 @@ def run_command(
       weft run hello.py --flight out.flight
       weft run hello.py --verbose
 
-    FILE runs as `python FILE ARGS…` would, with the backend chosen before its first line. --on, --trace and --flight
-    may stand before FILE or among ARGS, --verbose before FILE; everything else after FILE is FILE's own (also --help).
-    After a lone -- all is FILE's own.
+    FILE runs as `python FILE ARGS…` would, with the backend chosen before its first line. --on,
+    --trace and --flight may stand before FILE or among ARGS, --verbose before FILE; everything else
+    after FILE, also --help, is passed to FILE. After a lone -- everything is passed to FILE.
 
     A program written with `await` that imports `weft` and no event loop (asyncio, trio, …) runs on the others too: its
     `async` and `await` are left out when it is read. Write `from weft.coroutines import …` to keep them.
@@ -282,7 +282,7 @@ def lf_command(args: tuple[str, ...]) -> int:
 
         from weft_lf.cli import main as lf_main
     except ImportError as error:
-        raise BadUse(f"weft lf needs '{error.name}': pip install 'weft[lf]'") from None
+        raise BadUse(f"weft lf needs '{error.name}': pip install 'weft-csp[lf]'") from None
     try:
         return lf_main(args)
     except SystemExit as bad:  # argparse has printed what is wrong
@@ -355,7 +355,7 @@ def build_command(
 
     processes = {name: shown(getattr(component, name)) for name in component.processes}
     if as_json:
-        said = {
+        report = {
             "library": str(library),
             "component": component.__name__,
             "doc": component.__doc__,
@@ -364,7 +364,7 @@ def build_command(
             "stub": str(written) if written else None,
             "processes": processes,
         }
-        click.echo(json.dumps(said))
+        click.echo(json.dumps(report))
         return 0
     click.echo(str(library))
     if written:

@@ -114,14 +114,14 @@ def up(keys: str | None, address: str, as_json: bool) -> int:
     def serve() -> int:
         _net_server.found(beside)
         _net_link.parted(address)
-        noted = folder / _net_keys.SERVER
+        file = folder / _net_keys.SERVER
         with _net_server.Server(_made(folder), address, beside) as server:
             try:
-                noted.write_text(server.url + "\n", encoding="utf-8")
+                file.write_text(server.url + "\n", encoding="utf-8")
                 _say_up(server, folder, as_json)
                 status = server.wait()
             finally:
-                noted.unlink(missing_ok=True)
+                file.unlink(missing_ok=True)
             click.echo(
                 f"weft: the server ended by itself, with status {status}: see {folder / 'server.log'}",
                 err=True,
@@ -142,13 +142,13 @@ def _made(folder: Path) -> Path:
 
 def _say_up(server: _net_server.Server, folder: Path, as_json: bool) -> None:
     if as_json:
-        said = {
+        report = {
             "server": server.url,
             "keys": str(folder),
             "version": server.version,
             "pid": server.pid,
         }
-        click.echo(json.dumps(said))
+        click.echo(json.dumps(report))
     else:
         click.echo(f"NATS {server.version} at {server.url}, keys in {folder}; Ctrl-C stops it")
     sys.stdout.flush()
@@ -247,7 +247,7 @@ _AGENT = (
 
 
 def agent_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of an agent, for `weft host` and for `weft up`, which passes them on."""
+    """Adds the options of an agent to `weft host`, and to `weft up`, which passes them on."""
     for option in reversed(_AGENT):
         command = option(command)
     return command
@@ -331,8 +331,8 @@ def host(
         ):
             where = f"at {network.address}" if network.address else "by the relay"
             if as_json:
-                said = {"host": called, "address": network.address, "pids": agent.pids}
-                click.echo(json.dumps(said))
+                report = {"host": called, "address": network.address, "pids": agent.pids}
+                click.echo(json.dumps(report))
             else:
                 click.echo(
                     f"host {called} {where}, {len(agent.pids)} OS processes, "

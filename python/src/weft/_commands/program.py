@@ -171,7 +171,7 @@ def _execute(
         exec(code, main.__dict__)
     except SystemExit as end:
         status = _status_of(end)
-        if status != EXIT["ok"] and interrupts.came():
+        if status != EXIT["ok"] and interrupts.interrupted():
             raise KeyboardInterrupt from None
         return status
     except deadlock as error:
@@ -192,7 +192,7 @@ def _need_greenlets() -> None:
         native.need_greenlets()
     except ImportError:
         raise BadUse(
-            "--on greenlets needs the package 'greenlet': pip install 'weft[greenlets]', or take another backend"
+            "--on greenlets needs the package 'greenlet': pip install 'weft-csp[greenlets]', or take another backend"
         ) from None
 
 
@@ -220,7 +220,7 @@ class _InterruptWatch:
         os.close(self._read)
         os.close(self._write)
 
-    def came(self) -> bool:
+    def interrupted(self) -> bool:
         try:
             return signal.SIGINT in os.read(self._read, 4096)
         except BlockingIOError:

@@ -35,8 +35,8 @@ SORTS = ("path", "busy", "reads", "writes", "time", "ops", "since")
 
 
 @contextlib.contextmanager
-def _said() -> Iterator[None]:
-    """Turns NoLook into BadUse, which is told in one line."""
+def _no_look_is_bad_use() -> Iterator[None]:
+    """Turns NoLook into BadUse, which the command line shows in one line."""
     try:
         yield
     except _visit.NoLook as error:
@@ -71,7 +71,9 @@ def _size(n: int) -> str:
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> str:
-    """Plain text: the first and the last column are aligned left, the others right."""
+    """Returns a table as plain text. The first and the last column are aligned left, the others
+    right.
+    """
     # Columns without an entry are left out.
     kept = [i for i in range(len(headings)) if i == 0 or not rows or any(row[i] for row in rows)]
     headings = [headings[i] for i in kept]
@@ -116,7 +118,7 @@ def _command_line(pid: int) -> str:
 
 
 def _does(network: _visit.Network) -> str:
-    """What the processes of a program do, in few words."""
+    """Returns what the processes of a program do, in few words."""
     counts: dict[str, int] = {}
     words = {
         "runs": "run",
@@ -131,13 +133,15 @@ def _does(network: _visit.Network) -> str:
     for row in network.rows:
         if row.now in words:
             counts[words[row.now]] = counts.get(words[row.now], 0) + 1
-    said = [f"{n} {word}" for word, n in sorted(counts.items(), key=lambda c: -c[1])]
-    return ", ".join(said) or ("no network runs" if not network.rows else "waits for its processes")
+    parts = [f"{n} {word}" for word, n in sorted(counts.items(), key=lambda c: -c[1])]
+    return ", ".join(parts) or (
+        "no network runs" if not network.rows else "waits for its processes"
+    )
 
 
 def ps(as_json: bool) -> int:
     """Prints the programs of this user that can be looked at."""
-    with _said():
+    with _no_look_is_bad_use():
         pids = _visit.doors()
     rows = [_program(pid) for pid in pids]
     hosts = {row["pid"] for row in rows if _visit.parent_of(row["pid"]) in pids}
@@ -168,12 +172,12 @@ def ps(as_json: bool) -> int:
 
 
 def the_only_one() -> int:
-    """The program that is meant if no number is given.
+    """Returns the program that is meant if no number is given.
 
     Raises:
         BadUse: none runs, or several do.
     """
-    with _said():
+    with _no_look_is_bad_use():
         pids = _visit.doors()
     roots = [pid for pid in pids if _visit.parent_of(pid) not in pids and pid != os.getpid()]
     if len(roots) == 1:
@@ -188,12 +192,12 @@ def the_only_one() -> int:
 
 
 def number_of(word: str | None) -> int:
-    """The OS process that a word on the command line means."""
+    """Returns the OS process that a word on the command line means."""
     if word is None:
         return the_only_one()
     if word.isdecimal() and 0 < int(word) < 1 << 31:
         return int(word)
-    with _said():
+    with _no_look_is_bad_use():
         named = [pid for pid in _visit.doors() if word in _command_line(pid) and pid != os.getpid()]
     roots = [pid for pid in named if _visit.parent_of(pid) not in named]
     if len(roots) == 1:
@@ -222,7 +226,7 @@ _KEYS: dict[str, Callable[[_visit.Row], Any]] = {
 
 
 def chosen(rows: Sequence[_visit.Row], sort: str, only: str) -> list[_visit.Row]:
-    """The rows whose path or place contains `only`, sorted by the column `sort`."""
+    """Returns the rows whose path or place contains `only`, sorted by the column `sort`."""
     found = [row for row in rows if only in row.path or only in row.where]
     return sorted(found, key=lambda row: (_KEYS[sort](row), row.path))
 
@@ -242,7 +246,9 @@ _HEADINGS = (
 
 
 def _names(rows: Sequence[_visit.Row], tree: bool) -> list[str]:
-    """The names of the rows. In a tree a name below its parent's is only what its path adds."""
+    """Returns the names of the rows. In a tree a name below its parent's is only what its path
+    adds.
+    """
     paths = {row.path for row in rows} if tree else set()
     names = []
     for row in rows:
@@ -254,7 +260,7 @@ def _names(rows: Sequence[_visit.Row], tree: bool) -> list[str]:
 
 
 def _parents(path: str) -> Iterator[str]:
-    """main and main/a, of main/a/b."""
+    """Yields the paths above a path: main and main/a for main/a/b."""
     for i, letter in enumerate(path):
         if letter == "/":
             yield path[:i]
@@ -301,7 +307,7 @@ def _ends(paths: Sequence[str]) -> str:
 
 
 def head(network: _visit.Network, pid: int) -> list[str]:
-    """The lines above the tables: the verdict first."""
+    """Returns the lines above the tables: the verdict first."""
     n = len(network.rows) + network.left_out
     lines = [network.verdict.text]
     for one in network.os_processes:
@@ -335,7 +341,7 @@ def as_text(
 
 
 def as_dict(network: _visit.Network) -> dict[str, Any]:
-    """What `--json` and the page of `weft view` have of a look."""
+    """Returns what `--json` and the page of `weft view` have of a look."""
     verdict = network.verdict
     return {
         "verdict": {"kind": verdict.kind, "names": verdict.names, "text": verdict.text},
@@ -359,7 +365,7 @@ def top(
 ) -> int:
     """Shows the network of a program, on a terminal until the program ends or `q` is pressed."""
     pid = number_of(word)
-    with _said(), _visit.Looking(pid) as looking:
+    with _no_look_is_bad_use(), _visit.Looking(pid) as looking:
         if json_wanted:
             click.echo(json.dumps(as_dict(looking.look(interval, most))))
         elif once or not (sys.stdout.isatty() and sys.stdin.isatty()):
@@ -407,17 +413,17 @@ class Keys:
                 self.only = ""
 
     def line(self) -> str:
-        said = [f"by {self.sort}"]
+        parts = [f"by {self.sort}"]
         if self.typing or self.only:
-            said.append(f"only: {self.only}{'_' if self.typing else ''}")
+            parts.append(f"only: {self.only}{'_' if self.typing else ''}")
         if self.paused:
-            said.append("PAUSED")
-        return f"{self.HELP}    {' · '.join(said)}"
+            parts.append("PAUSED")
+        return f"{self.HELP}    {' · '.join(parts)}"
 
 
 @contextlib.contextmanager
 def _single_keys() -> Iterator[None]:
-    """Keys are read one by one, and are not echoed."""
+    """Makes the terminal deliver keys one by one, without an echo, while the block runs."""
     import termios
     import tty
 
@@ -443,13 +449,13 @@ def _live(looking: _visit.Looking, interval: float, sort: str, only: str, most: 
 
 
 def _plain_live(looking: _visit.Looking, interval: float, keys: Keys, most: int) -> None:
-    """Without rich: each look clears the screen and writes it anew."""
+    """Shows looks without `rich`: each look clears the screen and writes it anew."""
     with _single_keys():
         _drive(looking, interval, keys, most, lambda s: click.echo(f"\x1b[2J\x1b[H{s}"))
 
 
 def screen(network: _visit.Network, pid: int, keys: Keys, width: int, height: int) -> str:
-    """As much of the tables as fits on a screen of this size."""
+    """Returns as much of the tables as fits on a screen of this size."""
     above = [line[:width] for line in head(network, pid)]
     rows = chosen(network.rows, keys.sort, keys.only)
     pipes = [p for p in network.pipes if not keys.only or keys.only in p.name]
@@ -499,7 +505,7 @@ def _drive(looking: _visit.Looking, interval: float, keys: Keys, most: int, show
 def graph(
     backend: str | None, kind: str | None, output: str | None, file: str, args: Sequence[str]
 ) -> int:
-    """Draws the network of a program, which is run for that, or of a trace."""
+    """Draws the network of a trace, or of a program, which is run for this purpose."""
     by_name = {".svg": "svg", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid"}
     kind = kind or by_name.get(Path(output or "").suffix, "dot")
     if kind not in _graph.FORMATS:

@@ -30,7 +30,7 @@ _PICTURED = 4_000  #: how many lines of a recorded trace the picture is made of,
 
 
 @contextlib.contextmanager
-def _said() -> Iterator[None]:
+def _refused_is_bad_use() -> Iterator[None]:
     try:
         yield
     except Refused as error:
@@ -222,7 +222,7 @@ def trace_command(
         "--picture": picture,
         "--jsonl": jsonl,
     }
-    with _said():
+    with _refused_is_bad_use():
         if len(files) == 1 and not _flight_read.is_binary(files[0]):
             _lines_of_json(files[0], as_json, outputs)
         else:

@@ -29,8 +29,8 @@ from weft.cli import EXIT
 
 @contextlib.contextmanager
 def _opened(address: str) -> Iterator[None]:
-    """A browser shows this address, if there is a screen. The file through which it does is there
-    during the block.
+    """Makes a browser show this address, if there is a screen. The file through which it does so
+    exists during the block.
     """
     if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):
         yield
@@ -52,7 +52,7 @@ def _opened(address: str) -> Iterator[None]:
 
 
 def view(word: str | None, port: int, browser: bool, interval: float, most: int) -> int:
-    """Serves the page until the program has ended, or Ctrl-C."""
+    """Serves the page until the program has ended, or Ctrl-C is pressed."""
     if not (PAGE / "page.js").exists():
         raise BadUse(f"the page is missing ({PAGE}): install weft again")
     pid = number_of(word)

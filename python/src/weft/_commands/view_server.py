@@ -42,7 +42,7 @@ FILES = {
 HEARTBEAT = 5.0  #: seconds after which a browser is told that nothing is new
 BROWSERS = 16  #: how many may listen at once
 REQUESTS = 64  #: how many connections may be open at once
-FIRST = 0.2  #: the first look is short: somebody waits for it
+FIRST = 0.2  #: seconds of the first look, which is short because somebody waits for it
 SELDOM = 5.0  #: seconds between two looks at most
 STANDS = 1.0  #: seconds for which a process has waited before it may be stuck
 _HEADERS = {
@@ -64,18 +64,19 @@ class Looks:
         self.most = most
         self.ended = threading.Event()  #: the program has ended, and the last browser was told
         self._changed = threading.Condition()
-        self._browsers = 0  # under _changed, like what follows
+        self._browsers = 0  # guarded by _changed, like the fields that follow
         self._number = 0
         self._event = b""
         self._over = False
-        self._looking: _visit.Looking | None = None  # of the thread alone, like what follows
+        # Used by the thread alone, like the fields that follow.
+        self._looking: _visit.Looking | None = None
         self._knows_stuck = True
         self._stuck: list[_visit.Stuck] = []
         self._asked = 0.0
 
     @property
     def busy(self) -> bool:
-        """Does a browser listen?"""
+        """Whether a browser listens."""
         with self._changed:
             return self._browsers > 0
 
@@ -83,8 +84,8 @@ class Looks:
         threading.Thread(target=self._work, name="weft view", daemon=True).start()
 
     def listens(self, tell: Callable[[bytes], None]) -> bool:
-        """Gives every event to `tell`, until the program has ended or `tell` raises OSError. False
-        if too many listen already.
+        """Passes every event to `tell`, until the program has ended or `tell` raises OSError.
+        Returns False if too many browsers listen already.
         """
         with self._changed:
             if self._browsers >= BROWSERS:
@@ -160,8 +161,8 @@ class Looks:
         }
 
     def _stuck_now(self, looking: _visit.Looking, network: _visit.Network) -> list[_visit.Stuck]:
-        """Who can never go on. The program is asked only if somebody has waited for long, and for
-        at most a tenth of the time: the answer takes some microseconds for each process.
+        """Returns who can never go on. The program is asked only if somebody has waited for long,
+        and for at most a tenth of the time: the answer takes some microseconds for each process.
         """
         waits = any(row.waits and row.seconds > STANDS for row in network.rows)
         if not waits or not self._knows_stuck:
@@ -173,7 +174,7 @@ class Looks:
             except _visit.NoLook as error:
                 if " says: " not in str(error):
                     raise
-                self._knows_stuck = False  # a program of an older version
+                self._knows_stuck = False  # the program has an older version of Weft
             self._asked = time.monotonic() + 10 * (time.monotonic() - start)
         return self._stuck
 
@@ -199,11 +200,12 @@ class Server(http.server.ThreadingHTTPServer):
         self.address = f"http://127.0.0.1:{self.port}/{self.token}/"
 
     def server_bind(self) -> None:
-        socketserver.TCPServer.server_bind(self)  # HTTPServer's asks the DNS for a name
+        # HTTPServer.server_bind would ask the DNS for a name.
+        socketserver.TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self.slots.acquire(blocking=False):
-            self.shutdown_request(request)  # more than any browser opens
+            self.shutdown_request(request)  # these are more connections than any browser opens
             return
         super().process_request(request, client_address)
 
@@ -245,7 +247,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._answer(200, kind, (PAGE / file).read_bytes())
 
     def _allowed(self) -> str | None:
-        """The name of what is asked for. None if it may not be had; that is answered."""
+        """Returns the name of what is asked for. If the request is not allowed, sends the refusal
+        and returns None.
+        """
         origin = self.headers.get("Origin")
         own = {f"http://{host}" for host in self.server.hosts}
         from_elsewhere = self.headers.get("Sec-Fetch-Site", "none") in ("cross-site", "same-site")

@@ -72,12 +72,12 @@ def compiler() -> list[str]:
 
 def _run(command: Sequence[str], source: Path, warns: bool = False) -> bytes:
     done = subprocess.run(command, capture_output=True, check=False)
-    said = done.stderr.decode(errors="replace").rstrip()
+    errors = done.stderr.decode(errors="replace").rstrip()
     if done.returncode == 0:
-        if said and warns:
-            print(said, file=sys.stderr)
+        if errors and warns:
+            print(errors, file=sys.stderr)
         return done.stdout
-    raise BadUse(f"{source} was not built:\n{said}\n(the command: {shlex.join(command)})")
+    raise BadUse(f"{source} was not built:\n{errors}\n(the command: {shlex.join(command)})")
 
 
 def build(

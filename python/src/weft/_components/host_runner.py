@@ -34,12 +34,12 @@ class Call:
     def __init__(
         self, here: Any, path: str, component: str, number: int, name: str, values: Any, cpu: int
     ) -> None:
-        self._here = here
-        self._there = path, number, name, component, values, cpu
+        self._call_here = here
+        self._call_there = path, number, name, component, values, cpu
         self.__name__ = self.__qualname__ = name
 
     def __call__(self, *_: Any) -> Any:
-        return self._here()
+        return self._call_here()
 
     def away(self, call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> Any:
         """Returns the same call as a function that `call` runs elsewhere. The ends among its
@@ -49,15 +49,15 @@ class Call:
             BadUse: one of the arguments is a barrier.
         """
         name = self.__name__
-        there = self._there
-        if any(isinstance(value, _native.Barrier) for value in there[4]):
+        call_there = self._call_there
+        if any(isinstance(value, _native.Barrier) for value in call_there[4]):
             raise BadUse(
-                f"{name} of component {there[3]} in another OS process: it is given a Barrier, and takes one of its own OS process only. "
+                f"{name} of component {call_there[3]} in another OS process: it is given a Barrier, and takes one of its own OS process only. "
                 "Run it on='thread', or meet by a channel"
             )
 
         def away(*_: Any) -> Any:
-            return call(run_component, there, {})
+            return call(run_component, call_there, {})
 
         away.__name__ = away.__qualname__ = name
         away._weft_call = self  # type: ignore[attr-defined]

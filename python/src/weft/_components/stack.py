@@ -48,13 +48,13 @@ def frames(stack: str) -> list[Frame]:
     tool = _tool()
     if not places or tool is None:
         return []
-    library = places[0][0]  # the library that threw the exception
+    library = places[0][0]  # the library in which the exception was thrown
     # An address on the stack is the one that a call returns to: the byte before is the call's.
     addresses = [hex(int(at, 16) - 1) for of, at in places if of == library]
     command = [tool, "-C", "-f", "-i", "-a", "-e", library, *addresses]
     with contextlib.suppress(OSError):
-        said = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
-        return _read(said.stdout.splitlines())
+        result = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+        return _read(result.stdout.splitlines())
     return []
 
 

@@ -24,8 +24,8 @@ def _default(value: Any) -> str:
     """Returns the default as source text: "..." for a value that has no literal, such as inf and
     nan.
     """
-    said = math.isfinite(value) if isinstance(value, float) else isinstance(value, _SIMPLE)
-    return repr(value) if said else "..."
+    writable = math.isfinite(value) if isinstance(value, float) else isinstance(value, _SIMPLE)
+    return repr(value) if writable else "..."
 
 
 def _annotation(parameter: inspect.Parameter) -> str:

@@ -29,7 +29,7 @@ __all__ = ["claim", "class_of", "type_text"]
 _PLAIN = {int: "i", float: "d", bool: "b", str: "s", bytes: "y", None: "n", type(None): "n"}
 _ITEMS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "float32": "f", "float64": "d"}
 _ITEMS |= {f"u{name}": code.upper() for name, code in _ITEMS.items() if name.startswith("int")}
-_DEEPEST = 30  # less than kDeepest of native_types.cpp, which counts in another way
+_DEEPEST = 30  # This is less than kDeepest of native_types.cpp, which counts in another way.
 
 _classes: dict[str, type] = {}
 _made: set[type] = set()  # the classes among _classes that this module made
@@ -37,7 +37,7 @@ _lock = threading.RLock()  # guards _classes and _made; no code of the program r
 
 
 def field_names(cls: type) -> tuple[str, ...] | None:
-    """Returns the names of the fields of a dataclass or a NamedTuple. None: `cls` is neither."""
+    """Returns the names of the fields of a dataclass or a NamedTuple, or None if `cls` is neither."""
     if dataclasses.is_dataclass(cls):
         return tuple(f.name for f in dataclasses.fields(cls))
     if issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple):
@@ -112,9 +112,9 @@ def _text(tp: Any, within: tuple[Any, ...]) -> str:
         if len(others) == 1 and len(args) == 2:
             return f"?{inner(others[0])}"
     if isinstance(tp, type):
-        told = tp.__dict__.get("__weft_type__")
-        if isinstance(told, str):
-            return told
+        text = tp.__dict__.get("__weft_type__")
+        if isinstance(text, str):
+            return text
         names = field_names(tp)
         if names is not None:
             if tp in within:
@@ -147,21 +147,21 @@ def claim(text: str, cls: type) -> None:
         BadUse: the program uses another class for the same aggregate.
     """
     with _lock:
-        there = _classes.get(text)
-        if there is cls:
+        known = _classes.get(text)
+        if known is cls:
             return
-        if there is None or there in _made or _again_defined(there, cls):
+        if known is None or known in _made or _again_defined(known, cls):
             _classes[text] = cls
             _native._native_set_class(text, cls)
             return
     raise BadUse(
-        f"{there.__module__}.{there.__qualname__} and {cls.__module__}.{cls.__qualname__} are both {_native._native_describe(text)}, "
+        f"{known.__module__}.{known.__qualname__} and {cls.__module__}.{cls.__qualname__} are both {_native._native_describe(text)}, "
         "and Python gets such values as objects of one class only: use one of them, or give the other another name"
     )
 
 
-def _again_defined(there: type, cls: type) -> bool:
-    return (there.__module__, there.__qualname__) == (cls.__module__, cls.__qualname__)
+def _again_defined(known: type, cls: type) -> bool:
+    return (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
 
 
 def class_of(text: str) -> type:

@@ -21,7 +21,7 @@ __all__ = ["Look", "at_work", "attends", "attends_no_more", "look"]
 
 _lock = threading.Lock()
 _working = 0
-_attended: set[Any] = set()  # readers at which threads that attend wait
+_attended: set[Any] = set()  # the readers at which attending threads wait
 
 
 class Look(NamedTuple):
@@ -45,7 +45,7 @@ class Look(NamedTuple):
 
 
 def at_work(change: int) -> None:
-    """Adds `change` to the number of those that are at work."""
+    """Adds `change` to the number of pieces of work that are under way."""
     global _working
     with _lock:
         _working += change

@@ -51,7 +51,7 @@ def running(process: Any, call: str) -> Iterator[None]:
 
 def call_of(process: Any) -> tuple[str, str] | None:
     """Returns the parent's call within which a process runs, and the process's path within that
-    call. None: it runs within no call.
+    call, or None if it runs within no call.
     """
     if not _running or process is None:
         return None
@@ -133,34 +133,34 @@ def once_each(
         answers: by host, the names; None: the host does not answer.
         only: if it is given, only calls of these processes are taken from hosts and other machines.
     """
-    said: list[Named] = []
-    there: set[int | None] = set()  # processes of `rows` that wait for a call elsewhere
+    kept: list[Named] = []
+    callers: set[int | None] = set()  # processes of `rows` that wait for a call elsewhere
     for member, lines in answers:
         calls = {call: p for call, p in list(member.away.items()) if only is None or p.id in only}
-        there.update(process.id for process in calls.values())
-        told = set()
+        callers.update(process.id for process in calls.values())
+        lines_seen = set()
         for line in lines or ():
             if only is not None and line.get("call") not in calls:
                 continue
-            told.add(line.get("call"))
+            lines_seen.add(line.get("call"))
             name_here(member, line)
             if " in OS process " not in line["p"] + line["does"]:
                 line["does"] += f" in OS process {member.pid}"
-            said.append(line)
+            kept.append(line)
         does = f"begins or ends in OS process {member.pid}"
         if lines is None:
             does = f"OS process {member.pid} does not say where it is"
             if not calls and only is None:
-                said.append({"p": "", "does": does})
-        for call in calls.keys() - told:
+                kept.append({"p": "", "does": does})
+        for call in calls.keys() - lines_seen:
             line = {"p": "", "call": call, "does": does}
             name_here(member, line)
-            said.append(line)
+            kept.append(line)
     for number, text in far:
         if only is None or number in only:
-            said.append({"p": "", "does": text})
-            there.add(number)
-    return [row for number, row in rows_named(rows) if number not in there] + said
+            kept.append({"p": "", "does": text})
+            callers.add(number)
+    return [row for number, row in rows_named(rows) if number not in callers] + kept
 
 
 def lines(rows: list[Named]) -> list[str]:

@@ -134,7 +134,7 @@ class _Network(Spaces):
         """Returns the channels at which a process waits, and of which ends are open in this space
         that no known process holds.
         """
-        free: dict[_Key, int] = {}  # channels, and how many such ends each has
+        free: dict[_Key, int] = {}  # channel → how many such ends it has
         for _, raw_places in s.facts:
             for key, raw in raw_places.items():
                 place = Place(*raw)
@@ -217,7 +217,7 @@ def report(spaces: list[Any]) -> tuple[str, list[str], list[Row], list[str]]:
     return "\n".join(lines), sorted(r.path for r in knot), shown, network.unknown
 
 
-_told: set[str] = set()
+_reported: set[str] = set()
 
 
 def tell(spaces: list[Any]) -> None:
@@ -230,8 +230,8 @@ def tell(spaces: list[Any]) -> None:
     may = [f"{one} in OS process {s.pid}" for s in spaces for one in s.others]
     if not unknown and not may:
         _rounds.declare(text, knot, [row.blocked() for row in shown])
-    elif text not in _told:
-        _told.add(text)
+    elif text not in _reported:
+        _reported.add(text)
         import logging
 
         if unknown:

@@ -57,7 +57,7 @@ class Space(NamedTuple):
     strangers: bool  #: whether foreign threads may hold ends without Weft's knowledge
     calls: dict[int, str]  #: in a host: process → the call that it runs
     away: dict[tuple[int, str], int]  #: (pid of a host, call) → process that waits
-    others: tuple[str, ...] = ()  #: what else may act: signal handlers, tokens `Outside`
+    others: tuple[str, ...] = ()  #: what else may act: signal handlers, open `Outside` tokens
 
 
 class Asking:
@@ -86,7 +86,8 @@ class Asking:
     def give_way(self) -> None:
         """Releases the lock for a moment, so that other threads may have it, and takes it again."""
         self.lock.release()
-        time.sleep(0.001)  # else this thread might take the lock before the others have woken
+        # Without this pause, this thread might take the lock again before the others have woken.
+        time.sleep(0.001)
         self.lock.acquire()
 
 
@@ -98,9 +99,9 @@ class Member:
     def __init__(self, by: socket.socket) -> None:
         self.pid = 0
         self.away: dict[str, Any] = {}  # call → the process here that waits for it
-        self.heard: Any = None  # reads what the host reports: see _hosts/child_output.py
+        self.output: Any = None  # reads what the host reports: see _hosts/child_output.py
         self.follows: set[Any] = set()  # the observations that the host was told of
-        self.closing = False  # its Hosts have let go of it
+        self.closing = False  # whether its Hosts have let go of it
         # If this program has started the host: `kill` kills it, `reap` takes its status once it has
         # ended.
         self.kill: Callable[[], object] | None = None
@@ -111,7 +112,7 @@ class Member:
         self._question = b""
         self._number = 0
         self.gone = False
-        self.stands = False  # the host has said that a run of it stands still
+        self.stands = False  # whether the host has said that a run of it stands still
 
     def fileno(self) -> int:
         return self._by.fileno()
@@ -172,8 +173,8 @@ class Member:
         """
         if self.reap is not None:
             self.reap()
-        if self.heard is not None:
-            self.heard.end()
+        if self.output is not None:
+            self.output.end()
 
     def hang_up(self) -> None:
         """Makes the socket read as that of a host that has gone."""

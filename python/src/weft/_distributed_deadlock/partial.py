@@ -205,9 +205,9 @@ class Round(Spaces):
         for s in self.spaces.values():
             held = Counter(place for place, _ in {(place, end) for _, place, _, end in s.held})
             counted = {place: count for _, _, place, _, count in s.lent}
-            gone = Counter(place for _, _, place, _, _ in s.lent)
+            lent_away = Counter(place for _, _, place, _, _ in s.lent)
             for place, count in counted.items():
-                free[s.incarnation, place] += count - held[place] - gone[place]
+                free[s.incarnation, place] += count - held[place] - lent_away[place]
             for _, places in s.facts:
                 for key, raw in places.items():
                     at = Place(*raw)
@@ -301,7 +301,7 @@ class Round(Spaces):
         )
 
 
-def _came(before: int, now: int) -> bool:
+def _all_received(before: int, now: int) -> bool:
     """Compares two 32-bit counters: has all that was sent by the earlier round now been
     received?
     """
@@ -317,7 +317,7 @@ def _settled(before: Round, now: Round, pair: tuple[int, int]) -> bool:
         _, received_there = now.counters[there, here]
     except KeyError:
         return False
-    return _came(sent_there, received_here) and _came(sent_here, received_there)
+    return _all_received(sent_there, received_here) and _all_received(sent_here, received_there)
 
 
 def judge(rounds: list[Round]) -> tuple[Round, set[_Node]]:
@@ -342,10 +342,10 @@ def judge(rounds: list[Round]) -> tuple[Round, set[_Node]]:
 def _look(patience: float) -> tuple[Round, set[_Node]] | None:
     rounds = []
     for _ in range(ROUNDS):
-        said, silent = moments(patience)
+        answers, silent = moments(patience)
         if silent:
             return None
-        rounds.append(Round(said))
+        rounds.append(Round(answers))
     return judge(rounds)
 
 

@@ -17,7 +17,7 @@ from weft._watching.deadlocks import Place, Waiter
 if TYPE_CHECKING:
     from weft._distributed_deadlock.members import Space
 
-__all__ = ["moved", "said", "still"]
+__all__ = ["moved", "packed_spaces", "still"]
 
 _READ, _WRITE, _SYNC = range(3)
 
@@ -32,7 +32,7 @@ def _all(items: Iterable[bytes]) -> bytes:
     return struct.pack("<I", len(packed)) + b"".join(packed)
 
 
-def said(spaces: Iterable[Space]) -> bytes:
+def packed_spaces(spaces: Iterable[Space]) -> bytes:
     return b"".join(_one(s) for s in spaces)
 
 

@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import concurrent.futures as cf
 
-__all__ = ["FarCall", "asked", "called", "forget", "give_up_by", "heard", "lines", "ways_out"]
+__all__ = [
+    "FarCall",
+    "answer_within",
+    "asked",
+    "called",
+    "forget",
+    "give_up_by",
+    "lines",
+    "ways_out",
+]
 
 MOST = 40  #: the most calls that are asked: no more lines are shown
 
@@ -67,7 +76,9 @@ def ways_out() -> list[Callable[[], object]]:
     return list(_given_up)
 
 
-def heard(call: FarCall, asked: cf.Future[list[str] | None], seconds: float) -> list[str] | None:
+def answer_within(
+    call: FarCall, asked: cf.Future[list[str] | None], seconds: float
+) -> list[str] | None:
     """Returns where the call is, if its agent says so within so many seconds, else None."""
     import concurrent.futures as cf  # whoever asks has imported it already
 
@@ -93,15 +104,15 @@ def lines(asked: Asked, until: float) -> list[tuple[int | None, str]]:
     """Returns what the agents answer before `until` (time.monotonic()): a line for each process of
     the calls, with the number of the process here that waits for the call.
     """
-    said: list[tuple[int | None, str]] = []
+    lines_of_calls: list[tuple[int | None, str]] = []
     for call, answer in asked:
         number, whose = None, ""
         if call.caller is not None:
             number, whose = call.caller.id, f"{call.caller.path}: "
         silent = [f"{whose}a call that does not say where it is"]
-        found = heard(call, answer, until - time.monotonic())
-        said += [(number, f"{line} {call}") for line in found or silent]
-    return said
+        found = answer_within(call, answer, until - time.monotonic())
+        lines_of_calls += [(number, f"{line} {call}") for line in found or silent]
+    return lines_of_calls
 
 
 def forget() -> None:

@@ -155,10 +155,10 @@ def declare(
         end()
 
 
-def _told(text: str | None) -> bool:
-    """In a host: its parent reports a deadlock, and then (None) that the parent's runs have been
-    told. The runs of a host end with the calls that they are part of; its Executors are told as in
-    declare().
+def _tell_hosts(text: str | None) -> bool:
+    """Runs in a host when its parent reports a deadlock, and again, with None, when the parent's
+    runs have raised it. The runs of a host end with the calls that they are part of; its Executors
+    are told as in declare().
     """
     global _waiting
     if text is not None:
@@ -180,7 +180,9 @@ def serves(process: int | None) -> None:
 
 
 def called(process: int, call: str | None) -> None:
-    """Notes that this process runs that call of the parent. None: the call has ended."""
+    """Notes that this process runs that call of the parent, or, if `call` is None, that the call
+    has ended.
+    """
     with _lock:
         if call is None:
             _calls.pop(process, None)
@@ -270,28 +272,28 @@ def answer(by: socket.socket) -> None:
         while question := _question(by):
             if question[:1] in WITH_MORE:
                 (size,) = struct.unpack("!I", by.recv(4, socket.MSG_WAITALL))
-                does = {FOLLOW: follow, CALL: _where_of}.get(question[:1], _told)
-                said = pickle.dumps(does(pickle.loads(by.recv(size, socket.MSG_WAITALL))))
+                does = {FOLLOW: follow, CALL: _where_of}.get(question[:1], _tell_hosts)
+                packed = pickle.dumps(does(pickle.loads(by.recv(size, socket.MSG_WAITALL))))
             elif question[:1] == STUCK:
-                said = pickle.dumps(_stuck())
+                packed = pickle.dumps(_stuck())
             elif question[:1] == MOMENT:
                 from weft._distributed_deadlock import partial as _partial
 
-                said = pickle.dumps(_partial.moments(PATIENCE / 2))
+                packed = pickle.dumps(_partial.moments(PATIENCE / 2))
             elif question[:1] == WHERE:
-                said = pickle.dumps(where(_native._where(), PATIENCE / 2))
+                packed = pickle.dumps(where(_native._where(), PATIENCE / 2))
             else:
                 try:
-                    said = pickle.dumps(_all_spaces())
+                    packed = pickle.dumps(_all_spaces())
                 except _Gone:
-                    said = pickle.dumps([])  # nothing is concluded from an empty answer
+                    packed = pickle.dumps([])  # the parent concludes nothing from an empty answer
             with _lock:
-                by.sendall(question + struct.pack("!I", len(said)) + said)
+                by.sendall(question + struct.pack("!I", len(packed)) + packed)
 
 
 def _question(by: socket.socket) -> bytes:
     while _late and not readable([by], AGAIN[0]):
-        standing()  # no run will say it: all of them wait already
+        standing()  # no run will ring the bell, since all of them wait already
     return by.recv(ASKED, socket.MSG_WAITALL)
 
 
@@ -343,17 +345,17 @@ def ask(
                 member.ask(what, more)
             while asked and (rest := until - time.monotonic()) > 0:
                 for member in readable(asked, rest):
-                    said = member.take()
-                    if said is not None:
-                        answers.append((member, said))
-                    if member.gone or said is not None:
+                    packed = member.take()
+                    if packed is not None:
+                        answers.append((member, packed))
+                    if member.gone or packed is not None:
                         asked.remove(member)
         except (OSError, ValueError, RuntimeError):  # the members changed at this moment
             pass
         finally:
             try:  # noqa: SIM105  # suppress() would be one more call before release()
                 _asking.lock.release()
-            except RuntimeError:  # this thread does not hold it
+            except RuntimeError:  # this thread does not hold the lock
                 pass
     return answers, asked
 
@@ -382,7 +384,7 @@ def _stuck_in_hosts(patience: float) -> tuple[list[_call_names.Named], list[int]
 
 def _stuck_elsewhere() -> tuple[list[_deadlocks.Stuck], list[int]]:
     rows, silent = _stuck_in_hosts(PATIENCE)
-    stuck = [_deadlocks.told(row) for row in rows]
+    stuck = [_deadlocks.stuck_from(row) for row in rows]
     if members() and not silent:
         from weft._distributed_deadlock import partial as _partial
 
@@ -447,7 +449,7 @@ def _attend(ring: socket.socket) -> None:
         ready = readable([ring, *members])
     except (OSError, ValueError):  # a socket was closed meanwhile
         return
-    stands = ring in ready and _heard(ring)
+    stands = ring in ready and _read_bell(ring)
     with _asking, _asking.lock:
         for member in _here(ready):
             member.take()
@@ -492,20 +494,21 @@ def _all_spaces() -> list[Space]:
             if _heard_all(asked, found, seconds):
                 return found
             _asking.give_way()
-            seconds = min(2 * seconds, 2.0)  # longer, since a slow host does answer
+            # The next pause is longer, since a slow host does answer in the end.
+            seconds = min(2 * seconds, 2.0)
 
 
 def _heard_all(asked: list[Member], found: list[Space], seconds: float) -> bool:
-    """Adds the answers of `asked` to `found`. False: other threads want to ask."""
+    """Adds the answers of `asked` to `found`. Returns False if other threads want to ask."""
     while asked:
         if not (ready := readable(asked, seconds)) and _asking.is_wanted():
             return False
         for member in ready:
-            said = member.take()
-            if member.gone or said == []:
+            packed = member.take()
+            if member.gone or packed == []:
                 raise _Gone
-            if said:
-                found += said
+            if packed:
+                found += packed
                 asked.remove(member)
     return True
 
@@ -556,7 +559,7 @@ def _look(ring: socket.socket) -> None:
         until = time.monotonic() + seconds
         while (rest := until - time.monotonic()) > 0:
             if readable([ring], rest):
-                again = _heard(ring) or again
+                again = _read_bell(ring) or again
         with contextlib.suppress(_Gone):
             first = _all_spaces()
             if _still(first):
@@ -573,17 +576,17 @@ def _look(ring: socket.socket) -> None:
 
 
 def _still(spaces: list[Space]) -> bool:
-    return _programs.still(_programs.said(spaces))
+    return _programs.still(_programs.packed_spaces(spaces))
 
 
 def _moved(first: list[Space], second: list[Space]) -> bool:
-    return _programs.moved(_programs.said(first), _programs.said(second))
+    return _programs.moved(_programs.packed_spaces(first), _programs.packed_spaces(second))
 
 
 # --- with other programs --------------------------------------------------------------------------
 
 
-def _say(asker: int, number: int) -> None:
+def _answer_program(asker: int, number: int) -> None:
     """Answers for this space and its hosts. A space with a foreign thread does not count as
     waiting, since other programs do not look whether the thread has an end; nor does a space in
     which something else may act.
@@ -596,10 +599,10 @@ def _say(asker: int, number: int) -> None:
     except _Gone:
         spaces, whole = [], False
     waits = whole and all(s.waits for s in spaces)
-    _native._rounds_say(asker, number, _programs.said(spaces), waits, whole)
+    _native._rounds_say(asker, number, _programs.packed_spaces(spaces), waits, whole)
 
 
-def _heard(ring: socket.socket) -> bool:
+def _read_bell(ring: socket.socket) -> bool:
     """Reads the bell, and answers other programs. Returns whether a run stands still.
 
     Raises:
@@ -617,33 +620,35 @@ def _hear_programs() -> tuple[int, bytes, bool] | None:
     """Answers what other programs have asked, and carries out what they have told. Returns the
     result of this program's own round, if it is over.
     """
-    asked, found, told = _native._rounds_news()
-    for asker, number in asked:
-        _say(asker, number)
-    for what, who in told:
-        said = _native._rounds_told(what)
-        if said is not None:
-            _declare(*said, who=who)
+    questions, found, verdicts = _native._rounds_news()
+    for asker, number in questions:
+        _answer_program(asker, number)
+    for what, who in verdicts:
+        answers = _native._rounds_told(what)
+        if answers is not None:
+            _declare(*answers, who=who)
     return found
 
 
 def _look_beyond(ring: socket.socket) -> bool:
-    """Asks all programs, twice, and declares a deadlock. False: there is none, or not yet."""
+    """Asks all programs twice, and declares a deadlock if nothing has moved. Returns False if there
+    is none, or none yet.
+    """
     first, whole = _ask_programs(ring)
     if not _programs.still(first, whole):
         return False
     second, whole = _ask_programs(ring)
     if not _programs.still(second, whole) or _programs.moved(first, second):
         return False
-    knot, told = _native._rounds_knot(second)
-    _declare(*knot, told)
+    knot, verdict = _native._rounds_knot(second)
+    _declare(*knot, verdict)
     return True
 
 
 def _ask_programs(ring: socket.socket) -> tuple[bytes, bool]:
     """Asks a round. Returns the answers, and whether all programs have answered."""
     me, number = _native._rounds_ask()
-    _say(me, number)
+    _answer_program(me, number)
     until = time.monotonic() + PATIENCE
     stands = False
     found = _hear_programs()

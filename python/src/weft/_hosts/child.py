@@ -51,8 +51,8 @@ from weft.errors import BadUse, Cancelled, ChannelEnd
 
 __all__ = ["main", "run_call", "taken"]
 
-_ends = False  # whether the parent has let go of this OS process
-_SAID = 1000  # characters that are sent of a text that cannot be sent whole
+_parent_gone = False  # whether the parent has let go of this OS process
+_LONGEST_TEXT = 1000  # how many characters are sent of a text that is too long to be sent whole
 AFTERLIFE = 2.0  # seconds that this OS process has to end once its parent is gone
 
 
@@ -128,7 +128,7 @@ def _import_main(name: str | None, path: str | None, backend: str | None, goes_o
         module.__package__ = spec.parent
     else:
         assert path is not None
-        archive = os.path.dirname(path)  # noqa: PTH120  # pathlib takes milliseconds of each start
+        archive = os.path.dirname(path)  # noqa: PTH120  # the import of pathlib would cost each start milliseconds
         if os.path.isfile(archive):  # noqa: PTH113
             import zipimport
 
@@ -216,11 +216,11 @@ def taken(link: Any, name: str) -> Any:
     return link.take(name, name.startswith(_host.KEPT))
 
 
-_shown = ""  # the name that this OS process has in the system
+_shown = ""  # the name of this OS process, as the system shows it
 
 
 def _show_name(name: str) -> None:
-    """`top` and `ps` show what runs here, as they do for threads (rule 14.13)."""
+    """Makes `top` and `ps` show what runs here, as they do for threads (rule 14.13)."""
     global _shown
     if name != _shown:
         _shown = name
@@ -257,8 +257,9 @@ def answer(
     value: Any,
     failure: _pickling.Failure | None,
 ) -> None:
-    """Writes the result of a call. If the result cannot be sent, writes the reason; if that cannot
-    be sent either, writes a short text of it. So the caller never takes this OS process for dead.
+    """Writes the result of a call. If the result cannot be sent, writes the reason instead; if the
+    reason cannot be sent either, writes a short text of it. So the caller never takes this OS
+    process for dead.
 
     Raises:
         ChannelEnd: the caller is gone, or no longer waits.
@@ -275,32 +276,32 @@ def answer(
             brief = failure.brief
         else:
             brief = failure.brief
-            failure = _untold(brief, error)
+            failure = _unsendable(brief, error)
     value = None
     try:
         write(None, failure)
     except ChannelEnd:
         raise
     except BaseException as error:
-        write(None, _untold(brief, error))
+        write(None, _unsendable(brief, error))
 
 
-def _untold(brief: str, error: BaseException) -> _pickling.Failure:
+def _unsendable(brief: str, error: BaseException) -> _pickling.Failure:
     """Returns a failure that can always be sent, in place of one that could not be, because of
     `error`.
     """
-    said, why = (
-        text[:_SAID].encode("ascii", "backslashreplace").decode()
+    what, why = (
+        text[:_LONGEST_TEXT].encode("ascii", "backslashreplace").decode()
         for text in (brief, _foreign_exceptions.text_of(error))
     )
     return _pickling.Failure(
-        RuntimeError(f"{said} (the exception itself could not be sent: {why})")
+        RuntimeError(f"{what} (the exception itself could not be sent: {why})")
     )
 
 
 def _serve(link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None) -> None:
-    """Does all of a call, from taking its ends to writing its result. `wrong` says why nothing can
-    run here, or is None.
+    """Runs a whole call, from taking its ends to writing its result. `wrong` is the reason why
+    nothing can run here, or None.
     """
     orders, result = link.take(ours[0]), link.take(ours[1])
     try:
@@ -329,7 +330,7 @@ def _limit_memory(most: int) -> None:
     """Limits the address space of this OS process to `most` bytes.
 
     Raises:
-        BadUse: the interpreter has more already, so that nothing at all could run.
+        BadUse: the interpreter already uses more, so nothing could run within the limit.
     """
     import resource
     from pathlib import Path  # imported late: it would cost milliseconds at each start
@@ -368,8 +369,8 @@ def _set_up(prepared: dict[str, Any]) -> None:
 
 
 def _breakpoint(*args: Any, **keywords: Any) -> Any:
-    """Runs breakpoint() here: the debugger uses the terminal, since the standard input is empty.
-    Obeys PYTHONBREAKPOINT.
+    """Starts the debugger for breakpoint(). The debugger uses the terminal, since the standard
+    input of this OS process is empty. Obeys PYTHONBREAKPOINT.
 
     Raises:
         BadUse: there is no terminal.
@@ -381,12 +382,12 @@ def _breakpoint(*args: Any, **keywords: Any) -> Any:
 
     terminal = Path("/dev/tty")
     try:
-        asked, told = terminal.open(encoding="utf-8"), terminal.open("w", encoding="utf-8")
+        typed, output = terminal.open(encoding="utf-8"), terminal.open("w", encoding="utf-8")
     except OSError:
         raise BadUse(
             "breakpoint() in an OS process asks at the terminal, and this program has none"
         ) from None
-    pdb.Pdb(stdin=asked, stdout=told).set_trace(sys._getframe(1))
+    pdb.Pdb(stdin=typed, stdout=output).set_trace(sys._getframe(1))
     return None
 
 
@@ -405,8 +406,8 @@ def _initialized(prepared: dict[str, Any]) -> BaseException | None:
 
 
 def _begin(prepared: dict[str, Any], goes_on: GoesOn) -> BaseException | None:
-    """Gets everything ready for calls. Returns None, or why it could not. `goes_on` is passed to
-    _import_main().
+    """Gets everything ready for calls. Returns None, or the exception that prevented it. `goes_on`
+    is passed to _import_main().
     """
     before = os.getpid()
     try:
@@ -448,7 +449,7 @@ def _end_with_parent(link: Any) -> None:
     _native._continue_with_parent()  # else an OS process that is stopped (SIGSTOP) would never end
     link.wait()
     _refused(link)
-    if not _ends:  # without its parent, the OS processes that were started here end too
+    if not _parent_gone:  # without its parent, the OS processes that were started here end too
         for member in _rounds.members():
             if member.orphaned is not None:
                 with contextlib.suppress(Exception):  # that OS process has gone
@@ -460,14 +461,14 @@ def _end_with_parent(link: Any) -> None:
 def _serve_beside(
     link: Any, ours: tuple[str, str], packed: bytes, wrong: BaseException | None
 ) -> None:
-    """Does a call of a warm host, on a thread of its own."""
+    """Runs one call of a warm host, on a thread of its own."""
     show = _observers.hide()
     try:
         _serve(link, ours, packed, wrong)
     finally:
         show()
         _at_work.at_work(-1)
-        # Says that this program waits: no run may be left that would say it.
+        # Says that this program waits, since perhaps no run is left that would say so.
         _rounds.standing()
 
 
@@ -478,11 +479,13 @@ def _see_ends_off() -> None:
     """
     until = time.monotonic() + AFTERLIFE
     while _native._ends_under_way() > 0 and time.monotonic() < until:
-        time.sleep(0.001)  # nothing tells when, but it takes one round trip, and is rare
+        # Nothing reports the confirmation, but it takes one round trip, and this loop is rarely
+        # reached.
+        time.sleep(0.001)
 
 
 def _leave(prepared: dict[str, Any], error: BaseException | None) -> NoReturn:
-    """Ends this program within its main module."""
+    """Ends this program, without returning to its main module."""
     if prepared["start"] == "spawn":
         _native._end_program(error)
     if error is not None and not isinstance(error, SystemExit):
@@ -496,8 +499,8 @@ def _leave(prepared: dict[str, Any], error: BaseException | None) -> NoReturn:
 
 
 def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException | None) -> None:
-    """Serves the parent until it lets go, or is gone. `wrong` says why nothing can run here, or is
-    None.
+    """Serves the parent until the parent lets go of this OS process, or is gone. `wrong` is the
+    reason why nothing can run here, or None.
 
     Raises:
         SystemExit: this side has ended the session because of what came.
@@ -538,23 +541,24 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
-    global _ends
-    _ends = True
+    global _parent_gone
+    _parent_gone = True
     link.close("it has ended")
     if refused:
         sys.exit(1)
 
 
-def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool | None) -> None:
+def main(descriptor: int, preparation: int, asked: int, records: int, shared: bool | None) -> None:
     """Serves the parent at the other end of the link, until it lets go.
 
     Args:
         descriptor: the socket of the link.
-        preparation: a file that says how to begin; a crash is written at its end, for the parent.
+        preparation: a file with the settings to begin with. If this program crashes, it writes the
+            reason at the end of the file, for the parent.
         asked: a socket by which the parent asks whether everything here stands still.
-        said: a socket for log records and warnings from here.
-        shared: whether the link is in shared memory; None: the parent sends that by `asked`, as 0
-            or 1.
+        records: a socket for log records and warnings from here.
+        shared: whether the link is in shared memory. If it is None, the parent sends the answer by
+            `asked`, as 0 or 1.
     """
     questions = socket.socket(fileno=asked)
     if shared is None:
@@ -564,7 +568,7 @@ def main(descriptor: int, preparation: int, asked: int, said: int, shared: bool 
     with open(preparation, "rb", closefd=False) as file:
         prepared = pickle.load(file)
     os.lseek(preparation, 0, os.SEEK_END)
-    _child_output.say_to(said, prepared["logging"])
+    _child_output.say_to(records, prepared["logging"])
     _remote_observers.follow(prepared["observed"])
     threading.Thread(
         target=_rounds.answer,

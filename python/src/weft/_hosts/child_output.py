@@ -7,13 +7,14 @@ records, its warnings, and what was observed in it.
             what was observed ──the same socket──► parent: _hosts/remote_observers.py
 
 Invariants
-- Heard.take() may be called on any thread. It empties the pipe and the socket, and passes on what
+- ChildOutput.take() may be called on any thread. It empties the pipe and the socket, and passes on what
   it finds, in order. So once take() has returned, all that was said before a value arrived by a
   channel has been passed on.
 - Handlers, filters and showwarning are the user's code: they run under no lock (rule 12.1), on one
   thread at a time. A take() on another thread waits for that one, but at most PATIENCE, since the
   code there may wait for something that the other thread holds, for example a handler's own lock.
-- A pipe is read until no process has it open: a program that the child started may outlive it.
+- A pipe is read until no process has it open: a program that the child started may outlive the
+  child.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from weft import _helper_threads
 from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft._hosts import log_records as _log_records
 
-__all__ = ["Heard", "observed", "say_to"]
+__all__ = ["ChildOutput", "observed", "say_to"]
 
 KEPT = 4096  #: how many of the last bytes of the standard error are kept
 LINES = 12  #: how many of the last lines are shown
@@ -48,7 +49,7 @@ def _nothing(piece: Any) -> None:
     pass
 
 
-class Heard:
+class ChildOutput:
     """Receives what one child says. Pass the descriptors that open() returns to the child, then
     call close_childs() and begin().
     """
@@ -59,7 +60,8 @@ class Heard:
         self._records_of_child: Any = None
         self._lock = threading.Condition()  # guards all fields below
         self._found: deque[tuple[str, bytes]] = deque()  # what is still to be passed on
-        self._passed = self._taken = 0  # how many pieces, from the beginning
+        # How many pieces were passed on, and taken, since the beginning.
+        self._passed = self._taken = 0
         self._passer: int | None = None  # the thread that passes pieces on
         self._last = b""
         self._open = False  # whether the socket of the records is open
@@ -78,8 +80,8 @@ class Heard:
         return self._pipe_of_child, self._records_of_child.fileno()
 
     def close_childs(self) -> None:
-        """Closes the child's descriptors in this OS process: the child was started, or could not
-        be.
+        """Closes the child's descriptors in this OS process. It is called once the child was
+        started, or could not be started.
         """
         pipe, self._pipe_of_child = self._pipe_of_child, -1
         if pipe >= 0:
@@ -107,22 +109,23 @@ class Heard:
             if self._passer == me:
                 return
             self._lock.wait_for(lambda: self._passer is None or self._passed >= mine, PATIENCE)
-            if self._passer is not None:  # that thread passes on all that there is
+            if self._passer is not None:  # the thread of the passer passes on all pieces
                 return
             self._passer = me
         try:
             while (one := self._next()) is not None:
-                kind, said = one
+                kind, data = one
                 if kind == "error":
-                    _write(said)
+                    _write(data)
                     continue
                 # A piece that cannot be rebuilt here is dropped.
                 with contextlib.suppress(Exception):
-                    what = pickle.loads(said)
+                    what = pickle.loads(data)
                     (self._see if what[0] == "seen" else _pass_on)(*what)
         finally:
             with self._lock:
-                if self._passer == me:  # user code raised, which the passer has run
+                # The user's code, which this passer has run, raised an exception.
+                if self._passer == me:
                     self._passer = None
                     self._lock.notify_all()
 
@@ -130,29 +133,29 @@ class Heard:
         self.seen(piece)
 
     def _read(self) -> None:
-        """Reads all that is there. The caller holds the lock."""
+        """Reads all that the child has sent so far. The caller holds the lock."""
         while self._pipe >= 0:
             try:
-                said = os.read(self._pipe, 65536)
+                data = os.read(self._pipe, 65536)
             except BlockingIOError:
                 break
-            if not said:
+            if not data:
                 self._close_pipe()
                 break
-            self._last = (self._last + said)[-KEPT:]
-            self._found.append(("error", said))
+            self._last = (self._last + data)[-KEPT:]
+            self._found.append(("error", data))
             self._taken += 1
         while self._open:
             try:
-                said = self._records.recv(1 << 20)
+                data = self._records.recv(1 << 20)
             except OSError:  # there is no more
                 break
-            self._found.append(("record", said))
+            self._found.append(("record", data))
             self._taken += 1
 
     def _next(self) -> tuple[str, bytes] | None:
-        """Returns what the passer passes on next. None: there is no more, and this thread is no
-        longer the passer.
+        """Returns what the passer passes on next, or None if there is no more, and this thread is
+        no longer the passer.
         """
         with self._lock:
             self._passed = self._taken - len(self._found)
@@ -195,7 +198,9 @@ class Heard:
         _ring()
 
     def drop(self) -> None:
-        """Closes all that was opened: there is no child, or it was killed as it started."""
+        """Closes everything that open() opened, because there is no child, or the child was killed
+        as it started.
+        """
         self.close_childs()
         self.close()
         with self._lock:
@@ -209,10 +214,10 @@ class Heard:
             os.close(pipe)
 
 
-def _write(said: bytes) -> None:
+def _write(data: bytes) -> None:
     with contextlib.suppress(OSError):  # there is no standard error
-        while said:
-            said = said[os.write(2, said) :]
+        while data:
+            data = data[os.write(2, data) :]
 
 
 def _pass_on(kind: str, what: Any, text: str) -> None:
@@ -230,26 +235,26 @@ def _pass_on(kind: str, what: Any, text: str) -> None:
         warnings.showwarning(message, type(message), filename, lineno)
 
 
-_all: set[Heard] = set()
+_all: set[ChildOutput] = set()
 _known = threading.Lock()  # guards _all and _bell
 # A descriptor that wakes the listening thread, as long as the program lives.
 _bell: int | None = None
 
 
-def _add(heard: Heard) -> None:
+def _add(output: ChildOutput) -> None:
     global _bell
     with _known:
-        _all.add(heard)
+        _all.add(output)
         if _bell is None:
             bell, ring = socket.socketpair()
             bell.setblocking(False)
-            hears = threading.Thread(target=_hear, args=(ring,), name="weft: hears", daemon=True)
+            listener = threading.Thread(target=_hear, args=(ring,), name="weft: hears", daemon=True)
             try:
-                hears.start()
+                listener.start()
             except BaseException:  # a later call tries to start a thread again
-                _all.discard(heard)
+                _all.discard(output)
                 bell.close()  # this ends the thread, if it has begun all the same
-                if hears.ident is None:
+                if listener.ident is None:
                     ring.close()
                 raise
             _bell = bell.detach()
@@ -265,12 +270,12 @@ def _ring() -> None:
 def _hear(ring: socket.socket) -> None:
     _helper_threads.helps()  # this thread outlives the hosts
     while True:
-        of = _heard_by()
+        of = _open_outputs()
         poll = select.poll()  # select() takes no descriptor above 1,023
         for fd in (ring.fileno(), *of):
             poll.register(fd, select.POLLIN)
         changed = False
-        while not changed:  # that a child was closed meanwhile is seen at its next event
+        while not changed:  # if a child was closed meanwhile, its next event shows it
             for fd, _ in poll.poll():
                 if fd == ring.fileno():
                     # If the thread that started this one was interrupted, the bell is closed.
@@ -282,33 +287,33 @@ def _hear(ring: socket.socket) -> None:
                     changed = True
 
 
-def _heard_by() -> dict[int, tuple[Heard, list[int]]]:
-    """Returns those children that may yet say something, by their descriptors."""
+def _open_outputs() -> dict[int, tuple[ChildOutput, list[int]]]:
+    """Returns the outputs of the children that may still say something, by their descriptors."""
     with _known:
         those = list(_all)
-    for heard in those:
-        heard.end_here()
+    for output in those:
+        output.end_here()
     with _known:
-        _all.difference_update([heard for heard in _all if not heard.descriptors()])
-        each = [(heard, heard.descriptors()) for heard in _all]
-    return {fd: (heard, descriptors) for heard, descriptors in each for fd in descriptors}
+        _all.difference_update([output for output in _all if not output.descriptors()])
+        each = [(output, output.descriptors()) for output in _all]
+    return {fd: (output, descriptors) for output, descriptors in each for fd in descriptors}
 
 
-def _take_of(heard: Heard, descriptors: list[int]) -> bool:
+def _take_of(output: ChildOutput, descriptors: list[int]) -> bool:
     """Takes what has come from one child. Returns whether its descriptors have changed."""
-    _take_here(heard)
-    return heard.descriptors() != descriptors
+    _take_here(output)
+    return output.descriptors() != descriptors
 
 
-def _take_here(heard: Heard) -> None:
+def _take_here(output: ChildOutput) -> None:
     """Takes what has come, and reports what the user's code raises: that must not end this thread,
     which listens to all children.
     """
     while True:
         try:
-            heard.take()
+            output.take()
             return
-        except BaseException as error:  # after this there may be more to be passed on
+        except BaseException as error:  # more pieces may follow, which must still be passed on
             _foreign_exceptions.report(error)
 
 
@@ -328,7 +333,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
-    """Sends a record or a warning. Returns false if it is too long."""
+    """Sends a record or a warning to the parent. Returns false if it is too long."""
     try:
         packed = pickle.dumps((kind, what, text))
     except Exception:  # what the user has added cannot be pickled, so its text is sent
@@ -364,11 +369,11 @@ def _packed(message: Any, filename: str, lineno: int) -> bytes:
 
 def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
     """Sends log records and warnings to the parent from now on, by the socket `descriptor`.
-    `as_there` has the levels of the parent's logging.
+    `as_there` has the levels of logging in the parent.
     """
     global _up
     by = _up = socket.socket(fileno=descriptor)
-    _log_records.begin(lambda said: _send(by, "record", said, ""), as_there)
+    _log_records.begin(lambda record: _send(by, "record", record, ""), as_there)
     shown = warnings.showwarning
 
     def show(

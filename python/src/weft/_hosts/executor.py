@@ -90,17 +90,19 @@ class Executor(_Executor):
     `concurrent.futures.ProcessPoolExecutor`.
 
     Args:
-        max_workers: how many processes; None: as many as the CPUs that this process may use.
+        max_workers: how many processes there are. None stands for the number of CPUs that this
+            process may use.
         mp_context: a context of multiprocessing. If it starts processes by forkserver, so does the
             Executor; else each process is a fresh interpreter.
         initializer, initargs: called in each process before anything else.
-        max_tasks_per_child: after so many calls a process is replaced by a fresh one.
+        max_tasks_per_child: after this number of calls a process is replaced by a new one.
         preload: modules that each process imports first.
-        threads: of BLAS and OpenMP in each process; None: what the environment says.
+        threads: the number of threads of BLAS and OpenMP in each process. None leaves that to the
+            environment.
         on: hosts of a network (weft.net) whose OS processes take the calls, in place of processes
-        of this program: network.hosts(), network.host(name), or the name of one. Then `max_workers`
-            is how many calls run at once (None: as many as there are OS processes), and the other
-            arguments are left to the agents.
+            of this program: network.hosts(), network.host(name), or the name of a host. Then
+            `max_workers` is how many calls run at once (None means as many as there are OS
+            processes), and the agents choose the other settings.
     Raises:
         ValueError, TypeError: an argument makes no sense.
         BadUse: `on` is not a host of a network, or there is no such host.
@@ -154,7 +156,8 @@ class Executor(_Executor):
         Raises:
             BrokenProcessPool: one of the processes has died, or could not begin.
             RuntimeError: shutdown() was called before.
-            BadUse: this is the child of a fork, which has not the threads that feed the processes.
+            BadUse: this is the child of a fork, in which the threads that feed the processes do not
+                exist.
         """
         future = self._state.future_of(fn)
         self._put([_pool.Call(future, fn, args, kwargs)])

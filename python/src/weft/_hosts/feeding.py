@@ -37,12 +37,13 @@ from weft.errors import BadUse, ChannelEnd
 
 __all__ = ["ARGUMENTS", "RESULT", "State", "in_order", "next_size", "send_each"]
 
-BATCH = 0.008  # the seconds that a batch should take
+BATCH = 0.008  # how many seconds a batch should take
 LONG = 0.002  # the longest time, in seconds, for which results are kept back
 MOST = 256  # the most calls in a batch
-ARGUMENTS, RESULT = "a call's arguments", "the result"  # in the text of an error
+ARGUMENTS, RESULT = "a call's arguments", "the result"  # these words stand in the text of an error
 
-Done = list[tuple[int, Any, "_pickling.Failure | None"]]  # place in its batch, value, failure
+# Of one call: its place in the batch, its value, its failure.
+Done = list[tuple[int, Any, "_pickling.Failure | None"]]
 
 
 class State(_pool.State):
@@ -105,7 +106,9 @@ def _compute(tasks: Any, results: Any) -> None:
             function = functions[packed] = _pickling.load_function(packed)
         return _user_values.apart(RESULT, function(*args, **keywords))
 
-    results.write([])  # this process is here: a call that cannot be sent now fails alone
+    # This empty list says that the process runs: from now on a call that cannot be sent fails
+    # alone.
+    results.write([])
     _rounds.serves(me.id)
     for batch in tasks:
         _rounds.serves(None)
@@ -166,20 +169,20 @@ class _Feeder(_pool.Feeder):
     def _feed_host(self) -> bool:
         """Feeds the host until there is nothing left for it. Returns false if the host died."""
         tasks, results = _native.Channel("tasks"), _native.Channel("results")
-        told, answers = tasks.writer(), results.reader()
-        there = tasks.reader(), results.writer()
-        call = threading.Thread(target=self._call, args=there, name="weft: calls a host")
+        orders, answers = tasks.writer(), results.reader()
+        host_ends = tasks.reader(), results.writer()
+        call = threading.Thread(target=self._call, args=host_ends, name="weft: calls a host")
         call.start()
-        del there
+        del host_ends
         self.results = results
         try:
             with contextlib.suppress(ChannelEnd):
-                self._pump(told, answers)
+                self._pump(orders, answers)
         except BaseException as error:
             self.state.break_it(_foreign_exceptions.text_of(error), error)
             raise
         finally:
-            _let_go(told, answers)
+            _let_go(orders, answers)
             call.join()
             self._give_up_batch()
             self.results = None
@@ -195,7 +198,7 @@ class _Feeder(_pool.Feeder):
             self.state.break_it(
                 f"a process of the pool failed: {_foreign_exceptions.text_of(error)}", error
             )
-        finally:  # a traceback may keep this frame alive, but not its ends
+        finally:  # a traceback may keep this frame alive, but must not keep its ends alive
             _let_go(tasks, results)
 
     def _give_up_batch(self) -> None:

@@ -1,5 +1,5 @@
-"""A host: an OS process that runs processes of this program. How it is started, how it gets its
-work, and how its death is noticed.
+"""A host: an OS process that runs processes of this program. This module starts it, gives it work,
+and notices its death.
 
     parent: Host() ──"jobs" handed over──► child: weft._hosts.child.main()
         call() ──the call, its ends, "orders", "result"──► the child runs it
@@ -47,12 +47,13 @@ from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied, Re
 
 __all__ = ["WAYS", "Attempt", "Host", "Setting", "run_away"]
 
-if _why := _patched.why_not("weft.processes"):  # in such a program nothing here works
+# In a program with such patches nothing of this module works.
+if _why := _patched.why_not("weft.processes"):
     raise ImportError(_why)
 
 WAYS = ("spawn", "forkserver", "fork")  # how an OS process may begin: see _hosts/start.py
 
-_COUNTERS = "/proc/vmstat"  # counters of the system (Linux)
+_COUNTERS = "/proc/vmstat"  # the file in which Linux counts what it has killed
 
 # The environment variables that tell numerical libraries how many threads to use.
 _THREADS = [f"{of}_NUM_THREADS" for of in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")]
@@ -75,7 +76,8 @@ class Setting(NamedTuple):
     nice: int = 0
     threads: int | None = None  #: the number of threads of BLAS and OpenMP
     start: str = "spawn"  #: one of WAYS
-    #: Whether it runs many calls, each on a thread; else it runs one, on its main thread.
+    #: Whether the host runs many calls, each on a thread. If not, it runs one call, on its main
+    #: thread.
     warm: bool = False
 
 
@@ -86,13 +88,15 @@ class Attempt:
 
     def __init__(self, last: bool, in_hand: list[Any] | None) -> None:
         self.last = last  #: whether no attempt follows this one
-        self.in_hand = in_hand  #: the list for values in the attempt's hand; None: they go back
+        #: The list that gets the values in the attempt's hand. If it is None, these values go back.
+        self.in_hand = in_hand
         self.died = False
-        self.cancelled: Cancelled | None = None  #: the request to end that came before the death
+        #: The request to end that came before the OS process died.
+        self.cancelled: Cancelled | None = None
 
 
 def _preparation(setting: Setting) -> dict[str, Any]:
-    """Returns what the child needs to be like this process."""
+    """Returns what the child needs so that it is like this process."""
     from pathlib import Path
 
     import weft
@@ -141,8 +145,8 @@ def _name() -> str:
 
 
 def _file() -> Any:
-    """Returns a file without a name, to read and to write. It is in memory where the system can do
-    so: there may be no folder to write to.
+    """Returns a file without a name, open for reading and writing. The file is in memory if the
+    system can do that, since there may be no folder to write to.
     """
     try:
         return os.fdopen(os.memfd_create("weft", os.MFD_CLOEXEC), "w+b")
@@ -157,8 +161,8 @@ def _file() -> Any:
 
 
 def _over_memory(ours: socket.socket) -> Any:
-    """Returns a link in shared memory, which is set up over this socket. None: the system has no
-    shared memory, or there are too many such links; then the socket itself is used.
+    """Returns a link in shared memory, which is set up over this socket, or None if the system has
+    no shared memory, or there are too many such links; then the socket itself is used.
     """
     name = _name()
     try:
@@ -169,9 +173,7 @@ def _over_memory(ours: socket.socket) -> Any:
 
 @contextlib.contextmanager
 def _told_what_to_do() -> Iterator[None]:
-    """Adds what to do about it to an error which says that no descriptor, or no OS process, is
-    left.
-    """
+    """Adds advice to an error which says that no descriptor, or no OS process, is left."""
     try:
         yield
     except OSError as error:
@@ -198,8 +200,8 @@ _LIMIT = (
 
 
 def _most_descriptors() -> int | None:
-    """Returns how many descriptors this program may have. None: there is no limit, or it is not
-    known.
+    """Returns how many descriptors this program may have, or None if there is no limit, or it is
+    not known.
     """
     try:
         import resource
@@ -210,11 +212,12 @@ def _most_descriptors() -> int | None:
     return None if most == resource.RLIM_INFINITY else most
 
 
-_LEAST = 4  # descriptors that this program needs for each OS process, however that is started
+# How many descriptors this program needs for each OS process, however the OS process is started.
+_LEAST = 4
 
 
 def why_refused(link: Any) -> str:
-    """Returns why this program ended the session, if it could not take what came; else ""."""
+    """Returns why this program ended the session if it could not take what came, else ""."""
     why = None
     with contextlib.suppress(BadUse):  # the link was closed before
         why = link.refused()
@@ -273,7 +276,7 @@ class Host:
     the Host is closed.
     """
 
-    _said: Any = None
+    _preparation: Any = None
 
     def __init__(self, setting: Setting | None = None) -> None:
         self.setting = setting or Setting()
@@ -285,17 +288,18 @@ class Host:
         # _start() and join() set these fields.
         self._ours: Any = None
         self._asks: Any = None
-        self._heard: Any = None
+        self._output: Any = None
         self._link: Any = None
         self._child: Any = None
         self._member: Any = None
         self._jobs: Any = None
         self.pid = 0
-        self.running = self.begun = 0  # calls; the code that gives them to the host counts
+        # Numbers of calls, counted by the code that gives the calls to the host.
+        self.running = self.begun = 0
 
     def __del__(self) -> None:
-        if self._said is not None:
-            self._said.close()
+        if self._preparation is not None:
+            self._preparation.close()
 
     def begin(self, later: bool = False) -> None:
         """Starts the OS process. `later`: the caller calls join() afterwards, since a fork must
@@ -306,7 +310,7 @@ class Host:
                 called, is being imported by another OS process; start="fork", and other threads
                 live.
             OSError: the system starts no process.
-            whatever a signal handler raises: then, as with any error, nothing is left of the OS
+            whatever a signal handler raises. Then, as with any error, nothing is left of the OS
                 process.
         """
         try:
@@ -317,13 +321,13 @@ class Host:
         except BaseException:
             self.kill()
             self.close()
-            if self._heard is not None:
-                self._heard.drop()
+            if self._output is not None:
+                self._output.drop()
             raise
 
     def _start(self, later: bool) -> None:
-        """Starts the child. Each thing that is made here becomes a field at once, since a signal
-        handler may raise anywhere.
+        """Starts the child. Each object that is made here becomes a field at once, so that none is
+        lost if a signal handler raises.
         """
         # A program that starts OS processes needs this module; the OS processes do not.
         from weft._hosts import start as _start
@@ -343,24 +347,24 @@ class Host:
         self._ours, theirs = socket.socketpair()
         self._asks, asked = socket.socketpair()
         # This file says how to begin. A child that crashes writes at its end where it was.
-        self._said = preparation = _file()
-        self._heard = heard = _child_output.Heard()
+        self._preparation = preparation = _file()
+        self._output = output = _child_output.ChildOutput()
         with theirs, asked:
             preparation.write(beginning)
             preparation.seek(0)
-            errors, said = heard.open()
-            handed = _start.Handed(theirs.fileno(), preparation.fileno(), asked.fileno(), said)
+            errors, records = output.open()
+            handed = _start.Handed(theirs.fileno(), preparation.fileno(), asked.fileno(), records)
             if not forks:
                 self._link = _over_memory(self._ours)
             shared = self._link is not None
-            self._mine = {self._ours.fileno(), self._asks.fileno(), *heard.descriptors()}
+            self._mine = {self._ours.fileno(), self._asks.fileno(), *output.descriptors()}
             _forked_before.update(self._mine)
             self._child = _start.begin(
                 setting.start, handed, errors, shared, setting.preload, threads, _forked_before
             )
             if not forks or not later:
                 _forked_before.difference_update(self._mine)
-        heard.close_childs()
+        output.close_childs()
         self.pid = self._child.pid
 
     def join(self) -> None:
@@ -377,11 +381,11 @@ class Host:
         self._ours.close()
         self._member = _members.Member(self._asks)
         _rounds.join(self._member)
-        self._member.pid, self._member.heard = self.pid, self._heard
+        self._member.pid, self._member.output = self.pid, self._output
         self._member.kill = self._child.kill
         self._member.reap = functools.partial(_start.reap, self._child)
-        self._heard.seen = functools.partial(_remote_observers.came, self._member)
-        self._heard.begin()
+        self._output.seen = functools.partial(_remote_observers.receive, self._member)
+        self._output.begin()
         _remote_observers.join(self._member, self._observed)
         jobs = _native.Channel("jobs")
         _observers.own(jobs)
@@ -424,7 +428,7 @@ class Host:
                 f"the OS process {self.pid} was started before a fork, and this is the child: it stays the parent's. "
                 "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
             )
-        called = getattr(function, "_weft_called", None)  # the name in the report of a death
+        called = getattr(function, "_weft_called", None)  # the name that the report of a death has
         name_of_call = (
             _foreign_exceptions.name_of(function) if called is None else called(*args, **keywords)
         )
@@ -444,7 +448,7 @@ class Host:
         cancelled: Cancelled | None = None
         ours: tuple[str, ...] = ()
         orders, result = _native.Channel("orders"), _native.Channel("result")
-        told, answer = orders.writer(), result.reader()
+        orders_out, answer = orders.writer(), result.reader()
         show = _observers.elsewhere(self.pid, orders, result)
         try:
             packed = _pickling.dump_call(function, args, keywords, lend_of_call)
@@ -458,7 +462,7 @@ class Host:
             me = _native.current_process()
             if me is not None:  # a deadlock report reads that this process waits for the call
                 self._member.away[ours[1]] = me
-            there: list[str] = []
+            sent: list[str] = []
             try:
                 while given:
                     name = next(iter(given))
@@ -468,12 +472,12 @@ class Host:
                     else:
                         self._link.give(end, name)
                     del end
-                    there.append(name)
+                    sent.append(name)
                 self._jobs.write((ours, packed))
             except (PeerDied, Retired):
                 raise
-            except BaseException:  # the call did not reach the child, or an end cannot be sent
-                self._let_go(there)
+            except BaseException:  # the child has not received the call, or an end cannot be sent
+                self._let_go(sent)
                 raise
             while True:
                 try:
@@ -481,10 +485,11 @@ class Host:
                     break
                 except Cancelled as error:
                     cancelled = error
-                    told.retire()
-            while True:  # the result is here, and stays if a handler of the user is cancelled
+                    orders_out.retire()
+            # The result has arrived, and stays available if a handler of the user is cancelled.
+            while True:
                 try:
-                    self._heard.take()  # passes on what the process said before it ended
+                    self._output.take()  # passes on what the process said before it ended
                     break
                 except Cancelled as error:
                     cancelled = error
@@ -497,13 +502,14 @@ class Host:
             if attempt is not None:
                 attempt.died, attempt.cancelled = True, cancelled
             if attempt is None or attempt.last or cancelled is not None:
-                for barrier in barriers:  # also if the child did not have them yet (rule 8.7)
+                # This is done also if the child did not have the barriers yet (rule 8.7).
+                for barrier in barriers:
                     _native._barrier_dies(barrier)
             raise self._died(name_of_call) from None
         finally:
             self._member.away.pop(ours[1] if ours else "", None)
             show()
-            for end in (answer, told):
+            for end in (answer, orders_out):
                 with contextlib.suppress(BadUse):  # the end is retired already
                     end.retire()
         # How the process ended counts, even if it was asked to end meanwhile (rules 6.1, 7.2).
@@ -517,18 +523,20 @@ class Host:
         self._link.close("it has died")
         _rounds.leave(self._member)
         status = self._child.wait()
-        said = self._heard.last()
+        output = self._output.last()
         _remote_observers.has_gone(self._member)
-        self._heard.close()
+        self._output.close()
         wanted = status == -signal.SIGKILL and _killed_for_memory() > self._killed_before
-        return ProcessDied(name, self.pid, status, self._crash(), wanted, said, refused=refused)
+        return ProcessDied(name, self.pid, status, self._crash(), wanted, output, refused=refused)
 
     def _crash(self) -> str:
         """Returns what faulthandler has written in the child."""
         with self._lock:
-            if self._said.closed:
+            if self._preparation.closed:
                 return ""
-            return os.pread(self._said.fileno(), 1 << 16, self._beginning).decode(errors="replace")
+            return os.pread(self._preparation.fileno(), 1 << 16, self._beginning).decode(
+                errors="replace"
+            )
 
     def alive(self) -> bool:
         """Returns whether the OS process is still running."""
@@ -570,10 +578,10 @@ class Host:
         if self._child is not None:
             self._child.wait()
         with self._lock:
-            if self._said is not None:
-                self._said.close()
-        if self._heard is not None:
-            self._heard.close()
+            if self._preparation is not None:
+                self._preparation.close()
+        if self._output is not None:
+            self._output.close()
         if self._link is not None:
             self._link.close("the host was closed")
         if self._member is not None:

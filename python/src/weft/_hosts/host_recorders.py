@@ -1,5 +1,5 @@
 """Observers in a host for its parent (_hosts/remote_observers.py). Each class of KINDS records what
-happens in this OS process, and sends it up.
+happens in this OS process, and sends it to the parent.
 
 Invariant: a record is sent once, in the order in which records were made, at most BLOCK at a time.
 """
@@ -25,7 +25,7 @@ from weft._watching import watchdog as _watchdog
 
 __all__ = ["KINDS", "There"]
 
-BLOCK = 256  #: records that are sent at once
+BLOCK = 256  #: how many records are sent at once
 
 
 class There(abc.ABC):
@@ -75,17 +75,17 @@ class There(abc.ABC):
             short = {k: v for k, v in records[0].items() if len(repr(v)) < 1000}
             _child_output.observed((self.key, source, [short]))
 
-    def _came(self, source: _remote_observers.Source, records: list[dict[str, Any]]) -> None:
+    def _add_records(self, source: _remote_observers.Source, records: list[dict[str, Any]]) -> None:
         with self._lock:
             self._pass_up(source, records)
 
-    def _gone(self, pid: int) -> None:
+    def _host_ended(self, pid: int) -> None:
         with self._lock:
             self._pass_up((pid, 0), None)
 
 
 def _named(process: Any) -> dict[str, Any]:
-    """Names a process for the parent, as came() reads it."""
+    """Names a process for the parent, as receive() reads it."""
     return _call_names.name_for_parent(process.path, _call_names.call_of(process))
 
 
@@ -233,8 +233,10 @@ class _Partial(There, _deadlocks._IdleCheck):
             for record in records:
                 self.note(record)
             self.send()
-        else:  # raises it in the network here, from which it comes to the caller of the network
-            super()._found([_deadlocks.told(r)._replace(pid=None) for r in records], ids)
+        else:
+            # This raises the deadlock in the network here, from which the error comes to the
+            # network's caller.
+            super()._found([_deadlocks.stuck_from(r)._replace(pid=None) for r in records], ids)
 
 
 KINDS: dict[str, Callable[[Any, Any], There]] = {

@@ -31,7 +31,7 @@ class Elsewhere:
     it.
     """
 
-    _way = ""  # how its OS processes start: one of _host.WAYS, or "network"
+    _way = ""  # how the OS processes of this place start: one of _host.WAYS, or "network"
 
     def call(
         self,
@@ -57,8 +57,8 @@ class _Place:
         self.setting = setting
         self.host: _host.Host | None = None
         self.starter: int | None = None  # the identifier of the thread that starts the next host
-        self.coming = 0  # calls that wait for the next host
-        self.failures = 0  # deaths in a row
+        self.coming = 0  # how many calls wait for the next host
+        self.failures = 0  # how many hosts of this place have died in a row
         self.deaths = 0
 
 
@@ -207,7 +207,7 @@ class Hosts(Elsewhere):
         """Returns one of the hosts, or for a slice a list of hosts.
 
         Raises:
-            IndexError: there are fewer.
+            IndexError: there are fewer hosts.
         """
         if isinstance(i, slice):
             return [OneHost(self, place) for place in self._places[i]]
@@ -238,7 +238,7 @@ class Hosts(Elsewhere):
             self._closed = True
             self._lock.notify_all()
             hosts = [p.host for p in self._places if p.host is not None]
-        for host in hosts:  # all of them first, so that they end at the same time
+        for host in hosts:  # all hosts are told first, so that they end at the same time
             host.let_go()
         for host in hosts:
             host.close()
@@ -290,7 +290,7 @@ class Hosts(Elsewhere):
             )
         try:
             if wait:
-                _native.sleep(min(10.0, wait))  # here the process may be cancelled
+                _native.sleep(min(10.0, wait))  # the process may be cancelled during this sleep
             while (host := self._promised(place)) is None:
                 self._fill(place)
             return place, host
@@ -299,7 +299,7 @@ class Hosts(Elsewhere):
                 place.coming -= 1
 
     def _promised(self, place: _Place) -> _host.Host | None:
-        """Returns the place's host, which now has one more call. None: the caller must start a
+        """Returns the place's host, which now has one more call, or None if the caller must start a
         host.
         """
         me = threading.get_ident()
@@ -365,7 +365,7 @@ class OneHost(Elsewhere):
 
     @property
     def pid(self) -> int | None:
-        """The pid of the OS process. None: it has died, and no call has been made since."""
+        """The pid of the OS process, or None if it has died and no call has been made since."""
         host = self._place.host
         return None if host is None else host.pid
 

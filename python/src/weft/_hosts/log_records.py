@@ -18,8 +18,9 @@ __all__ = ["as_here", "begin", "pass_on"]
 # The levels of logging when nobody has set them: the root's level is WARNING.
 _AS_IT_COMES: dict[str, Any] = {"root": 30, "disable": 0, "named": {}}
 
-Send = Callable[[dict[str, Any]], bool]  # sends a record's fields; False: they are too long
-LONG = 30_000  # characters that are left of a text that is too long for a datagram
+# Sends a record's fields; returns False if they are too long.
+Send = Callable[[dict[str, Any]], bool]
+LONG = 30_000  # to how many characters a text is cut if it is too long for a datagram
 
 
 # --- in the parent --------------------------------------------------------------------------------
@@ -65,8 +66,8 @@ def begin(send: Send, as_there: dict[str, Any]) -> None:
 
 
 class _Finder:
-    """Finds one module, once, as the finders after it in sys.meta_path would. `then` is called when
-    the module is loaded.
+    """Finds one module, once, as the finders that come after this one in sys.meta_path would.
+    `then` is called when the module is loaded.
 
     The finder stays in sys.meta_path: another thread may be going through that list.
     """
@@ -111,12 +112,12 @@ def _install(send: Send, as_there: dict[str, Any]) -> None:
 
         def emit(self, record: logging.LogRecord) -> None:
             try:
-                said = dict(record.__dict__, msg=record.getMessage(), args=None, exc_info=None)
+                fields = dict(record.__dict__, msg=record.getMessage(), args=None, exc_info=None)
                 if record.exc_info and not record.exc_text:
-                    said["exc_text"] = logging.Formatter().formatException(record.exc_info)
-                if not send(said):
-                    said = {k: _cut(v) if isinstance(v, str) else v for k, v in said.items()}
-                    if not send(said):
+                    fields["exc_text"] = logging.Formatter().formatException(record.exc_info)
+                if not send(fields):
+                    fields = {k: _cut(v) if isinstance(v, str) else v for k, v in fields.items()}
+                    if not send(fields):
                         raise ValueError(f"a record of {record.name} is too long for the parent")
             except Exception:
                 self.handleError(record)

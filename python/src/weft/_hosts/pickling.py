@@ -1,5 +1,5 @@
-"""How values, functions and exceptions get from one OS process to another: by pickle 5. Functions
-go by name if the other OS process can import them.
+"""Sends values, functions and exceptions from one OS process to another, by pickle 5. A function
+goes by its name if the other OS process can import it.
 
 A value is pickled by its writer and rebuilt by its reader, so an object that cannot be pickled is
 an error at the write.
@@ -54,9 +54,9 @@ class _Aside:
     gives the name under which the other OS process finds an end.
     """
 
-    # None: ends go with the value, which moves them (WIRE.md 7.4).
+    # If this is None, the ends go with the value, which moves them (WIRE.md 7.4).
     _take: Callable[[Any], str] | None
-    shared: list[Any] | None  # collects the shared arrays; None: they go with the pickle
+    shared: list[Any] | None  # collects the shared arrays; if it is None, they go with the pickle
 
     def persistent_id(self, obj: Any) -> str | None:
         if self.shared is not None and isinstance(obj, _native.Shared):
@@ -127,7 +127,8 @@ def _pickled(
         pickler = _pickler(file, protocol=5)
         pickler._take, pickler.shared = take, shared
         pickler.dump(value)
-    except (Exception, GeneratorExit) as error:  # other exceptions are meant for the writer
+    except (Exception, GeneratorExit) as error:
+        # Any other exception, such as Ctrl-C, is meant for the writer.
         raise _unpicklable(what, value, error)  # noqa: B904  # the exception has its cause
     return file.getvalue()
 
@@ -141,10 +142,10 @@ def _unpicklable(what: str, value: Any, error: BaseException) -> BaseException:
         wrong = BadUse(f"{what}: {_foreign_exceptions.message_of(error)}")
         wrong.__suppress_context__ = True
         return wrong
-    tells = issubclass(kind, Exception) and not issubclass(kind, WeftError)
-    why = (_foreign_exceptions.message_of(error) if tells else "") or _foreign_exceptions.text_of(
-        error
-    )
+    is_ordinary = issubclass(kind, Exception) and not issubclass(kind, WeftError)
+    why = (
+        _foreign_exceptions.message_of(error) if is_ordinary else ""
+    ) or _foreign_exceptions.text_of(error)
     from weft._hosts.pickling_advice import remedy
 
     kept = _foreign_exceptions.kind_of(value)
@@ -169,13 +170,13 @@ def _end_found(number: int) -> Any:
     return _native._end_found(number)
 
 
-def _shared_found(*said: Any) -> Any:
+def _shared_found(*parts: Any) -> Any:
     """Returns a shared array. pickle calls this in the OS process that the array has come to."""
-    return _native._shared_found(*said)
+    return _native._shared_found(*parts)
 
 
 class _Numbers:
-    """An array of a native channel on its way (rule 16.7): its memory, and the type of its
+    """An array that is sent from a native channel (rule 16.7): its memory, and the type of its
     numbers.
     """
 
@@ -203,7 +204,7 @@ for _end in _GOES:
 
 
 def why_not(what: str, value: Any, take: Callable[[Any], str] = _no_matter) -> BaseException | None:
-    """Returns why a value cannot be sent to another OS process. None: it can be sent."""
+    """Returns why a value cannot be sent to another OS process, or None if it can be sent."""
     try:
         _pickled(what, value, take, [])
     except BaseException as error:
@@ -226,7 +227,7 @@ def dumps_apart(what: str, value: Any, buffers: list[pickle.PickleBuffer]) -> by
     try:
         try:
             return _dumps_plainly(value, 5, buffer_callback=buffers.append)
-        except Exception:  # Weft's pickler can do more, and says what is wrong
+        except Exception:  # Weft's own pickler can pickle more, and its error says what is wrong
             buffers.clear()
             return _pickled(what, value, None)
     except BaseException as error:
@@ -240,7 +241,7 @@ def dumps_apart(what: str, value: Any, buffers: list[pickle.PickleBuffer]) -> by
 
 def name_of(function: Any) -> Name | None:
     """Returns the name under which another OS process finds the function that `@process` has
-    decorated. None: it has no global name.
+    decorated, or None if it has no global name.
     """
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     if not module or "<" in name or (module == "__main__" and main_is_typed()):
@@ -303,7 +304,7 @@ def _by_value(function: Any) -> bytes:
         raise BadUse(
             f"{_foreign_exceptions.name_of(function)} {why}, so another OS process cannot import it: "
             f"move it to {'a file' if typed else 'the top of its module'}, or install cloudpickle, which sends it by value "
-            "(pip install weft[processes])"
+            "(pip install weft-csp[processes])"
         ) from None
     return bytes(cloudpickle.dumps(function))
 
@@ -328,7 +329,8 @@ def load_function(packed: bytes) -> Any:
     return _found(function) if isinstance(function, tuple) else function
 
 
-Packed = bytes | tuple[bytes, list[Any]]  # the list has the shared arrays among the arguments
+# A pickle; if there is a list, it has the shared arrays among the arguments.
+Packed = bytes | tuple[bytes, list[Any]]
 
 
 def dump_call(
@@ -457,7 +459,7 @@ class Failure:
             if not self._may_be(type(error)):
                 error, why = None, "rebuilt here"
         if error is None and self.end:
-            error = end_of(self.end, self.said, self.strength, self.met)
+            error = end_of(self.end, self.message, self.strength, self.met)
         if error is None:
             error = RuntimeError(f"{self.brief} (an exception that cannot be {why})")
         return raised_at(error, self.at, self.text)
@@ -471,18 +473,18 @@ class Failure:
         )
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         return self.brief.partition(": ")[2]
 
 
-def end_of(kind: str, said: str, strength: int, met: bool) -> BaseException:
+def end_of(kind: str, message: str, strength: int, met: bool) -> BaseException:
     """Returns an exception of _ENDS, given by the name of its class, to be raised in this OS
     process.
     """
     if kind == "Cancelled":
         return Cancelled()
     end = next(end for end in (Retired, Poisoned, PeerDied) if end.__name__ == kind)
-    return end(said, None, None, None, strength, met)
+    return end(message, None, None, None, strength, met)
 
 
 def raised_at(error: BaseException, at: str, text: str) -> BaseException:
@@ -490,7 +492,7 @@ def raised_at(error: BaseException, at: str, text: str) -> BaseException:
     `text`. Returns it.
     """
     if at and issubclass(type(error), _ENDS):
-        with contextlib.suppress(BaseException):  # a class of the user's may do anything
+        with contextlib.suppress(BaseException):  # the user's class may raise anything
             error.__dict__["_at"] = at
     _foreign_exceptions.cause_set(error, RemoteTraceback(text))
     return error

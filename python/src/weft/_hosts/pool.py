@@ -1,4 +1,4 @@
-"""The calls of an Executor, and the feeders that run them, without a lock.
+"""The calls of an Executor, and the feeders that run them. No lock is used.
 
     put() ──waits in `waiting`──► take(): a feeder's batch ──run──► future set, Call.over()
        │                      └──cancel(), break_it(): cancelled, or BrokenProcessPool ──┘
@@ -79,8 +79,8 @@ class Call:
         self._lot = lot
 
     def over(self) -> None:
-        """Must be called by the holder of the call, after the call's future has been set. A second
-        call does nothing.
+        """The holder of this call must call over() after the call's future has been set. Calling it
+        a second time does nothing.
         """
         lot, self._lot = self._lot, None
         if lot is not None:
@@ -158,19 +158,20 @@ class Feeder(abc.ABC):
         # The channel of results, if it shows whether a host waits; else None.
         self.results: Any = None
         self.over = False
-        self._begins = _Once()  # taken by its thread, or by the code that gives up starting it
+        # Taken by the feeder's thread, or by the code that gives up starting the feeder.
+        self._begins = _Once()
         self._begun, self._over, self._rests = _Gate(), _Gate(), _Gate()
         self._error: BaseException | None = None
 
     @abc.abstractmethod
     def begin(self) -> None:
-        """Gets ready. The thread that submits a call waits for this, and raises what this
-        raises.
+        """Gets the feeder ready. The thread that submits a call waits for begin(), and raises what
+        begin() raises.
         """
 
     @abc.abstractmethod
     def feed(self) -> None:
-        """Has calls run until no more come."""
+        """Makes calls run until no more calls come."""
 
     def start(self) -> None:
         """Gives the feeder a thread, and waits until it has begun.
@@ -305,7 +306,7 @@ class State(abc.ABC):
 
     @property
     def going_on(self) -> bool:
-        """Whether some call is not over."""
+        """Whether any call is not over yet."""
         return bool(self.lots)
 
     # --- for whoever submits ----------------------------------------------------------------------
@@ -333,12 +334,13 @@ class State(abc.ABC):
         lot = _Lot(self, len(calls))
         for call in calls:
             call.in_a(lot)
-        came = dropped = False
+        added = dropped = False
         try:
             _rounds.calls_go_on(self, lot)
             self.waiting.extend(calls)
-            came = True
-            if self.ended or self._whys:  # just now: perhaps no feeder is left to take them
+            added = True
+            # The pool has ended just now, so perhaps no feeder is left to take the calls.
+            if self.ended or self._whys:
                 dropped = self._drop(calls)
                 if dropped:
                     self.check()
@@ -349,7 +351,7 @@ class State(abc.ABC):
         except BaseException as error:
             dropped = self._drop(calls) or dropped
             usual = issubclass(type(error), Exception)
-            if not came:
+            if not added:
                 _rounds.calls_are_over(self, lot)
             if not self.feeders:  # the calls of other callers wait for the feeder as well
                 why = "the call that started its OS process was interrupted"
@@ -383,7 +385,8 @@ class State(abc.ABC):
         feeder = self.feeder()
         try:
             self.feeders.append(feeder)
-            if self.feeders.index(feeder) >= self.workers:  # other threads were faster
+            # Other threads have added their feeders first.
+            if self.feeders.index(feeder) >= self.workers:
                 return False
             feeder.start()
             return True
@@ -410,7 +413,7 @@ class State(abc.ABC):
             same: whether all calls must be of one function.
         """
         while not self._whys:
-            ended = self.ended  # read before `waiting` is
+            ended = self.ended  # `ended` must be read before `waiting`
             if batch := self._batch(most, same):
                 return batch
             if ended:
@@ -435,7 +438,7 @@ class State(abc.ABC):
                     break
                 try:
                     runs = call.future.set_running_or_notify_cancel()
-                except Exception:  # the program has set the future itself
+                except Exception:  # the program itself has set the future
                     runs = False
                 if runs:
                     batch.append(call)
@@ -447,7 +450,7 @@ class State(abc.ABC):
 
     @contextlib.contextmanager
     def _in_hand(self) -> Iterator[None]:
-        """In the block the caller, which is not a feeder, may have calls in hand."""
+        """Marks a block in which the caller, which is not a feeder, may have calls in hand."""
         self._others.append(None)
         try:
             yield

@@ -35,12 +35,14 @@ def process(function: Any) -> Any:
         BadUse: `function` is not a function, or is a generator function, or is a process function
             already.
     """
-    process_of(function, "threads")  # refuses what cannot be a process function
+    process_of(function, "threads")  # this raises BadUse if `function` cannot be a process function
     return process_of(_away(function, _host.run_away), "threads")
 
 
 def _away(function: Any, call: Any, far: bool = False) -> Any:
-    """Returns a function that has `function` called by `call`. `far`: on another machine."""
+    """Returns a function that calls `function` through `call`. `far` says that `function` runs on
+    another machine.
+    """
 
     @functools.wraps(function)
     def away(*args: Any, **keywords: Any) -> Any:

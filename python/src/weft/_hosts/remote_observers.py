@@ -1,10 +1,10 @@
 """Observes what runs in other OS processes, for those who observe in this one (rule 14.7).
 
     begin_everywhere() ──FOLLOW: all that is wanted──► a host: one of its KINDS observes there
-        a record in the host ──a piece──► came() makes its path the one of the network
+        a record in the host ──a piece──► receive() makes its path the one of the network
             ──► the observation here, or the parent
     end_everywhere() ──FOLLOW without it──► the host's last piece, its answer
-        ──► Heard.take() ──► the observation is complete
+        ──► ChildOutput.take() ──► the observation is complete
 
 FOLLOW goes by _distributed_deadlock/rounds.py, a piece by _hosts/child_output.py. KINDS are in
 _hosts/host_recorders.py.
@@ -40,7 +40,7 @@ from weft._watching import observers as _observers
 if TYPE_CHECKING:
     from weft._hosts.host_recorders import There
 
-__all__ = ["came", "follow", "join", "settings", "source", "tell"]
+__all__ = ["follow", "join", "receive", "settings", "source", "tell"]
 
 PERIOD = 0.2  #: seconds
 PATIENCE = 10.0  #: seconds
@@ -48,10 +48,11 @@ PATIENCE = 10.0  #: seconds
 Wanted = tuple[int, dict[_observers.Key, tuple[str, Any]]]
 Source = tuple[int, int]  #: an OS process: its pid, and when it began to be observed
 
-_lock = threading.RLock()  # held while hosts are told; guards the variables below
-_heard = 0  # the number of the last list that this host was told
+_lock = threading.RLock()  # held while lists are sent to hosts; guards the variables below
+_last_number = 0  # the number of the last list that this host was told
 _following: dict[_observers.Key, There] = {}
-_ticker: threading.Event | None = None  # set, it ends the thread that sends now and then
+# When this event is set, the thread that sends now and then ends.
+_ticker: threading.Event | None = None
 _source: Source = (0, 0)
 
 
@@ -59,7 +60,7 @@ _source: Source = (0, 0)
 
 
 def settings() -> Wanted:
-    """Returns what a host is to be told."""
+    """Returns the list of what is wanted, which a host gets."""
     with _lock:
         return time.monotonic_ns(), {
             key: (o.kind, o._for_others()) for key, o in list(_observers.wanted.items())
@@ -71,7 +72,7 @@ def _tell(whom: list[_members.Member], wanted: Wanted) -> None:
         member.follows = set(wanted[1])
     answers, silent = _rounds.ask(whom, _members.FOLLOW, wanted, PATIENCE)
     for member, _ in answers:
-        member.heard.take()
+        member.output.take()
     for member in silent + [m for m in whom if m.gone and not m.away]:
         has_gone(member)
 
@@ -86,7 +87,7 @@ def _tell_all() -> None:
 
 
 def join(member: _members.Member, begun_with: Wanted) -> None:
-    """Makes a host a member. It was told of `begun_with` at its start."""
+    """Makes a host a member. `begun_with` is the list that the host got when it started."""
     with _lock:
         member.follows = set(begun_with[1])
         wanted = settings()
@@ -100,30 +101,34 @@ def has_gone(member: _members.Member) -> None:
     """
     if not member.closing:
         for one in list(_observers.known.values()):
-            _handed(one._gone, member.pid)
+            _handed(one._host_ended, member.pid)
 
 
 _observers.tell_others = _tell_all
 _rounds.has_gone = has_gone
 
 
-def came(member: _members.Member, piece: Any) -> None:
-    """Takes a piece that has come from a host, or through it from one of its hosts."""
+def receive(member: _members.Member, piece: Any) -> None:
+    """Takes a piece that has come from a host, or, through that host, from one of the hosts of that
+    host.
+    """
     key, source, records = piece
     one = _observers.known.get(key)
     if one is None:
         return
     if records is None:
-        _handed(one._gone, source[0])
+        _handed(one._host_ended, source[0])
         return
     for record in records:
         for named in (record, *record.get("others", ())):
             _call_names.name_here(member, named)
-    _handed(one._came, source, records)
+    _handed(one._add_records, source, records)
 
 
 def _handed(f: Callable[..., None], *args: Any) -> None:
-    """Calls f. What f raises must not reach what is observed (rule 14.2)."""
+    """Calls f, and reports what f raises: an exception of an observer must not reach the observed
+    process (rule 14.2).
+    """
     try:
         f(*args)
     except Exception as error:
@@ -137,12 +142,12 @@ def follow(wanted: Wanted) -> bool:
     """Observes what the parent wants to be observed, and ends what it no longer wants. Returns
     true, as an answer: this is done, or the list was out of date.
     """
-    global _heard, _source
+    global _last_number, _source
     with _lock:
         number, those = wanted
-        if number < _heard:
+        if number < _last_number:
             return True
-        _heard = number
+        _last_number = number
         if not _following:
             _source = os.getpid(), time.monotonic_ns()
         for key in those.keys() - _following.keys():
@@ -181,7 +186,7 @@ def tell() -> None:
 
 
 def _tick(on: bool) -> None:
-    """Starts or ends the thread that sends now and then."""
+    """Starts (True) or ends (False) the thread that sends records every PERIOD."""
     global _ticker
     if on and _ticker is None:
         _ticker = threading.Event()
@@ -205,8 +210,8 @@ def _send_now_and_then(over: threading.Event) -> None:
 
 def _forget() -> None:
     """Resets the module in the child of a fork: it observes nothing, and has no hosts."""
-    global _lock, _heard, _ticker
-    _lock, _heard, _ticker = threading.RLock(), 0, None
+    global _lock, _last_number, _ticker
+    _lock, _last_number, _ticker = threading.RLock(), 0, None
     _following.clear()
 
 

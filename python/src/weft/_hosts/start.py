@@ -35,7 +35,7 @@ from weft.errors import BadUse
 
 __all__ = ["Child", "Handed", "begin", "freeze_support", "refuse_fork"]
 
-_ALONE = "--multiprocessing-fork"  # tells a frozen program that it is a child
+_ALONE = "--multiprocessing-fork"  # with this argument a frozen program knows that it is a child
 
 
 class Handed(NamedTuple):
@@ -44,7 +44,7 @@ class Handed(NamedTuple):
     link: int
     preparation: int
     asked: int
-    said: int
+    records: int
 
 
 class Child:
@@ -131,7 +131,7 @@ def _whole(is_it: Callable[[bytes], bool]) -> Iterator[None]:
 
 
 def _end(pid: int) -> None:
-    """Kills a child that nothing else knows of, and takes its status once it has ended."""
+    """Kills a child that no other code knows of, and takes its status once it has ended."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     lost = Child(pid)
@@ -174,8 +174,8 @@ def _children(file: Path) -> list[int]:
 
 
 def _shown(pid: int) -> bytes | None:
-    """Returns the command of an OS process as the system shows it. None: the system does not show
-    it.
+    """Returns the command of an OS process as the system shows it, or None if the system does not
+    show it.
     """
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -197,14 +197,16 @@ class _OfServer(Child):
     began().
     """
 
-    _told = _tell = -1
+    _pid_pipe = _order_pipe = -1
 
-    def __init__(self, told: int, tell: int = -1) -> None:
-        """`told` is that pipe. `tell` is a pipe from which the child reads what say() writes."""
-        self._told, self._tell = told, tell
+    def __init__(self, pid_pipe: int, order_pipe: int = -1) -> None:
+        """`pid_pipe` is that pipe. `order_pipe` is a pipe from which the child reads what say()
+        writes.
+        """
+        self._pid_pipe, self._order_pipe = pid_pipe, order_pipe
 
     def __del__(self) -> None:
-        for fd in (self._told, self._tell):
+        for fd in (self._pid_pipe, self._order_pipe):
             if fd >= 0:
                 os.close(fd)
 
@@ -214,7 +216,7 @@ class _OfServer(Child):
         Raises:
             EOFError, BrokenPipeError: the server has gone.
         """
-        tell, self._tell = self._tell, -1
+        tell, self._order_pipe = self._order_pipe, -1
         with os.fdopen(tell, "wb") as file:
             for one in what:
                 pickle.dump(one, file)
@@ -225,20 +227,20 @@ class _OfServer(Child):
         Raises:
             EOFError: the server has gone.
         """
-        super().__init__(forkserver.read_signed(self._told))
+        super().__init__(forkserver.read_signed(self._pid_pipe))
 
     def _until_it_ends(self) -> None:
         self._has_told(None)
 
     def _has_told(self, milliseconds: int | None) -> bool:
         poll = select.poll()  # select() takes no descriptor above 1,023
-        poll.register(self._told, select.POLLIN)
+        poll.register(self._pid_pipe, select.POLLIN)
         return bool(poll.poll(milliseconds))
 
     def _look(self) -> int | None:
         if self.status is None and self._has_told(0):
             try:
-                self.status = forkserver.read_signed(self._told)
+                self.status = forkserver.read_signed(self._pid_pipe)
             except EOFError:  # the server was killed
                 self.status = 255
         return self.status
@@ -333,7 +335,7 @@ def _served(
         finally:
             try:
                 _put_back(was)
-            except BaseException:  # a signal handler raised in the middle of it
+            except BaseException:  # a signal handler raised before the server was complete
                 _put_back(was)
                 raise
         child = _OfServer(*server.connect_to_new_process([*handed, errors, 1]))
@@ -402,7 +404,8 @@ def refuse_fork() -> None:
 
 def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[str, str]) -> Child:
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):  # else the copy writes the buffer again
+        # Otherwise the copy would write the buffered output again.
+        with contextlib.suppress(Exception):
             stream.flush()
     pid = os.fork()
     if pid:
@@ -423,7 +426,7 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
     except BaseException:
         with contextlib.suppress(Exception):
             traceback.print_exc()
-    finally:  # atexit functions and the like belong to the original
+    finally:  # functions registered with atexit, and the like, belong to the original
         with contextlib.suppress(Exception):
             sys.stderr.flush()
         os._exit(status)
@@ -454,9 +457,10 @@ _FRESH = "import gc; gc.disable(); from weft._hosts.child import main; gc.freeze
 def _options() -> list[str]:
     """Returns the options of this interpreter."""
     known: list[str] = _mp_util._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    there = {o.partition("=")[0] for o in known}
-    for name, value in sys._xoptions.items():  # multiprocessing passes on only those that it knows
-        if name not in there and f"-X{name}" not in there:
+    given = {o.partition("=")[0] for o in known}
+    # Multiprocessing passes on only the options that it knows.
+    for name, value in sys._xoptions.items():
+        if name not in given and f"-X{name}" not in given:
             known += ["-X", name if value is True else f"{name}={value}"]
     return known
 
@@ -467,21 +471,21 @@ def _frozen(handed: Handed, errors: int, shared: bool, environment: dict[str, st
             "a frozen program that was started to be an OS process of Weft starts OS processes itself: "
             "call weft.processes.freeze_support() first thing below `if __name__ == '__main__':`"
         )
-    told, tell = os.pipe()
+    reader, writer = os.pipe()
     try:
         process = subprocess.Popen(
-            [sys.executable, _ALONE, "tracker_fd=None", f"pipe_handle={told}"],
-            pass_fds=(*handed, told),
+            [sys.executable, _ALONE, "tracker_fd=None", f"pipe_handle={reader}"],
+            pass_fds=(*handed, reader),
             stdin=subprocess.DEVNULL,
             stderr=errors,
             env=environment,
         )
     except BaseException:
-        os.close(tell)
+        os.close(writer)
         raise
     finally:
-        os.close(told)
-    with contextlib.suppress(BrokenPipeError), os.fdopen(tell, "wb") as file:
+        os.close(reader)
+    with contextlib.suppress(BrokenPipeError), os.fdopen(writer, "wb") as file:
         pickle.dump({}, file)
         pickle.dump(Begin(handed, 2, shared, environment), file)
     return _Spawned(process)
@@ -502,7 +506,7 @@ def begin(
         way: one of _host.WAYS.
         handed: the descriptors that the child gets.
         errors: the descriptor of its standard error.
-        shared: whether the link is in shared memory; a forked child is told later, by `asked`.
+        shared: whether the link is in shared memory. A forked child learns that later, by `asked`.
         preload: modules that a server imports before it forks.
         environment: the variables that differ from this program's.
         unwanted: descriptors that only the parent may have.

@@ -31,7 +31,7 @@ LONGEST = 10.0  #: the longest time between two attempts, in seconds
 def _unpacked(value: Any) -> Any:
     try:
         return _native._unpacked(value)
-    except Exception as error:  # the death and the other values must still be reported
+    except Exception as error:  # the death and the remaining values must still be reported
         return error
 
 
@@ -50,8 +50,8 @@ class Supervisor:
 
     Args:
         hosts: Hosts, or one of them; None: each attempt has an OS process of its own.
-        restarts: how often a process is started again; None: always.
-        backoff: seconds before the first restart; doubled each time, at most 10.
+        restarts: how often a process is started again. None means without end.
+        backoff: seconds before the first restart. The pause is doubled each time, up to 10 seconds.
         report: called with the ProcessDied and the list of values that were in hand, instead of
             giving them back; also for the last death. For a value that cannot be unpickled here the
             list has the error that says why. An exception that it raises ends the supervision.
@@ -106,7 +106,7 @@ class Supervisor:
                     self._report(error, [_unpacked(value) for value in in_hand or ()])
                 if attempt.last:
                     raise
-                if attempt.cancelled is not None:  # the process was asked to end, and has
+                if attempt.cancelled is not None:  # the process was asked to end, and has ended
                     raise attempt.cancelled from error
                 deaths += 1
                 _deaths.note("restarts")

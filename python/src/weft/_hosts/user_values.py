@@ -26,8 +26,8 @@ __all__ = ["Apart", "apart", "call_apart", "not_rebuilt", "opened"]
 
 # The ids of classes: to look up a class itself would call its __hash__, which may be the user's.
 _PLAIN = frozenset(map(id, (type(None), bool, int, float, complex, str, bytes)))
-_MANY = 64  # items; looking at more takes longer than pickling the value apart
-_FEW = 4  # items of a container that has containers among them
+_MANY = 64  # how many items are looked at: for more items, pickling the value apart is quicker
+_FEW = 4  # how many items are looked at if there are containers among them
 
 
 def _is_plain(value: Any, within: int = 2) -> bool:

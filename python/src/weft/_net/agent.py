@@ -44,20 +44,21 @@ from weft.errors import BadUse, ProcessDied
 
 __all__ = ["Agent"]
 
-KEPT = 1000  # calls whose future is kept
+KEPT = 1000  # of how many calls the future is kept
 MOST_ALLOWED = 60_000  # bytes; an entry has at most 65,536
-ROOM = 3000  # bytes of a fate, and of the lines that say where a call is
+ROOM = 3000  # the most bytes of a fate, and of the lines that say where a call is
 ASKS = 0.5  # seconds that an OS process has to say where a call is
 # Seconds after which an OS process is known to be dead, and in which what runs ends with its agent.
 PATIENCE = 3.0
 START = 60.0  # seconds in which an OS process must have come for a call
-TRIES = 3  # OS processes that may die before they come: nothing of the call has run then
+# How many OS processes may die before one comes for the call, of which nothing has run until then.
+TRIES = 3
 
 
 class _Folder:
-    """A temporary folder, which no other user may enter. Who makes one removes the folders of this
-    user's agents that were killed. A folder has its final name only once its lock is held; so a
-    folder of that name whose lock is free has lost its owner.
+    """A temporary folder, which no other user may enter. Code that makes one also removes the
+    folders that killed agents of this user have left. A folder has its final name only once its
+    lock is held; so a folder of that name whose lock is free has lost its owner.
     """
 
     PREFIX, UNNAMED = "weft-agent-", "weft-unnamed-"
@@ -103,7 +104,7 @@ class Agent:
 
     Args:
         allow: the functions that may be run, each as "module:function".
-        hosts: how many OS processes; None: as many as there are CPUs.
+        hosts: how many OS processes the agent has. None means one for each CPU.
         limits: further arguments of Hosts.
     Raises:
         BadUse: `name` is taken, is not a name, or is not granted by the network's keys; `allow` is
@@ -130,7 +131,7 @@ class Agent:
         self._number, self._limits = hosts, limits
         self._hosts = Hosts(hosts, **limits)
         self._old: list[Hosts] = []
-        self._seen: dict[str, str] = {}  # modules, each with the digest that was asked for last
+        self._seen: dict[str, str] = {}  # module → the digest that was asked for last
         self._coming: dict[str, asyncio.Future[tuple[socket.socket, int]]] = {}
         self._calls: dict[str, asyncio.Future[dict[str, Any] | None]] = {}
         self._running: dict[str, tuple[int, str]] = {}  # call → its OS process, its name there
@@ -149,14 +150,15 @@ class Agent:
             raise
 
     def _look_at_allowed(self) -> None:
-        """Has one of the OS processes import what is allowed.
+        """Makes one of the OS processes import what is allowed.
 
         Raises:
             BadUse: some of it cannot be run here.
         """
         for module in {_net_calls.parted_run(run)[0] for run in self.allow}:
             source = _net_calls.source_of(module)
-            if source is not None:  # else the OS process that imports it says so
+            # If there is no source, the OS process that imports the module reports it.
+            if source is not None:
                 self._seen[module] = _net_calls.digest_of(source)
         wrong: list[str] = []
 
@@ -192,7 +194,7 @@ class Agent:
             while True:
                 child, _ = await loop.sock_accept(listens)
                 child.setblocking(False)
-                task = asyncio.ensure_future(self._came(child))
+                task = asyncio.ensure_future(self._take_for_call(child))
                 self._greets.add(task)
                 task.add_done_callback(self._greets.discard)
 
@@ -209,48 +211,48 @@ class Agent:
             shown.encode(), self._pass.encode()
         )
 
-    async def _came(self, child: socket.socket) -> None:
+    async def _take_for_call(self, child: socket.socket) -> None:
         """Takes a connection of one of the OS processes, which has come for a call."""
         loop = asyncio.get_running_loop()
-        said = b""
+        received = b""
         try:
-            while len(said) < _net_calls.TOKEN:
-                more = await loop.sock_recv(child, _net_calls.TOKEN - len(said))
+            while len(received) < _net_calls.TOKEN:
+                more = await loop.sock_recv(child, _net_calls.TOKEN - len(received))
                 if not more:
                     raise EOFError
-                said += more
-            token, pid = said.split()
+                received += more
+            token, pid = received.split()
             self._coming.pop(token.decode()).set_result((child, int(pid)))
         except (OSError, EOFError, ValueError, KeyError, asyncio.InvalidStateError):
             child.close()  # nobody waits for this OS process any more
 
-    async def welcome(self, said: dict[str, Any]) -> _net_link.Welcome:
+    async def welcome(self, request: dict[str, Any]) -> _net_link.Welcome:
         """Returns the answer to a caller's first message.
 
         Raises:
             Refused: why the agent does not do what the message asks.
         """
         meeting = self._network._meeting
-        if "fate" in said:
-            fate = await self._fate(said["fate"])
+        if "fate" in request:
+            fate = await self._fate(request["fate"])
             return self._welcome({"fate": fate}, lambda streams: _net_link.close_writer(streams[1]))
-        if "where" in said:
-            where = await self._where(said["where"])
+        if "where" in request:
+            where = await self._where(request["where"])
             return self._welcome(
                 {"where": where}, lambda streams: _net_link.close_writer(streams[1])
             )
-        run = said.get("run")
+        run = request.get("run")
         if run not in self.allow:
             raise _net_link.Refused(
                 f"{str(run)[: _net_calls.LONGEST]} is not allowed on host {self.name}, which runs {', '.join(self.allow)[:500]}: "
                 "start its agent with --allow for it too"
             )
-        if wrong := _net_calls.fault(self.name, run, said):
+        if wrong := _net_calls.fault(self.name, run, request):
             raise _net_link.Refused(wrong)
         _net_steps.at("agent.asked")
-        self._fresh(_net_calls.parted_run(run)[0], said["digest"])
-        trusted = meeting.trust and said.get("trust") is True
-        call, child, pid = await self._process_for((run, trusted, said.get("many") is True))
+        self._fresh(_net_calls.parted_run(run)[0], request["digest"])
+        trusted = meeting.trust and request.get("trust") is True
+        call, child, pid = await self._process_for((run, trusted, request.get("many") is True))
         _net_steps.at("agent.process")
 
         async def then(streams: _net_link.Streams) -> None:
@@ -347,8 +349,8 @@ class Agent:
         return fate
 
     async def _where(self, call: Any) -> list[str] | None:
-        """Returns where the processes of the call are. None: the call is over, or its OS process
-        does not answer.
+        """Returns where the processes of the call are, or None if the call is over, or its OS
+        process does not answer.
         """
         if not isinstance(call, str) or call not in self._running:
             return None
@@ -377,12 +379,12 @@ class Agent:
 
     def _end_hosts(self) -> None:
         for hosts in (self._hosts, *self._old):
-            there = [p.host for p in hosts._places if p.host is not None]
+            running = [p.host for p in hosts._places if p.host is not None]
             closing = threading.Thread(target=hosts.close, daemon=True)
             closing.start()
             closing.join(PATIENCE)
             if closing.is_alive():
-                for host in there:
+                for host in running:
                     host.kill()
                 closing.join()
 

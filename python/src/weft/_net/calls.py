@@ -3,7 +3,7 @@ other (WIRE.md 17.9 to 17.11), also in calls one after another (17.14).
 
     caller: asked_of(function) ──first message──► agent: fault() ──""──► serve(), in an OS process
             packed(args) ──by `orders`──► the OS process: _unpacked(), then the call runs
-            exception_of() ◄──by `result`── _said(failure), if the call has failed
+            exception_of() ◄──by `result`── _failure_fields(failure), if the call has failed
 
 Invariants
 - What runs is what the agent allowed: the caller's bytes name no function.
@@ -53,9 +53,9 @@ __all__ = [
     "unfit",
 ]
 
-TOKEN = 32 + 1 + 10  # bytes that serve() sends first
+TOKEN = 32 + 1 + 10  # how many bytes serve() sends first
 LONGEST = 200  # characters of MODULE:FUNCTION
-ALL = -1  # instead of a call's number: all calls of the list that have no result yet
+ALL = -1  # stands, in place of a call's number, for all calls of the list that have no result yet
 
 
 class Asked(NamedTuple):
@@ -71,7 +71,7 @@ class Asked(NamedTuple):
     def run(self) -> str:
         return f"{self.module}:{self.name}"
 
-    def said(self) -> dict[str, Any]:
+    def request(self) -> dict[str, Any]:
         more = {"many": True} if self.many else {}
         return {"run": self.run, "digest": self.digest, **versions(), **more}
 
@@ -148,7 +148,8 @@ def unfit(allow: list[str]) -> list[str]:
         module, name = parted_run(run)
         why = ""
         try:
-            with contextlib.redirect_stdout(sys.stderr):  # stdout is for the agent's own words
+            # Stdout is reserved for the agent's own output.
+            with contextlib.redirect_stdout(sys.stderr):
                 if source_of(module) is None:
                     why = f"there is no module {module!r}, or none in Python, in {Path.cwd()}"
                 elif not callable(_pickling.function_named(module, name)):
@@ -160,7 +161,7 @@ def unfit(allow: list[str]) -> list[str]:
     return wrong
 
 
-def fault(host: str, run: str, said: dict[str, Any]) -> str:
+def fault(host: str, run: str, answer: dict[str, Any]) -> str:
     """Returns why the module that the caller asks for is not the one that is here, or "" if it
     is.
     """
@@ -168,13 +169,13 @@ def fault(host: str, run: str, said: dict[str, Any]) -> str:
     source = source_of(module)
     if source is None:
         return f"there is no module {module!r} on {host}, or none in Python: start its agent where it can be imported"
-    here, there = digest_of(source), str(said.get("digest"))
-    if here == there:
+    here, callers = digest_of(source), str(answer.get("digest"))
+    if here == callers:
         return ""
     mine = versions()
-    theirs = {v: str(said.get(v))[:20] for v in mine}
+    theirs = {v: str(answer.get(v))[:20] for v in mine}
     return (
-        f"module {module!r} is not the same on {host}: SHA-256 {here[:16]}… in {source} there, {there[:16]}… here "
+        f"module {module!r} is not the same on {host}: SHA-256 {here[:16]}… in {source} there, {callers[:16]}… here "
         f"(Python {mine['python']} and Weft {mine['weft']} there, {theirs['python']} and {theirs['weft']} here). "
         "Bring the same source to both machines"
     )
@@ -212,7 +213,7 @@ def packed(called: str, args: Any, keywords: Any, take: Callable[[Any], str], tr
 
 
 def _unpacked(
-    said: Any, take: Callable[[str], Any], trusted: bool
+    fields: Any, take: Callable[[str], Any], trusted: bool
 ) -> tuple[list[Any], dict[str, Any]]:
     """Returns the arguments of a call.
 
@@ -220,10 +221,10 @@ def _unpacked(
         BadUse: the message does not hold the arguments of a call.
     """
     if trusted:
-        args, keywords = _pickling.load_values(said, take)
+        args, keywords = _pickling.load_values(fields, take)
         return args, keywords
     try:
-        args, keywords, ends = said
+        args, keywords, ends = fields
         for path, name in ends:
             at: Any = [args, keywords]
             for step in path[:-1]:
@@ -245,7 +246,7 @@ def _plain(value: Any, depth: int = 0) -> bool:
     return value is None or type(value) in (bool, int, float, str, bytes)
 
 
-def _said(failure: _pickling.Failure) -> dict[str, Any]:
+def _failure_fields(failure: _pickling.Failure) -> dict[str, Any]:
     """Returns the failure as plain values."""
     error = failure.exception()
     kind = type(error)
@@ -312,7 +313,7 @@ def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
         token: tells the agent which call this OS process has come for.
         run: the function, as "module:function".
         trusted: whether both peers trust each other.
-        many: whether it is for calls one after another (17.14).
+        many: whether the session is for calls one after another (17.14).
     """
     own = socket.socket(socket.AF_UNIX)
     own.connect(path)
@@ -346,18 +347,18 @@ def serve_on(
 
 def _serve(link: Any, run: str, trusted: bool, call: str) -> None:
     orders, result = link.take("orders"), link.take("result")
-    if orders is None or result is None:  # the caller has gone before
+    if orders is None or result is None:  # the caller has left before its call could begin
         return
     _net_steps.at("call.ends")
     _import_for(run)
-    with contextlib.suppress(ChannelEnd):  # the caller goes, or waits no more
-        said, wrong = _heard(orders)
+    with contextlib.suppress(ChannelEnd):  # the caller leaves, or no longer waits
+        request, wrong = _read_orders(orders)
         _net_steps.at("call.runs")
 
         def load() -> _pickling.Call:
             if wrong is not None:
                 raise wrong
-            args, keywords = _unpacked(said, lambda name: _child.taken(link, name), trusted)
+            args, keywords = _unpacked(request, lambda name: _child.taken(link, name), trusted)
             return _pickling.function_named(*parted_run(run)), tuple(args), keywords
 
         _at_work.at_work(1)
@@ -379,7 +380,7 @@ def _import_for(run: str) -> None:
         _pickling.function_named(*parted_run(run))
 
 
-def _heard(orders: Any) -> tuple[Any, BaseException | None]:
+def _read_orders(orders: Any) -> tuple[Any, BaseException | None]:
     """Returns the caller's next orders, or the reason why they are not taken.
 
     Raises:
@@ -414,7 +415,7 @@ def result_sent(value: Any, trusted: bool) -> Any:
 
 def _sent(failure: _pickling.Failure | None, trusted: bool) -> Any:
     """Returns the failure as it is sent: pickled if both peers trust, else as plain values."""
-    return failure if trusted or failure is None else _said(failure)
+    return failure if trusted or failure is None else _failure_fields(failure)
 
 
 class _Caller:
@@ -437,9 +438,9 @@ class _Caller:
 
 
 def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
-    """Runs calls one after another (17.14), and sends each result, until the caller has no more. As
-    for any Executor a process computes them, so that they can be cancelled, and asked where they
-    are.
+    """Runs calls one after another (17.14), and sends each result, until the caller has no more
+    calls. As for any Executor a process computes them, so that they can be cancelled, and asked
+    where they are.
     """
     orders, result = link.take("orders"), link.take("result")
     if orders is None or result is None:
@@ -461,12 +462,12 @@ def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
 
         with _call_names.running(me, name), contextlib.suppress(Retired):
             while True:
-                calls, wrong = _heard(orders)
+                calls, wrong = _read_orders(orders)
                 if wrong is None and not isinstance(calls, list):
                     wrong = BadUse("what came was no list of calls")
                 if wrong is None:
                     _feeding.in_order(calls, call, lambda done: _feeding.send_each(write, done))
-                    calls = None  # while it waits for more it keeps no arguments
+                    calls = None  # no arguments are kept while this process waits for more calls
                 else:
                     result.write([[ALL, None, _sent(_pickling.Failure(wrong), trusted)]])
 

@@ -20,7 +20,7 @@ try:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 except ImportError as error:
-    raise ImportError("weft.net needs cryptography: pip install 'weft[net]'") from error
+    raise ImportError("weft.net needs cryptography: pip install 'weft-csp[net]'") from error
 
 __all__ = ["make"]
 

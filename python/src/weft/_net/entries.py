@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from weft._net import foreign_json as _net_said
+from weft._net import foreign_json as _foreign_json
 from weft._net import name_rules as _net_named
 from weft.errors import BadUse
 
@@ -28,7 +28,7 @@ def of(packed: bytes, name: str) -> Entry:
         BadUse: the bytes are not an entry of Weft.
     """
     with contextlib.suppress(ValueError):
-        entry = _net_said.parsed(packed, MOST)
+        entry = _foreign_json.parsed(packed, MOST)
         texts = ("address", "fingerprint", "home", "host")
         if (
             isinstance(entry, dict)
@@ -37,7 +37,7 @@ def of(packed: bytes, name: str) -> Entry:
             and isinstance(entry.get("ticket"), (str, type(None)))
             and "ticket" in entry
         ):
-            shown = {t: _net_said.shown(entry[t], SHOWN) for t in ("address", "host")}
+            shown = {t: _foreign_json.shown(entry[t], SHOWN) for t in ("address", "host")}
             return {**entry, **shown}
     raise BadUse(
         f"what stands under {name!r} in the bucket {BUCKET} is not an entry of Weft's: another program writes there"
@@ -49,8 +49,8 @@ def where(entry: Entry) -> str:
 
 
 def _relayed(entry: Entry) -> int:
-    said = entry.get("relayed")
-    return said if isinstance(said, int) and 0 <= said < 1 << 32 else 0
+    place = entry.get("relayed")
+    return place if isinstance(place, int) and 0 <= place < 1 << 32 else 0
 
 
 def named_of(name: str, e: Entry) -> _net_named.Named:
@@ -59,10 +59,10 @@ def named_of(name: str, e: Entry) -> _net_named.Named:
 
 
 def host_of(name: str, e: Entry) -> _net_named.Host | None:
-    """Returns the host of this entry. None: it is not the entry of a host."""
+    """Returns the host of this entry, or None if it is not the entry of a host."""
     allow, hosts = e.get("allow"), e.get("hosts")
     if not isinstance(allow, list) or not isinstance(hosts, int) or not 0 < hosts <= MOST_HOSTS:
         return None
-    runs = [_net_said.shown(str(run), SHOWN) for run in allow]
+    runs = [_foreign_json.shown(str(run), SHOWN) for run in allow]
     trust, called = e.get("trust") is True, name.removeprefix(_net_named.HOST)
     return _net_named.Host(called, e["address"], runs, hosts, trust, e["home"], _relayed(e))

@@ -23,9 +23,9 @@ _MARKS = re.compile(rb'\\.|["\[\]{}]', re.DOTALL)
 
 
 def _depth(packed: bytes) -> int:
-    """Returns how deep lists and maps nest, if the bytes are JSON."""
+    """Returns how deeply lists and maps nest, if the bytes are JSON."""
     depth = deepest = 0
-    within = False  # whether the mark is in a text
+    within = False  # whether the current character is within a string
     for mark in _MARKS.findall(packed):
         if mark == b'"':
             within = not within
@@ -56,9 +56,9 @@ def parsed(packed: bytes, most: int = MOST) -> Any:
         raise ValueError(f"it has more than {most} bytes")
     if _depth(packed) > DEEPEST:
         raise ValueError(f"it nests deeper than {DEEPEST}")
-    said = json.loads(packed.decode(), parse_constant=_none, parse_int=_integer)
-    json.dumps(said, ensure_ascii=False, allow_nan=False).encode()
-    return said
+    value = json.loads(packed.decode(), parse_constant=_none, parse_int=_integer)
+    json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    return value
 
 
 def shown(text: str, most: int) -> str:

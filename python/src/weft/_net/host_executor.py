@@ -33,7 +33,7 @@ from weft.errors import BadUse, ChannelEnd, ProcessDied
 
 __all__ = ["State"]
 
-ASKS = 1.0  # seconds that an agent has to say where a call is
+ASKS = 1.0  # seconds in which an agent must say where a call is
 GIVEN_UP = "its calls were given up by a second Ctrl-C"
 
 
@@ -65,7 +65,7 @@ class _Future(Future[Any]):
         try:
             return super().result(timeout)
         except cf.TimeoutError:
-            if self.done():  # the call has raised that itself
+            if self.done():  # the call itself has raised this TimeoutError
                 raise
             raise self._late(timeout) from None
 
@@ -81,8 +81,8 @@ class _Future(Future[Any]):
 
 def _said_by(call: _remote_calls.FarCall, seconds: float) -> str:
     try:
-        found = _remote_calls.heard(call, call.ask(), seconds)
-    except BadUse:  # the network of the call was left
+        found = _remote_calls.answer_within(call, call.ask(), seconds)
+    except BadUse:  # this program has left the call's network
         return ""
     if found is None:
         return ", which does not say where"
@@ -125,8 +125,9 @@ class _Line:
                 call.future.begins_at(where, self.call)
 
     def compute(self, batch: list[_pool.Call]) -> bool:
-        """Has the calls run there, and sets each future as its result comes. Returns false if a
-        result came that this program does not accept: then the line is of no use any more.
+        """Makes the calls run in that OS process, and sets each future when its result comes.
+        Returns false if a result came that this program does not accept. The line cannot be used
+        after that.
 
         Raises:
             ProcessDied: the OS process is gone, and with it the calls that had no result yet.
@@ -193,7 +194,7 @@ class _Line:
         for end in (self.told, self.answer):
             with contextlib.suppress(BadUse):  # the end is retired already
                 end.retire()
-        self.hosts._over(self.host, self.session._said["home"], self.died)
+        self.hosts._over(self.host, self.session._answer_fields["home"], self.died)
         self.kill()
 
 
@@ -258,7 +259,7 @@ class _Feeder(_pool.Feeder):
                     usable = line.compute(batch)
             except BaseException as error:
                 state.break_it(f"a host of the pool failed: {_foreign_exceptions.text_of(error)}")
-                if isinstance(error, ProcessDied):  # break_it() has told all who wait
+                if isinstance(error, ProcessDied):  # break_it() has failed all calls that waited
                     return False
                 raise
         if not usable:
@@ -268,7 +269,7 @@ class _Feeder(_pool.Feeder):
         return True
 
     def _line_for(self, lines: dict[int, _Line], batch: list[_pool.Call]) -> _Line | None:
-        """Returns the line of the batch's function. None: there is none, and the calls have
+        """Returns the line of the batch's function, or None if there is none, and the calls have
         failed.
         """
         function, state = batch[0].function, self.state

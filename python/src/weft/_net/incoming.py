@@ -34,23 +34,23 @@ class _Onward(abc.ABC):
     """Takes the pieces apart."""
 
     def __init__(self) -> None:
-        self._head = b""  # what has come of a piece's length
-        self._left = 0  # bytes of the piece that are still to come
-        self._all_said = False
+        self._head = b""  # the bytes of a piece's length that have come so far
+        self._left = 0  # how many bytes of the piece are still to come
+        self._peer_finished = False
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
-        come = memoryview(data)
-        if not self._left and not self._head and not self._all_said and len(come) > PIECE.size:
-            (size,) = PIECE.unpack_from(come)
-            if size + PIECE.size == len(come) and size <= LARGEST:  # as most pieces come
-                self._part(come[PIECE.size :])
+        rest = memoryview(data)
+        if not self._left and not self._head and not self._peer_finished and len(rest) > PIECE.size:
+            (size,) = PIECE.unpack_from(rest)
+            if size + PIECE.size == len(rest) and size <= LARGEST:  # most pieces come so
+                self._part(rest[PIECE.size :])
                 return
-        while come and not self._all_said:
+        while rest and not self._peer_finished:
             if not self._left:
                 lacks = PIECE.size - len(self._head)
-                self._head += come[:lacks]
-                come = come[lacks:]
+                self._head += rest[:lacks]
+                rest = rest[lacks:]
                 if len(self._head) < PIECE.size:
                     return
                 (self._left,) = PIECE.unpack(self._head)
@@ -58,7 +58,7 @@ class _Onward(abc.ABC):
                 if not 0 < self._left <= LARGEST:
                     self.end()
                 continue
-            now, come = come[: self._left], come[self._left :]
+            now, rest = rest[: self._left], rest[self._left :]
             self._left -= len(now)
             self._part(now)
 
@@ -68,7 +68,7 @@ class _Onward(abc.ABC):
 
     def end(self) -> None:
         """Notes that nothing more will come."""
-        self._all_said = True
+        self._peer_finished = True
         if not self.over.done():
             self.over.set_result(None)
 
@@ -88,7 +88,7 @@ class _ToSession(_Onward):
         self._take(now)
 
     def close(self) -> None:
-        self._take = lambda _: None  # so that the connection does not keep the session alive
+        self._take = lambda _: None  # the connection must not keep the session alive
 
 
 class _ToSocket(_Onward):
@@ -97,9 +97,9 @@ class _ToSocket(_Onward):
     def __init__(self, link: socket.socket, transport: asyncio.Transport) -> None:
         super().__init__()
         self._loop = asyncio.get_running_loop()
-        self._link: socket.socket | None = link  # None: the socket has closed
+        self._link: socket.socket | None = link  # None if the socket has closed
         self._transport = transport
-        self._piece = bytearray()  # what has come of a piece
+        self._piece = bytearray()  # the part of a piece that has come
         self._kept = bytearray()  # what the socket did not take
 
     def _part(self, now: memoryview) -> None:
@@ -110,7 +110,7 @@ class _ToSocket(_Onward):
             self._piece = bytearray()
 
     def end(self) -> None:
-        self._all_said = True
+        self._peer_finished = True
         if not self._kept:
             super().end()
 
@@ -151,7 +151,7 @@ class _ToSocket(_Onward):
         if link is not None:
             self._loop.remove_writer(link)
         self._transport.resume_reading()
-        if self._all_said:
+        if self._peer_finished:
             self.end()
 
 
@@ -183,7 +183,7 @@ class Incoming(asyncio.StreamReader):
     def is_between(self) -> bool:
         """Returns whether all that has come is with a session, and was whole pieces."""
         to = self._to
-        return isinstance(to, _ToSession) and not (to._left or to._head or to._all_said)
+        return isinstance(to, _ToSession) and not (to._left or to._head or to._peer_finished)
 
     def held(self) -> bytes:
         """Takes out what has come and was not read. Nobody may read from this reader afterwards."""

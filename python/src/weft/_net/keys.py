@@ -146,9 +146,9 @@ def _read(folder: Path, *_: bytes) -> tuple[bytes, dict[str, Any]]:
     """Reads the certificate through a connection in memory: `ssl` has no other way to read one.
     This takes some milliseconds, so the result is kept as long as the files are the same.
     """
-    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    to_server, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     client, server = context(folder, server=False), context(folder, server=True)
-    sides = [client.wrap_bio(back, there), server.wrap_bio(there, back, server_side=True)]
+    sides = [client.wrap_bio(back, to_server), server.wrap_bio(to_server, back, server_side=True)]
     try:
         for side in (*sides, *sides):
             with contextlib.suppress(ssl.SSLWantReadError):

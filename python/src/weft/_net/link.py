@@ -33,20 +33,20 @@ from typing import Any, NamedTuple
 
 from weft import _helper_threads
 from weft._extension import native as _native
-from weft._net import foreign_json as _net_said
+from weft._net import foreign_json as _foreign_json
 from weft._net import keys as _net_keys
 from weft._net import kill_points as _net_steps
 from weft._net import loop as _net_loop
 from weft._net import tls as _net_tls
 from weft._net.incoming import LARGEST, PIECE, Incoming
-from weft._net.tls import Came, Streams
+from weft._net.tls import OnConnection, Streams
 from weft.errors import BadUse, PeerDied
 
 __all__ = [
     "Again",
-    "Came",
     "Closed",
     "NotHis",
+    "OnConnection",
     "Refused",
     "Session",
     "Streams",
@@ -74,7 +74,7 @@ SAID_LAST = 10.0  # seconds for what a session had queued before its end
 AT_ONCE = (1 << 16) - PIECE.size
 UNHEARD = 20_000  # milliseconds for which sent bytes may stay unacknowledged
 
-Said = dict[str, Any]
+Fields = dict[str, Any]
 
 # Connections of this program whose other end has not answered yet: the addresses of both ends.
 _asking: set[Any] = set()
@@ -82,8 +82,8 @@ os.register_at_fork(after_in_child=_asking.clear)
 
 
 class Refused(Exception):
-    """The reason why a connection is refused, which the other side is told. `again`: it may ask
-    once more, with another ticket.
+    """The reason why a connection is refused; the other side learns it. `again` says that the other
+    side may ask once more, with another ticket.
     """
 
     def __init__(self, why: str, again: bool = False) -> None:
@@ -92,7 +92,7 @@ class Refused(Exception):
 
 
 class Again(BadUse):
-    """The other side has refused a request, but would not with another ticket."""
+    """The other side has refused a request, and would accept it with another ticket."""
 
 
 class NotHis(BadUse):
@@ -120,7 +120,7 @@ class Session:
         self.host = host
         self.trusted = trusted
         self.relayed = False
-        self._said: Said = {}  # the other side's answer
+        self._answer_fields: Fields = {}  # the fields of the other side's answer
         self._given_up = False
 
     def give(self, name: str, end: Any) -> None:
@@ -216,7 +216,7 @@ async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
     tenth of a round trip.
     """
     loop = asyncio.get_running_loop()
-    room = _net_tls.rooms.raw  # nothing else uses it within this callback
+    room = _net_tls.rooms.raw  # nothing else uses this buffer within the callback
 
     def pass_on() -> None:
         if stops.done():
@@ -255,19 +255,19 @@ class _Out:
     """
 
     def __init__(self, feed: Any, there: Any) -> None:
-        self._feed, self._there = feed, there
+        self._feed, self._connection = feed, there
         self._loop = asyncio.get_running_loop()
-        self._ends: asyncio.TimerHandle | None = None
-        self.all_said: asyncio.Future[None] = self._loop.create_future()
+        self._giving_up: asyncio.TimerHandle | None = None
+        self.all_sent: asyncio.Future[None] = self._loop.create_future()
         there.room_again = self.pump
         self._loop.add_reader(feed.fileno(), self.pump)
         there.direct(feed)
 
     def pump(self) -> None:
         """Sends as much as the connection takes."""
-        feed, there = self._feed, self._there
+        feed, there = self._feed, self._connection
         piece, some = b"not asked", False
-        with _net_tls.lock:  # before the bell is silenced
+        with _net_tls.lock:  # the lock must be taken before the bell is silenced
             there.put_rest()
             while not there.full and (piece := feed.output(AT_ONCE)):
                 there.put(piece)
@@ -280,24 +280,24 @@ class _Out:
             self.give_up()
         if not piece:
             return
-        if self._ends is None and feed.over:
-            self._ends = self._loop.call_later(SAID_LAST, self.give_up)
+        if self._giving_up is None and feed.over:
+            self._giving_up = self._loop.call_later(SAID_LAST, self.give_up)
 
-    def heard(self, data: memoryview) -> None:
+    def receive(self, data: memoryview) -> None:
         if self._feed.input(data):
             self.pump()
 
     def give_up(self) -> None:
         """Tells the other side that this was all."""
-        if self.all_said.done():
+        if self.all_sent.done():
             return
-        self.all_said.set_result(None)
-        self._there.direct(None)
+        self.all_sent.set_result(None)
+        self._connection.direct(None)
         self._loop.remove_reader(self._feed.fileno())
-        self._there.room_again = None
-        if self._ends is not None:
-            self._ends.cancel()
-        self._there.write(PIECE.pack(0))
+        self._connection.room_again = None
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+        self._connection.write(PIECE.pack(0))
 
 
 async def carry(feed: Any, there: Streams) -> None:
@@ -306,10 +306,10 @@ async def carry(feed: Any, there: Streams) -> None:
     """
     assert isinstance(there[0], Incoming)
     out = _Out(feed, there[1].transport)
-    back = asyncio.ensure_future(there[0].onward(out.heard))
+    back = asyncio.ensure_future(there[0].onward(out.receive))
     out.pump()
     try:
-        await asyncio.wait({out.all_said, back}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({out.all_sent, back}, return_when=asyncio.FIRST_COMPLETED)
         if not back.done():
             await asyncio.wait({back}, timeout=GREETING / 2)
     finally:
@@ -372,7 +372,7 @@ async def _passed(
     assert isinstance(there[0], Incoming)
     loop = asyncio.get_running_loop()
     over: asyncio.Future[bytes] = loop.create_future()
-    hears, bell = pipe
+    bell_reader, bell = pipe
     held = there[0].held()
 
     def passes() -> None:
@@ -382,7 +382,9 @@ async def _passed(
         try:
             tls = parts.came_in, parts.tls, parts.tls.write, parts.goes_out.read
             waits, ms = ssl.SSLWantReadError, int(GREETING * 500)
-            rest = _native._pass(parts.descriptor, link.fileno(), hears, *tls, waits, ms, held)
+            rest = _native._pass(
+                parts.descriptor, link.fileno(), bell_reader, *tls, waits, ms, held
+            )
         finally:
             loop.call_soon_threadsafe(over.set_result, rest)
 
@@ -394,32 +396,32 @@ async def _passed(
             raise
         await asyncio.shield(over)
     finally:
-        os.close(bell)  # the thread lets go when it reads this, if it is not over
+        os.close(bell)  # if the thread is not over, it ends when it reads the end of file here
         while not over.done():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait((over,))
-        for descriptor in (hears, parts.descriptor):
+        for descriptor in (bell_reader, parts.descriptor):
             os.close(descriptor)
         link.close()
         way.take_back(over.result())
         await close_writer(there[1])
 
 
-def _pack(said: Said) -> bytes:
-    text = json.dumps(said).encode()
+def _pack(message: Fields) -> bytes:
+    text = json.dumps(message).encode()
     return MAGIC + struct.pack("<I", len(text)) + text
 
 
 def _refusal(error: Refused) -> bytes:
-    why = _net_said.shown(str(error), TOLD)
+    why = _foreign_json.shown(str(error), TOLD)
     while True:
         packed = _pack({"host": "", "refused": why, "again": error.again})
-        if len(packed) <= _net_said.MOST:
+        if len(packed) <= _foreign_json.MOST:
             return packed
         why = why[: len(why) // 2]
 
 
-async def _heard(reader: asyncio.StreamReader) -> Said:
+async def _read_message(reader: asyncio.StreamReader) -> Fields:
     """Reads the first message of the other side.
 
     Raises:
@@ -427,14 +429,14 @@ async def _heard(reader: asyncio.StreamReader) -> Said:
     """
     try:
         magic, size = struct.unpack("<8sI", await reader.readexactly(12))
-        if magic != MAGIC or size > _net_said.MOST:
+        if magic != MAGIC or size > _foreign_json.MOST:
             raise Refused("the peer is not a Weft program, or has another version of Weft")
-        said = _net_said.parsed(await reader.readexactly(size))
+        message = _foreign_json.parsed(await reader.readexactly(size))
     except ValueError as error:
         raise Refused(f"the first message is not the JSON that it should be: {error}") from None
-    if not isinstance(said, dict) or not isinstance(said.get("host"), str):
+    if not isinstance(message, dict) or not isinstance(message.get("host"), str):
         raise Refused("the first message does not say who sent it")
-    return {**said, "host": _net_said.shown(said["host"], 60)}
+    return {**message, "host": _foreign_json.shown(message["host"], 60)}
 
 
 async def _session(
@@ -446,7 +448,7 @@ async def _session(
     loop = _net_loop.use()  # a user of the loop, as long as the session lasts
 
     def over(_: object) -> None:
-        feed.lost("its connection was closed")  # also if carry() never began
+        feed.lost("its connection was closed")  # this is done also if carry() never began
         _net_loop.done(loop)
 
     carried.add_done_callback(over)
@@ -464,38 +466,39 @@ class Welcome(NamedTuple):
     host: str
     trust: bool
     begun: Callable[[Session], None]  #: called when there is a session with the program
-    lost: Callable[[], None]  #: called instead if the connection is lost before
-    more: Said | None = None  #: further fields of the answer
-    then: Callable[[Streams], Awaitable[None]] | None = None  #: what follows; None: a session
+    lost: Callable[[], None]  #: called instead if the connection is lost before there is a session
+    more: Fields | None = None  #: further fields of the answer
+    #: What follows the answer; None if a session follows.
+    then: Callable[[Streams], Awaitable[None]] | None = None
 
 
-def receiver(answer: Callable[[Said], Awaitable[Welcome]]) -> Came:
+def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> OnConnection:
     """Returns the function that takes a connection of a program that connects. `answer` may raise
     Refused.
     """
 
     async def first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        said = await asyncio.wait_for(_heard(reader), GREETING)
+        request = await asyncio.wait_for(_read_message(reader), GREETING)
         assert isinstance(writer.transport, _net_tls.Tls)
         writer.transport.has_come()
         ends = writer.get_extra_info("peername"), writer.get_extra_info("sockname")
         if ends in _asking:
             raise Refused("it is this program itself, and a session joins two")
-        welcome = await answer(said)
+        welcome = await answer(request)
         try:
-            trusted = welcome.trust and said.get("trust") is True
+            trusted = welcome.trust and request.get("trust") is True
             writer.write(_pack({"host": welcome.host, "trust": trusted, **(welcome.more or {})}))
             await writer.drain()
             if welcome.then is not None:
                 await welcome.then((reader, writer))
                 return
-            session = await _session(reader, writer, said["host"], trusted)
+            session = await _session(reader, writer, request["host"], trusted)
         except BaseException:
             welcome.lost()
             raise
         welcome.begun(session)
 
-    async def came(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def on_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             _watch_over(writer)
             try:
@@ -504,20 +507,20 @@ def receiver(answer: Callable[[Said], Awaitable[Welcome]]) -> Came:
                 writer.write(_refusal(error))
                 await close_writer(writer)
         except (OSError, EOFError, asyncio.TimeoutError, asyncio.CancelledError):
-            writer.transport.abort()  # the other side has gone, or this program leaves
+            writer.transport.abort()  # the other side has left, or this program is leaving
         except BaseException:
             writer.transport.abort()
             raise
 
-    return came
+    return on_connection
 
 
-async def serve(tls: ssl.SSLContext, address: str, came: Came) -> asyncio.Server:
+async def serve(tls: ssl.SSLContext, address: str, on_connection: OnConnection) -> asyncio.Server:
     """Listens at an address. Each connection has a task of its own, so that a program that says
     nothing delays no other.
     """
     host, port = parted(address)
-    return await _net_tls.listen(tls, came, host, port, LARGEST, GREETING)
+    return await _net_tls.listen(tls, on_connection, host, port, LARGEST, GREETING)
 
 
 def why(error: Exception, address: str) -> str:
@@ -559,14 +562,16 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
         raise BadUse(why(error, address)) from None
     except asyncio.TimeoutError:
         raise TimeoutError(f"nobody answers at {address}") from None
-    except ValueError as error:  # an entry's address may be anything
+    except ValueError as error:  # another program has written the address, so it may be any text
         raise ConnectionError(f"{host!r} is not the name of a machine: {error}") from None
     _watch_over(streams[1])
     return streams
 
 
-async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | None) -> Said:
-    """Sends `said`, and returns the answer of the program at the other end.
+async def _greeted(
+    streams: Streams, where: str, request: Fields, fingerprint: str | None
+) -> Fields:
+    """Sends `request`, and returns the answer of the program at the other end.
 
     Raises:
         BadUse: the program refuses, or its certificate is not right; NotHis, if the certificate
@@ -585,17 +590,17 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
             )
         # This must be checked before anything is sent: any member may have written the entry
         # (17.3), so the name may have been taken over by a program that may not hold it.
-        name = said.get("name")
+        name = request.get("name")
         if name is not None and not (member := way.member()).may_hold(name):
             raise NotHis(
                 f"{where} may not offer {name!r}: {member}. Somebody has taken the name who may not hold it (`weft net ls` says where); "
                 f"or it needs other keys: {member.with_name(name)}"
             )
         _net_steps.at("comer.reached")
-        writer.write(_pack(said))
+        writer.write(_pack(request))
         _net_steps.at("comer.said")
         try:
-            answer = await asyncio.wait_for(_heard(reader), GREETING)
+            answer = await asyncio.wait_for(_read_message(reader), GREETING)
         except asyncio.TimeoutError:
             raise BadUse(f"{where} says nothing: is it a Weft program of this network?") from None
         except Refused as error:
@@ -605,7 +610,7 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
             raise kind(why(error, where)) from None
         if "refused" in answer:
             again = answer.get("again") is True
-            because = _net_said.shown(str(answer["refused"]), TOLD)
+            because = _foreign_json.shown(str(answer["refused"]), TOLD)
             raise (Again if again else BadUse)(f"{where} refuses: {because}")
         return answer
     except BaseException:
@@ -616,7 +621,7 @@ async def _greeted(streams: Streams, where: str, said: Said, fingerprint: str | 
 
 
 async def begun(
-    streams: Streams, where: str, said: Said, fingerprint: str | None = None
+    streams: Streams, where: str, request: Fields, fingerprint: str | None = None
 ) -> Session:
     """Returns a session over a connection that is open. `where` is the name of its other end in
     messages.
@@ -624,30 +629,30 @@ async def begun(
     Raises:
         BadUse: the other end refuses, or its certificate is not right.
     """
-    answer = await _greeted(streams, where, said, fingerprint)
+    answer = await _greeted(streams, where, request, fingerprint)
     try:
-        trusted = said["trust"] is True and answer.get("trust") is True
+        trusted = request["trust"] is True and answer.get("trust") is True
         session = await _session(*streams, answer["host"], trusted)
     except BaseException:
         streams[1].transport.abort()
         raise
-    session._said = answer
+    session._answer_fields = answer
     _net_steps.at("comer.begun")
     return session
 
 
 async def reach(
-    tls: ssl.SSLContext, address: str, said: Said, fingerprint: str | None = None
+    tls: ssl.SSLContext, address: str, request: Fields, fingerprint: str | None = None
 ) -> Session:
     """Returns a session with the program at an address. Raises what direct() and begun() raise."""
-    return await begun(await direct(tls, address), address, said, fingerprint)
+    return await begun(await direct(tls, address), address, request, fingerprint)
 
 
-async def asked(streams: Streams, where: str, said: Said, fingerprint: str) -> Said:
+async def asked(streams: Streams, where: str, request: Fields, fingerprint: str) -> Fields:
     """Returns the answer of the program at the other end, if no session follows. Raises what
     begun() raises.
     """
-    answer = await _greeted(streams, where, said, fingerprint)
+    answer = await _greeted(streams, where, request, fingerprint)
     await close_writer(streams[1])
     return answer
 

@@ -72,13 +72,13 @@ class _Looking(selectors.DefaultSelector):
                 return super().select(0)
             if until is not None:
                 timeout = until - time.monotonic()
-                if timeout <= 0:  # the loop has something to do
+                if timeout <= 0:  # the loop has callbacks to run
                     return []
 
     def _went_on(self) -> bool:
-        """Returns whether all that has come was taken."""
-        there = self._epoll.poll(0)
-        turns = [quickly.get(fd) if event == select.EPOLLIN else None for fd, event in there]
+        """Takes what has come for sessions. Returns whether that was everything."""
+        events = self._epoll.poll(0)
+        turns = [quickly.get(fd) if event == select.EPOLLIN else None for fd, event in events]
         if not turns or None in turns:
             return False
         left = [turn for turn in turns if turn is not None and not turn()]
@@ -231,15 +231,15 @@ def wait(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
 
 def _waited(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
     over = _native.Channel("over")
-    told, tell = over.reader(), over.writer()
+    ended, end = over.reader(), over.writer()
     future = asyncio.run_coroutine_threadsafe(what, loop)
-    future.add_done_callback(lambda _: tell.retire())
+    future.add_done_callback(lambda _: end.retire())
     stop: Stop | None = getattr(_here, "stop", None)
     if stop is not None:
         stop.begins(future)
     try:
         with contextlib.suppress(Retired):
-            told.read()
+            ended.read()
     except BaseException:
         if not future.cancel() and not future.cancelled() and future.exception() is None:
             close = getattr(future.result(), "close", None)
@@ -248,7 +248,7 @@ def _waited(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
         raise
     finally:
         with contextlib.suppress(BadUse):
-            told.retire()
+            ended.retire()
     try:
         return future.result()
     except concurrent.futures.CancelledError:

@@ -28,9 +28,9 @@ __all__ = [
 ]
 
 SOON = 3.0  # seconds to wait for a host's ticket before another host is asked
-HOST = "host="  # the names of hosts begin so, and no name of a channel does
+HOST = "host="  # the name of each host begins with this, and no name of a channel does
 ALL = "*"  # the grant of all names
-SCHEME = "weft:"  # a URI of a certificate that begins so is a grant
+SCHEME = "weft:"  # a URI of a certificate that begins with this is a grant
 
 _NAME = "[A-Za-z0-9_-]+(?:[/.][A-Za-z0-9_-]+)*"
 _GRANT = re.compile(rf"(?:{HOST})?(?:{_NAME}|(?:{_NAME}[/.])?[*])")
@@ -47,7 +47,7 @@ class Named(NamedTuple):
 
     name: str  #: the name that Channel.at(name) takes
     host: str  #: what the program at the channel's home calls itself
-    address: str  #: where that program listens; "": it is reached by the relay only
+    address: str  #: where that program listens; "" if only the relay reaches it
     readers: bool  #: whether it gives reader ends
     writers: bool  #: whether it gives writer ends
     relayed: int = 0  #: sessions of that program that use the relay, some seconds ago

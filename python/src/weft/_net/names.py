@@ -31,7 +31,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft._net import entries as _net_entries
-from weft._net import foreign_json as _net_said
+from weft._net import foreign_json as _foreign_json
 from weft._net import keys as _net_keys
 from weft._net import kill_points as _net_steps
 from weft._net import link as _net_link
@@ -49,7 +49,7 @@ try:
     from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, KeyValueConfig
     from nats.js.kv import KeyValue
 except ImportError as error:
-    raise ImportError("names need nats-py: pip install 'weft[net]'") from error
+    raise ImportError("names need nats-py: pip install 'weft-csp[net]'") from error
 
 __all__ = ["Meeting"]
 
@@ -80,7 +80,7 @@ _LOST = (nats.errors.Error, asyncio.TimeoutError, OSError)
 
 
 class Meeting:
-    """What a Network knows of names. It belongs to the loop's thread."""
+    """The part of a Network that deals with names. It belongs to the loop's thread."""
 
     def __init__(
         self,
@@ -94,7 +94,8 @@ class Meeting:
         self.url, self.host, self.trust = url, host, trust
         self._relay_use = relay  # "auto", "only" or "never"
         self._relay: _net_relay.Relay | None = None
-        self._beyond: dict[str, float] = {}  # home whose address did not answer → until when
+        # Home whose address did not answer → the time until which it is not tried again.
+        self._beyond: dict[str, float] = {}
         self.home = secrets.token_hex(8)
         _own_homes.add(self.home)
         self.kept = kept  # called with each session that has begun
@@ -120,15 +121,15 @@ class Meeting:
             BadUse: the server does not answer, refuses this program, or has no JetStream.
             OSError: nobody can listen at the address.
         """
-        came = _net_link.receiver(self._answer)
+        on_connection = _net_link.receiver(self._answer)
         if self._relay_use != "only":
-            self._server = await _net_link.serve(self._server_tls, address, came)
+            self._server = await _net_link.serve(self._server_tls, address, on_connection)
             self.address = _net_link.joined(self._server)
         try:
             await self._connect()
             if self._relay_use != "never":
                 place = f"{self._fingerprint}.{self.home}"
-                self._relay = _net_relay.Relay(self._nats, place, self._server_tls, came)
+                self._relay = _net_relay.Relay(self._nats, place, self._server_tls, on_connection)
                 await self._relay.begin()
         except BaseException:
             await self.leave()
@@ -150,7 +151,7 @@ class Meeting:
 
         async def trouble(error: Exception) -> None:
             self._why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            if self._nats is None:  # else the client would try for ever
+            if self._nats is None:  # otherwise the client would try for ever
                 raise error
 
         try:
@@ -234,7 +235,9 @@ class Meeting:
     # --- the home's side --------------------------------------------------------------------------
 
     def _has(self, offer: Offer) -> None:
-        """A program may come for the offer from now on, which wakes a run here (17.16)."""
+        """Notes that a program may come for the offer from now on, which would wake a run here
+        (17.16).
+        """
         self._offers[offer.name] = offer
         _net_loop.outside(True)
 
@@ -251,8 +254,8 @@ class Meeting:
         with contextlib.suppress(*_LOST):
             if offer.hears is None:
                 inbox = self._nats.new_inbox()
-                heard = functools.partial(self._wrote, offer)
-                offer.hears = await self._nats.subscribe(inbox, cb=heard)
+                callback = functools.partial(self._wrote, offer)
+                offer.hears = await self._nats.subscribe(inbox, cb=callback)
             if self._offers.get(offer.name) is not offer:
                 await offer.hears.unsubscribe()
                 return
@@ -314,11 +317,11 @@ class Meeting:
         """Handles what some program has written to the entry."""
         # A message that is not of the bucket is ignored.
         with contextlib.suppress(ValueError, nats.errors.Error):
-            said = _net_said.parsed(message.data, _net_entries.MOST)
+            fields = _foreign_json.parsed(message.data, _net_entries.MOST)
             if (
-                isinstance(said, dict)
-                and said.get("home") == self.home
-                and said.get("ticket", "") is None
+                isinstance(fields, dict)
+                and fields.get("home") == self.home
+                and fields.get("ticket", "") is None
                 and message.metadata.sequence.stream > offer.revision
                 and self._offers.get(offer.name) is offer
             ):
@@ -344,7 +347,7 @@ class Meeting:
         async with offer.writing:
             offer.due = False
             if self._offers.get(offer.name) is not offer:
-                return  # a renewal that has waited for _let_go()
+                return  # this is a renewal that has waited for _let_go()
             now = asyncio.get_running_loop().time()
             entry = {
                 "address": self.address,
@@ -367,8 +370,8 @@ class Meeting:
                     )
                     return
                 except js_errors.KeyWrongLastSequenceError:
-                    there = await self._there(names, offer.name)
-                    last, entry_there = there or (0, {"home": self.home})
+                    current = await self._entry_of(names, offer.name)
+                    last, entry_there = current or (0, {"home": self.home})
                     # An entry of this home that was overwritten with rubbish may be written again.
                     foreign = entry_there.get("home") != self.home
                     if foreign and (entry_there or not offer.revision):
@@ -377,16 +380,18 @@ class Meeting:
                     # The entry's time ran out while create() looked at it.
                     last = 0
 
-    async def _there(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
-        """Returns an entry's revision and content ({}: none of Weft's); None: there is none."""
-        said: dict[str, Any] = {}
+    async def _entry_of(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
+        """Returns an entry's revision and its content, which is {} if Weft has not written the
+        entry. Returns None if there is no entry.
+        """
+        fields: dict[str, Any] = {}
         try:
             entry = await names.get(name)
             with contextlib.suppress(BadUse):
-                said = _net_entries.of(entry.value or b"", name)
+                fields = _net_entries.of(entry.value or b"", name)
         except js_errors.NotFoundError:
             return None
-        return (entry.revision or 0), said
+        return (entry.revision or 0), fields
 
     async def _renew_for_ever(self) -> None:
         while True:
@@ -424,12 +429,12 @@ class Meeting:
     async def _let_go(self, offer: Offer) -> None:
         names = await self._names()
         async with offer.writing:
-            while there := await self._there(names, offer.name):
-                if there[1].get("home") != self.home:
+            while current := await self._entry_of(names, offer.name):
+                if current[1].get("home") != self.home:
                     return
                 _net_steps.at("home.leave")
                 try:
-                    await names.delete(offer.name, last=there[0])
+                    await names.delete(offer.name, last=current[0])
                     _net_steps.at("home.left")
                     return
                 except js_errors.BadRequestError as error:
@@ -438,26 +443,26 @@ class Meeting:
                     if error.err_code not in WRONG_LAST:
                         raise
 
-    async def _answer(self, said: dict[str, Any]) -> _net_link.Welcome:
+    async def _answer(self, request: dict[str, Any]) -> _net_link.Welcome:
         _net_steps.at("home.heard")
-        name, side = said.get("name"), said.get("side")
+        name, side = request.get("name"), request.get("side")
         offer = self._offers.get(name) if isinstance(name, str) else None
         if offer is None:
             raise _net_link.Refused(
                 f"no channel {name!r} is offered here (any more): `weft net ls` shows the names"
             )
-        if offer.agent is not None and "pass" in said:
-            if not offer.agent.knows(said["pass"]):
+        if offer.agent is not None and "pass" in request:
+            if not offer.agent.knows(request["pass"]):
                 raise _net_link.Refused("this pass is another agent's", again=True)
-            return await self._welcome_of(offer, said)
-        if not offer.takes(said.get("ticket"), asyncio.get_running_loop().time()):
+            return await self._welcome_of(offer, request)
+        if not offer.takes(request.get("ticket"), asyncio.get_running_loop().time()):
             raise _net_link.Refused(
                 f"the ticket for {name!r} is not valid: each is valid once, for {MEETING:.0f} seconds. Ask for the name again"
             )
         if offer.lacks():
             self._renew_soon(offer)
         if offer.agent is not None:
-            return await self._welcome_of(offer, said)
+            return await self._welcome_of(offer, request)
         if side not in SIDES or not (offer.readers if side == "reader" else offer.writers):
             gives = " and ".join(
                 s for s, on in zip(SIDES, (offer.readers, offer.writers), strict=True) if on
@@ -481,8 +486,8 @@ class Meeting:
         _net_steps.at("home.answer")
         return _net_link.Welcome(self.host, self.trust, begun, end.retire)
 
-    async def _welcome_of(self, offer: Offer, said: dict[str, Any]) -> _net_link.Welcome:
-        welcome: _net_link.Welcome = await offer.agent.welcome(said)
+    async def _welcome_of(self, offer: Offer, request: dict[str, Any]) -> _net_link.Welcome:
+        welcome: _net_link.Welcome = await offer.agent.welcome(request)
         return welcome
 
     # --- the side that connects -------------------------------------------------------------------
@@ -490,7 +495,7 @@ class Meeting:
     async def come(self, name: str, side: str, patience: float) -> _net_link.Session:
         """Returns a session with the home of the name, which gives the end as "end"."""
         entry = await self._ticket_for(name, side, patience)
-        said = {
+        request = {
             "host": self.host,
             "trust": self.trust,
             "name": name,
@@ -505,33 +510,33 @@ class Meeting:
                 f"{LIVES:.0f} seconds; if it is on another machine, it has to join with an address that can be reached from here, "
                 "or with the relay"
             ) from None
-        session = await _net_link.begun(streams, where, said, entry["fingerprint"])
+        session = await _net_link.begun(streams, where, request, entry["fingerprint"])
         self.kept(session)
         return session
 
     async def begin_call(
-        self, name: str, said: dict[str, Any], patience: float, soon: float | None = None
+        self, name: str, request: dict[str, Any], patience: float, soon: float | None = None
     ) -> _net_link.Session:
         """Returns a session with an OS process of the host of that name, for a call (WIRE.md 17.9).
 
         Args:
             patience: seconds until the server and the host have to be there.
-            soon: seconds, of these, to wait for the host; None: all.
+            soon: how many of these seconds to wait for the host. None means all of them.
 
         Raises:
             NotYet: no program is that host, or it has no ticket.
             BadUse: its agent refuses.
             ConnectionError: its agent does not answer.
         """
-        said = {**said, "host": self.host, "trust": self.trust, "name": HOST + name}
+        request = {**request, "host": self.host, "trust": self.trust, "name": HOST + name}
         if name in self._passes:
             entry, known = self._passes[name]
             with contextlib.suppress(OSError, _net_link.Again):
-                return await self._reach_host(name, entry, {**said, "pass": known})
+                return await self._reach_host(name, entry, {**request, "pass": known})
             self._passes.pop(name, None)  # another agent may have the name now
         entry = await self._ticket_for(HOST + name, "host", patience, soon)
         try:
-            return await self._reach_host(name, entry, {**said, "ticket": entry["ticket"]})
+            return await self._reach_host(name, entry, {**request, "ticket": entry["ticket"]})
         except OSError as error:
             raise ConnectionError(
                 f"the agent of host {name!r} does not answer {error}: if it was killed its name is gone within {LIVES:.0f} seconds; "
@@ -539,15 +544,15 @@ class Meeting:
             ) from None
 
     async def _reach_host(
-        self, name: str, entry: dict[str, Any], said: dict[str, Any]
+        self, name: str, entry: dict[str, Any], request: dict[str, Any]
     ) -> _net_link.Session:
         streams, where = await self._way_to(entry)
-        session = await _net_link.begun(streams, where, said, entry["fingerprint"])
-        answer = session._said
+        session = await _net_link.begun(streams, where, request, entry["fingerprint"])
+        answer = session._answer_fields
         self._passes[name] = entry, str(answer.get("pass"))
         pid = answer.get("pid")
         known = isinstance(pid, int) and 0 < pid < 1 << 31
-        session._said = {
+        session._answer_fields = {
             "home": entry["home"],
             "call": str(answer.get("call")),
             "pid": pid if known else 0,
@@ -556,27 +561,27 @@ class Meeting:
         return session
 
     async def fate(self, name: str, call: str) -> dict[str, Any] | None:
-        """Returns how the OS process of that call died. None: it did not, or nobody knows."""
+        """Returns how the OS process of that call died, or None if it did not, or nobody knows."""
         found = await self._asked_of(name, "fate", call)
         return found if isinstance(found, dict) else None
 
     async def where(self, name: str, call: str) -> list[str] | None:
-        """Returns where the processes of that call are. None: nobody says so."""
+        """Returns where the processes of that call are, or None if nobody says so."""
         found = await self._asked_of(name, "where", call)
         if not isinstance(found, list):
             return None
-        return [_net_said.shown(str(line), _net_said.MOST) for line in found]
+        return [_foreign_json.shown(str(line), _foreign_json.MOST) for line in found]
 
     async def _asked_of(self, name: str, what: str, call: str) -> Any:
         """Returns what the agent of that host says of a call, or None."""
         if name not in self._passes:
             return None
         entry, known = self._passes[name]
-        said = {"host": self.host, "trust": self.trust, "name": HOST + name, "pass": known}
+        request = {"host": self.host, "trust": self.trust, "name": HOST + name, "pass": known}
         with contextlib.suppress(OSError, BadUse):
             streams, where = await self._way_to(entry)
             answer = await _net_link.asked(
-                streams, where, {**said, what: call}, entry["fingerprint"]
+                streams, where, {**request, what: call}, entry["fingerprint"]
             )
             return answer.get(what)
         return None

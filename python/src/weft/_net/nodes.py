@@ -155,15 +155,15 @@ def of_slurm(environment: Mapping[str, str]) -> list[Node]:
         command = ["scontrol", "show", "hostnames", given]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            said = done.stderr.strip()
-            raise BadUse(f"{where}: scontrol ended with status {done.returncode}: {said}")
+            errors = done.stderr.strip()
+            raise BadUse(f"{where}: scontrol ended with status {done.returncode}: {errors}")
         names = done.stdout.split()
     cpus: list[str | None] = []
     for part in filter(None, environment.get("SLURM_JOB_CPUS_PER_NODE", "").split(",")):
         if (match := _SLURM.fullmatch(part)) and int(match[2] or 1) <= len(names):
             cpus += [match[1]] * int(match[2] or 1)
     if len(cpus) != len(names):
-        cpus = [None] * len(names)  # each agent asks its own machine
+        cpus = [None] * len(names)  # each agent finds out the number of CPUs of its own machine
     nodes = [_node(n, c, where) for n, c in zip(names, cpus, strict=True)]
     return _distinct(nodes, where)
 

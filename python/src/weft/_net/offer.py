@@ -19,16 +19,16 @@ SIDES = ("reader", "writer")
 
 
 class Offer:
-    agent: Any = None  # the agent, if the name is a host's: see _net/agent.py
+    agent: Any = None  # the agent, if the name is the name of a host: see _net/agent.py
 
     def __init__(self, name: str, channel: Any, readers: bool, writers: bool) -> None:
         self.name, self.channel = name, channel
         self.readers, self.writers = readers, writers
-        # Until when each ticket is good; None: it is in the entry.
+        # For each ticket the time until which it is good, or None while it is in the entry.
         self.tickets: dict[str, float | None] = {}
         self.revision = 0  # the revision that this program has written last
         self.writing = asyncio.Lock()
-        self.due = False  # whether the entry must be written, and that has not begun
+        self.due = False  # whether the entry must be written, and the writing has not begun
         # The client's subscription by which this program learns that a ticket was taken.
         self.hears: Any = None
         self.is_heard = False  # whether the server sends to the subscription

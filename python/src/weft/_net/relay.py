@@ -2,7 +2,7 @@
 (WIRE.md 17.17 to 17.21).
 
     write() ──► Way: TLS, _Line ──packets──► Relay ──messages──► the server
-    reader ◄── Way: TLS, _Line ◄──heard()── Relay ◄──messages── the server
+    reader ◄── Way: TLS, _Line ◄──receive()── Relay ◄──messages── the server
 
     asked for ──START, both ways──► linked ──close(), all acknowledged──────────────────────► over
                   └── abort() │ the other's last message │ no sign of life for LEASE ──────────┘
@@ -34,8 +34,8 @@ from typing import Any
 import nats.errors
 
 from weft._extension import native as _native
-from weft._net import foreign_json as _net_said
-from weft._net.tls import Came, Streams, Tls
+from weft._net import foreign_json as _foreign_json
+from weft._net.tls import OnConnection, Streams, Tls
 
 __all__ = ["RELAY", "Relay", "Way"]
 
@@ -63,27 +63,29 @@ _SESSION = re.compile(r"[0-9a-f]{32}")
 
 
 class Relay:
-    """What one program sends and receives through the relay.
+    """Carries what this program sends and receives through the relay.
 
     Args:
         client: the client of the server; it is connected, and connects again by itself.
         place: this program's F.H.
         tls: the context with which other programs are let in.
-        came: takes their connections.
+        on_connection: called with the streams of each connection that another program opens.
     """
 
-    def __init__(self, client: Any, place: str, tls: ssl.SSLContext, came: Came) -> None:
+    def __init__(
+        self, client: Any, place: str, tls: ssl.SSLContext, on_connection: OnConnection
+    ) -> None:
         self._client, self._place = client, place
-        self._tls, self._came = tls, came
+        self._tls, self._on_connection = tls, on_connection
         self._ways: dict[str, Way] = {}
         self._out: collections.deque[tuple[Way, bytes]] = collections.deque()
         self._at_it = False  # whether `_out` is being emptied
         self._tasks: set[asyncio.Task[Any]] = set()
         self._shaking = 0
-        self._since = asyncio.get_running_loop().time()  # when it was connected last
+        self._since = asyncio.get_running_loop().time()  # when this program was last connected
 
     async def begin(self) -> None:
-        await self._client.subscribe(f"{RELAY}.{self._place}.*", cb=self._heard)
+        await self._client.subscribe(f"{RELAY}.{self._place}.*", cb=self._on_message)
 
     def _start(self, what: Any) -> None:
         task = asyncio.ensure_future(what)
@@ -146,20 +148,20 @@ class Relay:
         finally:
             self._at_it = False
 
-    async def _heard(self, message: Any) -> None:
+    async def _on_message(self, message: Any) -> None:
         last = message.subject.rpartition(".")[2]
         if last == "meet":
             await self._asked(message)
         elif (way := self._ways.get(last)) is not None:
-            way.heard(message.data)
+            way.receive(message.data)
 
     # --- connections that come ------------------------------------------------------------------
 
     async def _asked(self, message: Any) -> None:
         answer: dict[str, str] = {}
         try:
-            said = _net_said.parsed(message.data)
-            session, place = said["session"], said["from"]
+            request = _foreign_json.parsed(message.data)
+            session, place = request["session"], request["from"]
             if not _SESSION.fullmatch(session) or not _PLACE.fullmatch(place):
                 raise ValueError
         except (ValueError, KeyError, TypeError):
@@ -182,7 +184,7 @@ class Relay:
             return
         finally:
             self._shaking -= 1
-        await self._came(*streams)
+        await self._on_connection(*streams)
 
     # --- connections that this program asks for -------------------------------------------------
 
@@ -212,14 +214,15 @@ class Relay:
             try:
                 subject = f"{RELAY}.{place}.meet"
                 answer = await self._client.request(subject, asks, timeout=1.0)
-                said = _net_said.parsed(answer.data)
-                if said == {}:
+                reply = _foreign_json.parsed(answer.data)
+                if reply == {}:
                     return
-                because = _net_said.shown(str(said["refused"]), 200)
+                because = _foreign_json.shown(str(reply["refused"]), 200)
                 raise ConnectionRefusedError(f"it refuses: {because}")
             except nats.errors.NoRespondersError:
                 why = "nobody listens there"
-                if loop.time() - self._since > BACK:  # else it may not be connected again yet
+                # Before that, the other program may not be connected again.
+                if loop.time() - self._since > BACK:
                     break
             except (ValueError, TypeError, KeyError):
                 raise ConnectionRefusedError("the answer is not from a Weft program") from None
@@ -239,7 +242,7 @@ class Relay:
 
 @types.coroutine
 def _rest(begun: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
-    """Is what is left of a coroutine that has begun, for a task."""
+    """Lets a task run the rest of a coroutine that has begun."""
     yield waits_for
     yield from begun
 
@@ -267,7 +270,7 @@ class Way(Tls):
     def linked(self) -> bool:
         return self._line.linked
 
-    def _say(self) -> None:
+    def _send(self) -> None:
         self._out += self._goes_out.read()
 
     # --- what comes -----------------------------------------------------------------------------
@@ -275,14 +278,14 @@ class Way(Tls):
     def _now(self) -> int:
         return int(self._loop.time() * 1000)
 
-    def heard(self, data: bytes) -> None:
+    def receive(self, data: bytes) -> None:
         if self._over:
             return
         if not data:
             self._end(ConnectionResetError("the peer has gone"))
             return
         if got := self._line.input(self._now(), data):
-            self._heard(got)
+            self._receive(got)
         self._pump(patient=True)
 
     def pause_reading(self) -> None:
@@ -343,13 +346,13 @@ class Way(Tls):
     def _next_tick(self) -> None:
         now = self._loop.time()
         if self._timer is not None and self._timer.when() <= now + TELL:
-            return  # this is soon enough for all that may be due
+            return  # the timer that is set is soon enough for all that may be due
         at = self._begun + MEET if not self._line.linked else float("inf")
         if (due := self._line.due()) is not None:
             at = min(at, (due + 1) / 1000)
         if self._line.owes:
             at = min(at, now + TELL)
-        if self._waits:  # sent() goes on; only the lease is looked at here
+        if self._waits:  # sent() will go on with the packets, so only the lease is checked here
             at = max(at, now + AGAIN / 1000)
         if self._timer is not None:
             if self._timer.when() <= at:

@@ -41,17 +41,17 @@ def _channels_of(name: str) -> tuple[Any, Any]:
     return _native.Channel(f"arguments of {name}"), _native.Channel(f"result of {name}")
 
 
-def _result_of(came: Any, host: str, asked: _net_calls.Asked) -> list[Any]:
+def _result_of(message: Any, host: str, asked: _net_calls.Asked) -> list[Any]:
     """Returns the value and the failure of a call; one of them is None.
 
     Raises:
         BadUse: what has come is not a result.
     """
-    pair = isinstance(came, list) and len(came) == 2
-    if pair and (came[1] is None or isinstance(came[1], (dict, _pickling.Failure))):
-        return list(came)
+    pair = isinstance(message, list) and len(message) == 2
+    if pair and (message[1] is None or isinstance(message[1], (dict, _pickling.Failure))):
+        return list(message)
     raise BadUse(
-        f"host {host} sent what is not a result of {asked.run}: {came!r:.100}. Has it another version of Weft?"
+        f"host {host} sent what is not a result of {asked.run}: {message!r:.100}. Has it another version of Weft?"
     )
 
 
@@ -80,7 +80,7 @@ class _Far(Elsewhere, abc.ABC):
         meeting = self._network._meeting
         if self._network._closed:
             raise BadUse("this program has left the network: join again")
-        begins = meeting.begin_call(name, asked.said(), self._patience, soon)
+        begins = meeting.begin_call(name, asked.request(), self._patience, soon)
         return _net_loop.wait(self._network._loop, begins)
 
     def call(
@@ -109,7 +109,7 @@ class _Far(Elsewhere, abc.ABC):
             died = True
             raise
         finally:
-            self._over(host, session._said["home"], died)
+            self._over(host, session._answer_fields["home"], died)
             session._link.close("the call is over")
             self._hear_out(session)
 
@@ -137,7 +137,7 @@ class _Far(Elsewhere, abc.ABC):
         link = session._link
         cancelled: Cancelled | None = None
         orders, result = _channels_of(asked.name)
-        told, answer = orders.writer(), result.reader()
+        orders_out, answer = orders.writer(), result.reader()
         show = _observers.elsewhere(f"host {host}", orders, result)
         try:
             packed = _net_calls.packed(asked.name, args, keywords, lend, session.trusted)
@@ -154,12 +154,12 @@ class _Far(Elsewhere, abc.ABC):
                 raise PeerDied("the session ended before the call had begun") from None
             while True:  # until the host knows of the call: then it lets go of the ends
                 try:
-                    told.write(packed)
+                    orders_out.write(packed)
                     break
                 except Cancelled as error:
                     cancelled = error
             if cancelled is not None:
-                told.retire()
+                orders_out.retire()
             while True:
                 try:
                     value, failure = _result_of(answer.read(), host, asked)
@@ -167,14 +167,14 @@ class _Far(Elsewhere, abc.ABC):
                 except Cancelled as error:
                     cancelled = error
                     with contextlib.suppress(BadUse):
-                        told.retire()
+                        orders_out.retire()
         except (PeerDied, Retired):
             if attempt is not None:
                 attempt.died, attempt.cancelled = True, cancelled
             raise self._died(asked.name, host, session) from None
         finally:
             show()
-            for end in (answer, told):
+            for end in (answer, orders_out):
                 with contextlib.suppress(BadUse):  # the end is retired already
                     end.retire()
         if failure is not None:
@@ -183,22 +183,24 @@ class _Far(Elsewhere, abc.ABC):
 
     def _far_call(self, host: str, session: Any) -> _remote_calls.FarCall:
         """Returns the session's call, for those who ask where it is."""
-        network, call = self._network, str(session._said.get("call"))
+        network, call = self._network, str(session._answer_fields.get("call"))
 
         def ask() -> cf.Future[list[str] | None]:
             if network is None:
                 raise BadUse("it was reached without a network, and has no agent to ask")
             return _net_loop.begin(network._loop, network._meeting.where(host, call))
 
-        return _remote_calls.FarCall(host, session._said.get("pid"), ask, _native.current_process())
+        return _remote_calls.FarCall(
+            host, session._answer_fields.get("pid"), ask, _native.current_process()
+        )
 
     def _died(self, name: str, host: str, session: Any) -> ProcessDied:
         fate = None
-        call = str(session._said.get("call"))
+        call = str(session._answer_fields.get("call"))
         with contextlib.suppress(BadUse):
             if not session._given_up:  # a call that was given up has not died
                 fate = _net_loop.call(self._network._loop, self._network._meeting.fate(host, call))
-        pid = session._said.get("pid")
+        pid = session._answer_fields.get("pid")
         with contextlib.suppress(KeyError, TypeError, ValueError):
             if fate is not None:
                 return ProcessDied(
@@ -256,33 +258,33 @@ class FarHosts(_Far):
         whole("hosts: how many", n, 1)
         self._lock = threading.RLock()  # a signal handler may call on a thread that holds it
         self._looked = 0.0
-        self._there: list[_net_named.Host] = []
-        self._lost: set[str] = set()  # homes of agents
+        self._agents: list[_net_named.Host] = []
+        self._lost: set[str] = set()  # the homes of agents that do not answer
         self._running: dict[str, int] = {}  # home of an agent → calls that run there
         until = time.monotonic() + patience
         while len(self._look(fresh=True)) < n:
             if time.monotonic() > until:
                 raise BadUse(
-                    f"there are {len(self._there)} hosts, and {n} were asked for, after {patience:g} seconds: `weft host` starts one, "
+                    f"there are {len(self._agents)} hosts, and {n} were asked for, after {patience:g} seconds: `weft host` starts one, "
                     "`weft net ls` shows them"
                 )
             _native.sleep(0.1)
 
     def _look(self, fresh: bool) -> list[_net_named.Host]:
-        """Returns the hosts that are there, as far as is known."""
+        """Returns the hosts that are announced, as far as this program knows."""
         with self._lock:
-            known = [h for h in self._there if h.home not in self._lost]
+            known = [h for h in self._agents if h.home not in self._lost]
             if known and not fresh and time.monotonic() < self._looked + FRESH:
                 return known
         try:
-            there = _net_loop.wait(self._network._loop, self._network._meeting.hosts())
+            available = _net_loop.wait(self._network._loop, self._network._meeting.hosts())
         except BadUse:  # the server is down: the hosts that are known go on
             if not known:
                 raise
             return known
         with self._lock:
-            self._there, self._looked = there, time.monotonic()
-            return [h for h in there if h.home not in self._lost]
+            self._agents, self._looked = available, time.monotonic()
+            return [h for h in available if h.home not in self._lost]
 
     def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
         until = time.monotonic() + self._patience
@@ -290,11 +292,11 @@ class FarHosts(_Far):
         asked_before: set[str] = set()
         closed: BadUse | None = None  # raised by the last host that closed, or has another's name
         while True:
-            there = self._look(fresh)
-            able = [h for h in there if asked.run in h.allow]
-            if there and not able:
+            available = self._look(fresh)
+            able = [h for h in available if asked.run in h.allow]
+            if available and not able:
                 raise BadUse(
-                    f"{asked.run} is allowed on none of the hosts that are there ({', '.join(h.name for h in there)}): start their agents "
+                    f"{asked.run} is allowed on none of the hosts that are there ({', '.join(h.name for h in available)}): start their agents "
                     f"with --allow {asked.run}"
                 )
             if able:
@@ -309,10 +311,12 @@ class FarHosts(_Far):
                     self._running[host.home] = self._running.get(host.home, 0) + 1
                 try:
                     session = self._session(host.name, asked, _net_named.SOON)
-                    if session._said["home"] != host.home:  # another agent has taken the name
+                    if (
+                        session._answer_fields["home"] != host.home
+                    ):  # another agent has taken over the name
                         with self._lock:
-                            self._running[session._said["home"]] = (
-                                self._running.get(session._said["home"], 0) + 1
+                            self._running[session._answer_fields["home"]] = (
+                                self._running.get(session._answer_fields["home"], 0) + 1
                             )
                             self._running[host.home] -= 1
                     return host.name, session
@@ -334,7 +338,7 @@ class FarHosts(_Far):
                     f"no host was there within {self._patience:g} seconds: `weft host` starts one, `weft net ls` shows them"
                 )
             else:
-                _native.sleep(0.1)  # nothing tells when a host comes
+                _native.sleep(0.1)  # nothing reports that a host has joined
             fresh = True
 
     def _over(self, host: str, home: str, died: bool) -> None:

@@ -1,5 +1,5 @@
-"""Starts a NATS server for a developer, with the keys of a network, as `weft net up` does (WIRE.md
-17).
+"""Starts a NATS server for a developer, with the keys of a network (WIRE.md 17). `weft net up` uses
+it.
 
     Server(folder) ──its log says that it is ready──► url ──stop()──► it has ended
                    ──it ends before──► BadUse, with the last lines of its log
@@ -50,14 +50,14 @@ def found(beside: Sequence[Path] = ()) -> tuple[Path, str]:
     why = "no nats-server is installed"
     for path in candidates:
         try:
-            said = subprocess.run(
+            result = subprocess.run(
                 [path, "--version"], capture_output=True, text=True, check=True
             ).stdout
         except (OSError, subprocess.CalledProcessError) as error:
             if given:
                 why = f"$WEFT_NATS_SERVER is {given}, which does not run ({error})"
             continue
-        match = re.search(r"v(\d+)\.(\d+)\.\S+", said)
+        match = re.search(r"v(\d+)\.(\d+)\.\S+", result)
         if match and (int(match[1]), int(match[2])) >= LEAST:
             return path, match[0]
         least = ".".join(map(str, LEAST))
@@ -128,11 +128,11 @@ class Server:
                 listens = match[1]
             if listens and "Server is ready" in line:
                 return listens
-        said = "; ".join(line for line in last if "[FTL]" in line or "[ERR]" in line) or "; ".join(
-            last
-        )
+        message = "; ".join(
+            line for line in last if "[FTL]" in line or "[ERR]" in line
+        ) or "; ".join(last)
         raise BadUse(
-            f"the NATS server does not start at {address}: {said}. Give another --address, or end what is there"
+            f"the NATS server does not start at {address}: {message}. Give another --address, or end what is there"
         )
 
     def wait(self) -> int:

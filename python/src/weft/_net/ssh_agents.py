@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft._net import foreign_json as _net_said
+from weft._net import foreign_json as _foreign_json
 from weft._net.nodes import Node
 from weft._readable import readable
 from weft.errors import BadUse
@@ -48,9 +48,9 @@ SSH = (
 class Started:
     """An agent that was started on a node.
 
-    Attributes: node: the node. joined: what the agent said of itself when it had joined; None: not
-    yet. over: the status with which its `ssh` has ended; None: not yet. said: the last lines of its
-    standard error, and lines on its output that are not the agent's.
+    Attributes: node: the node. joined: the agent's report about itself once it has joined, else
+    None. over: the status of its `ssh` once that has ended, else None. last_lines: the last lines
+    of its standard error, and lines on its output that are not the agent's.
     """
 
     def __init__(self, node: Node, command: Sequence[str], changed: Callable[[], None]) -> None:
@@ -62,7 +62,7 @@ class Started:
         self.node = node
         self.joined: dict[str, Any] | None = None
         self.over: int | None = None
-        self.said = collections.deque[str](maxlen=LINES)
+        self.last_lines = collections.deque[str](maxlen=LINES)
         self._changed = changed
         self.process = subprocess.Popen(
             list(command),
@@ -83,17 +83,17 @@ class Started:
     def _read_errors(self) -> None:
         assert self.process.stderr is not None
         for line in self.process.stderr:
-            self.said.append(line.rstrip())
+            self.last_lines.append(line.rstrip())
 
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            said = _json(line)
-            if self.joined is None and isinstance(said, dict) and said.get("host"):
-                self.joined = said
+            report = _json(line)
+            if self.joined is None and isinstance(report, dict) and report.get("host"):
+                self.joined = report
                 self._changed()
             else:
-                self.said.append(line.rstrip())  # a line of the node's shell, for example
+                self.last_lines.append(line.rstrip())  # a line of the node's shell, for example
         self._errors.join()
         self.over = self.process.wait()
         self._changed()
@@ -106,9 +106,9 @@ class Started:
 
     def why(self) -> str:
         """Returns why the agent has ended, as text."""
-        said = "; ".join(line for line in self.said if line) or "it said nothing"
+        output = "; ".join(line for line in self.last_lines if line) or "it said nothing"
         by = "ssh" if self.over == 255 else "the agent"  # 255 is the status of ssh's own failures
-        return f"{self.node.target}: {by} ended with status {self.over}: {said}"
+        return f"{self.node.target}: {by} ended with status {self.over}: {output}"
 
     def leave(self) -> None:
         """Closes the standard input of `ssh`, at which the agent ends."""
@@ -136,7 +136,7 @@ class Started:
 
 def _json(line: str) -> Any:
     try:
-        return _net_said.parsed(line.encode(), MOST)
+        return _foreign_json.parsed(line.encode(), MOST)
     except ValueError:
         return None
 
@@ -146,7 +146,7 @@ class Agents:
 
     Args:
         command_of: returns the command that starts the agent of a node.
-        tell: gets a line of text when something happens.
+        tell: called with a line of text when something happens.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Agents:
         self._nodes, self._command_of, self._tell = nodes, command_of, tell
         self._changed = threading.Condition()
         self.all: list[Started] = []
-        self._told: set[Node] = set()
+        self._announced: set[Node] = set()
         self._over = threading.Event()
 
     def start(self) -> None:
@@ -181,7 +181,7 @@ class Agents:
                 one.beat()
 
     def wait(self, patience: float) -> list[dict[str, Any]]:
-        """Waits until all agents have joined. Returns what each said of itself.
+        """Waits until all agents have joined. Returns the report of each agent about itself.
 
         Raises:
             BadUse: an agent has ended instead, or has not joined within `patience` seconds.
@@ -190,10 +190,10 @@ class Agents:
         with self._changed:
             while True:
                 for one in self.all:
-                    if one.joined is not None and one.node not in self._told:
-                        self._told.add(one.node)
+                    if one.joined is not None and one.node not in self._announced:
+                        self._announced.add(one.node)
                         processes = len(one.joined.get("pids", ()))
-                        number = f"{len(self._told)} of {len(self.all)}"
+                        number = f"{len(self._announced)} of {len(self.all)}"
                         address = one.joined.get("address") or "by the relay"
                         self._tell(
                             f"{one.node.name} has joined: "
@@ -206,9 +206,11 @@ class Agents:
                     return [one.joined for one in self.all if one.joined is not None]
                 left = until - time.monotonic()
                 if left <= 0:
-                    said = [f"{m.node.target} ({'; '.join(m.said) or 'silent'})" for m in missing]
+                    lines = [
+                        f"{m.node.target} ({'; '.join(m.last_lines) or 'silent'})" for m in missing
+                    ]
                     raise BadUse(
-                        f"not joined within {patience:g} s: {', '.join(said)}; "
+                        f"not joined within {patience:g} s: {', '.join(lines)}; "
                         "can it reach the server? --patience waits longer"
                     )
                 self._changed.wait(left)
@@ -217,16 +219,16 @@ class Agents:
         """Reports each agent that ends, until goes_on() is false or none is left. Returns whether
         any is left.
         """
-        told: set[Node] = set()
+        reported: set[Node] = set()
         while goes_on():
             with self._changed:
-                ended = [o for o in self.all if o.over is not None and o.node not in told]
-                if not ended and len(told) < len(self.all):
+                ended = [o for o in self.all if o.over is not None and o.node not in reported]
+                if not ended and len(reported) < len(self.all):
                     self._changed.wait(0.5)
             for one in ended:
-                told.add(one.node)
+                reported.add(one.node)
                 self._tell(one.why())
-            if len(told) == len(self.all):
+            if len(reported) == len(self.all):
                 return False
         return True
 

@@ -1,8 +1,8 @@
 """TLS 1.3 between two programs, in transports as asyncio has them (WIRE.md 17.1, 17.21).
 
-    a connection's bytes ──_heard()──► TLS ──► the reader: a StreamReader (_net/incoming.py)
+    a connection's bytes ──_receive()──► TLS ──► the reader: a StreamReader (_net/incoming.py)
                          ──_turn(): before the loop's steps──► the session
-                         ◄──_say()──── TLS ◄──write()──
+                         ◄──_send()─── TLS ◄──write()──
 
     begun ──_shake(): both have shown their certificates──► shaken
       │                 shaken ──close()──► what was written is sent ──► over
@@ -35,10 +35,20 @@ from weft._net import loop as _net_loop
 from weft._net.incoming import Incoming
 from weft._net.name_rules import Member, member_of
 
-__all__ = ["Came", "Coming", "Parts", "Streams", "Tls", "connect", "listen", "lock", "rooms"]
+__all__ = [
+    "Coming",
+    "OnConnection",
+    "Parts",
+    "Streams",
+    "Tls",
+    "connect",
+    "listen",
+    "lock",
+    "rooms",
+]
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-Came = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+OnConnection = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 ROOM = 1 << 18  # bytes that are read, or decrypted, at once
 SMALL = 1 << 14  # bytes; parts of up to this size are those of small values
@@ -79,12 +89,18 @@ class Tls(asyncio.Transport, abc.ABC):
     Args:
         tls: has the certificates.
         server: whether the other side has connected to this one.
-        came: called with the streams after the hand-shake; None: a task waits in streams().
+        on_connection: called with the streams after the hand-shake; None if a task waits in
+            streams().
         limit: bytes that may wait in the StreamReader.
     """
 
     def __init__(
-        self, tls: ssl.SSLContext, server: bool, came: Came | None, limit: int, extra: Any = None
+        self,
+        tls: ssl.SSLContext,
+        server: bool,
+        on_connection: OnConnection | None,
+        limit: int,
+        extra: Any = None,
     ) -> None:
         self._came_in, self._goes_out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = tls.wrap_bio(self._came_in, self._goes_out, server_side=server)
@@ -92,31 +108,35 @@ class Tls(asyncio.Transport, abc.ABC):
         self.shown: bytes | None = None  # the other side's certificate
         self._loop = asyncio.get_running_loop()
         self._shakes = True
-        self._shaken = asyncio.Event()  # also set if the connection ends before
+        # Also set if the connection ends before the hand-shake is over.
+        self._shaken = asyncio.Event()
         self._holds = self._closing = self._over = False
-        self._all_said = self._ended = False  # the other side has closed TLS; the reader knows it
+        self._peer_finished = False  # whether the other side has closed TLS
+        self._ended = False  # whether the reader knows that
         self._error: OSError | None = None
         self.full = False  # whether writers must wait
         self.room_again: Callable[[], object] | None = None  # called when writers may go on
         self._reader = Incoming(limit=limit, loop=self._loop)
-        self._protocol = asyncio.StreamReaderProtocol(self._reader, came, loop=self._loop)
-        self._told = came is None  # whether the protocol knows of this transport
-        if self._told:
+        self._protocol = asyncio.StreamReaderProtocol(self._reader, on_connection, loop=self._loop)
+        self._protocol_knows = on_connection is None  # whether the protocol knows of this transport
+        if self._protocol_knows:
             self._protocol.connection_made(self)
 
     @abc.abstractmethod
-    def _say(self) -> None:
+    def _send(self) -> None:
         """Sends what TLS has for the other side. The caller holds the lock."""
 
     def has_come(self) -> None:
         """Notes that the side that connected has sent its first message."""
 
     def direct(self, feed: Any) -> None:
-        """Lets threads send for the session of `feed` from now on. None: they may not any more."""
+        """Lets threads send for the session of `feed` from now on. If `feed` is None, they may no
+        longer do so.
+        """
 
     def hand_over(self) -> Parts | None:
         """Returns what other code needs to carry the bytes itself: until take_back(), nothing is
-        read or written here. None: this is not possible for this connection, or not now.
+        read or written here, or None if this is not possible for this connection, or not now.
         """
         return None
 
@@ -147,12 +167,12 @@ class Tls(asyncio.Transport, abc.ABC):
 
     # --- what comes -----------------------------------------------------------------------------
 
-    def _heard(self, data: Any) -> None:
+    def _receive(self, data: Any) -> None:
         self._came_in.write(data)
         self._read()
 
     def _read(self) -> None:
-        """Passes on what TLS has decrypted, if the reader wants it."""
+        """Passes on what TLS has decrypted, if the reader takes more."""
         if self._closing or (self._shakes and not self._shake()):
             return
         more = True
@@ -163,15 +183,15 @@ class Tls(asyncio.Transport, abc.ABC):
                 self._reader.feed_data(rooms.plain[:n])
             if error is not None:
                 self._fail(error)
-            elif not more and self._all_said:
+            elif not more and self._peer_finished:
                 self._end_of_file()
         if self._goes_out.pending:
             with lock:
-                self._say()
+                self._send()
 
     def _decrypted(self) -> tuple[int, bool, ssl.SSLError | None]:
-        """Returns how many bytes are in rooms.plain now, whether there may be more, and what was
-        wrong.
+        """Returns how many bytes are in rooms.plain now, whether more may follow, and the error if
+        there was one.
         """
         room, tls = rooms.plain, self._tls
         n = 0
@@ -180,7 +200,7 @@ class Tls(asyncio.Transport, abc.ABC):
                 # read() returns an int, though typeshed says bytes.
                 got: Any = tls.read(ROOM - n, room[n:] if n else room)
                 if not got:
-                    self._all_said = True
+                    self._peer_finished = True
                     return n, False, None
                 n += got
                 if not self._came_in.pending and not tls.pending():
@@ -192,7 +212,7 @@ class Tls(asyncio.Transport, abc.ABC):
         return n, True, None
 
     def _end_of_file(self) -> None:
-        if not self._ended and self._told:
+        if not self._ended and self._protocol_knows:
             self._ended = True
             self._protocol.eof_received()
 
@@ -207,23 +227,23 @@ class Tls(asyncio.Transport, abc.ABC):
             return False
         finally:
             with lock:
-                self._say()
+                self._send()
         self._shakes = False
         self.shown = self._tls.getpeercert(binary_form=True)
         self._shaken.set()
-        if not self._told:
-            self._told = True
+        if not self._protocol_knows:
+            self._protocol_knows = True
             self._protocol.connection_made(self)
         return True
 
     def _fail(self, error: OSError) -> None:
         """Ends a connection that has failed; TLS still tells the other side why."""
         self._error = error
-        if self._told:
+        if self._protocol_knows:
             self._reader.set_exception(error)
         self.direct(None)
         with lock:
-            self._say()
+            self._send()
         self._shaken.set()
         self._closing = True
 
@@ -232,7 +252,8 @@ class Tls(asyncio.Transport, abc.ABC):
 
     def resume_reading(self) -> None:
         self._holds = False
-        self._loop.call_soon(self._go_on)  # later: the reader expects no data before it waits
+        # This happens later, because the reader expects no data before it waits.
+        self._loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
         if not self._over and not self._holds:
@@ -252,7 +273,7 @@ class Tls(asyncio.Transport, abc.ABC):
         if self._over or self._closing or not data:
             return
         self._tls.write(data)
-        self._say()
+        self._send()
 
     def put_rest(self) -> None:
         """Sends what a thread could not send. The caller holds the lock."""
@@ -262,7 +283,7 @@ class Tls(asyncio.Transport, abc.ABC):
 
     def _is_full(self, full: bool) -> None:
         self.full = full
-        if not self._told:
+        if not self._protocol_knows:
             return
         if full:
             self._protocol.pause_writing()
@@ -291,13 +312,13 @@ class Coming:
         self._since: dict[Tls, float] = {}  # in the order in which the connections came
         self._many = False
 
-    def comes(self, way: Tls) -> None:
+    def add(self, way: Tls) -> None:
         now = asyncio.get_running_loop().time()
         self._since[way] = now
         self._many = self._many or len(self._since) > self.ENOUGH
         for oldest, since in list(self._since.items()):
-            there = len(self._since)
-            if there <= self.ENOUGH or (there <= self.MOST and now - since < self.SOON):
+            waiting = len(self._since)
+            if waiting <= self.ENOUGH or (waiting <= self.MOST and now - since < self.SOON):
                 return
             del self._since[oldest]
             oldest.abort()
@@ -325,7 +346,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
     def __init__(
         self,
         tls: ssl.SSLContext,
-        came: Came | None,
+        on_connection: OnConnection | None,
         limit: int,
         patience: float,
         coming: Coming | None = None,
@@ -335,7 +356,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         self._feed: Any = None  # the feed of the session for which threads send
         self._number = -1  # the socket's descriptor, while threads send
         self._large = False  # whether what comes now is best read in large parts
-        super().__init__(tls, came is not None, came, limit)
+        super().__init__(tls, on_connection is not None, on_connection, limit)
         self._gives_up = self._loop.call_later(patience, self._impatient)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -343,7 +364,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         self._raw = transport
         transport.set_write_buffer_limits(high=0)  # at most one piece waits in the transport
         if self._coming is not None:
-            self._coming.comes(self)
+            self._coming.add(self)
         self._shake()
 
     def has_come(self) -> None:
@@ -367,7 +388,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
     def buffer_updated(self, n: int) -> None:
         self._large = n > SMALL
         if not self._closing:
-            self._heard(rooms.raw[:n])
+            self._receive(rooms.raw[:n])
 
     def _turn(self) -> bool:
         """Takes what has come. Returns false if the loop must do the rest."""
@@ -377,12 +398,12 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         if not self._reader.is_between():
             return False
         try:
-            came = feed.turn()
-            if isinstance(came, bool):
-                return came
+            data = feed.turn()
+            if isinstance(data, bool):
+                return data
             self._large = True
-            if came:
-                self._reader.feed_data(came)
+            if data:
+                self._reader.feed_data(data)
             self._read()
         except Exception as error:  # asyncio does the same if buffer_updated() raises
             self._error = self._error or ConnectionError(f"{type(error).__name__}: {error}")
@@ -404,7 +425,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         elif self._error is None and isinstance(error, OSError):
             self._error = error
         self._shaken.set()
-        if self._told:
+        if self._protocol_knows:
             self._protocol.connection_lost(self._error)
 
     def _shake(self) -> bool:
@@ -433,7 +454,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             raw.abort()
         raw.resume_reading()
 
-    def _say(self) -> None:
+    def _send(self) -> None:
         self.put_rest()
         data = self._goes_out.read()
         if data and self._raw is not None:
@@ -449,7 +470,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         with lock:
             if feed is None:
                 if self._feed is not None:
-                    self._say()
+                    self._send()
                     self._feed.direct()
                     self._feed = None
                     _net_loop.quickly.pop(self._number, None)
@@ -513,9 +534,10 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             return
         self.direct(None)
         with lock:
-            with contextlib.suppress(ssl.SSLError):  # TLS waits for the other side to close too
+            # TLS then waits until the other side closes too.
+            with contextlib.suppress(ssl.SSLError):
                 self._tls.unwrap()
-            self._say()
+            self._send()
         self._hang_up()
 
     def abort(self) -> None:
@@ -532,13 +554,18 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
 
 
 async def listen(
-    tls: ssl.SSLContext, came: Came, host: str, port: int, limit: int, patience: float
+    tls: ssl.SSLContext,
+    on_connection: OnConnection,
+    host: str,
+    port: int,
+    limit: int,
+    patience: float,
 ) -> asyncio.Server:
     """Does what asyncio.start_server does. `patience` is the seconds for a hand-shake."""
     loop = asyncio.get_running_loop()
     coming = Coming()
     return await loop.create_server(
-        lambda: _OverTcp(tls, came, limit, patience, coming), host, port
+        lambda: _OverTcp(tls, on_connection, limit, patience, coming), host, port
     )
 
 

@@ -31,7 +31,7 @@ try:
     import msgspec
 except ImportError as error:
     raise ImportError(
-        f"weft.net needs '{error.name or error}': pip install 'weft[net]'", name=error.name
+        f"weft.net needs '{error.name or error}': pip install 'weft-csp[net]'", name=error.name
     ) from error
 
 __all__ = ["accepts", "module_of"]
@@ -100,7 +100,7 @@ class _Shape:
 
 @functools.lru_cache(maxsize=1024)
 def _shape_of(kind: Any) -> _Shape | None:
-    """Returns the shape of a class. None: its objects cannot be sent."""
+    """Returns the shape of a class, or None if its objects cannot be sent."""
     if issubclass(kind, msgspec.Struct):
         fields = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
         return _Shape(
@@ -149,7 +149,7 @@ def accepts(kind: type[T]) -> type[T]:
     if shape.wrong:
         raise BadUse(f"accepts: {kind.__qualname__} is a class {shape.wrong}")
     try:
-        msgspec.json.Decoder(kind)  # this looks at all annotations
+        msgspec.json.Decoder(kind)  # the decoder checks all annotations
     except NameError:
         pass  # an annotation names a later class, perhaps this one: the first object will tell
     except TypeError as error:
@@ -163,9 +163,9 @@ def _object(content: list[Any]) -> Any:
     kind = _accepted.get(name)
     shape = _shape_of(kind) if kind is not None else None
     if kind is None or shape is None:
-        said = name[:200] if name.isprintable() else "a class without a proper name"
+        shown = name[:200] if name.isprintable() else "a class without a proper name"
         raise _Refused(
-            f"an object of {said} has come, a class that this program does not accept from other machines: "
+            f"an object of {shown} has come, a class that this program does not accept from other machines: "
             "put @weft.net.accepts above the class, in a module that this program imports before it reads"
         )
     if isinstance(fields, dict):
@@ -364,14 +364,14 @@ def _shaped(value: Any) -> Any:
         return {k: _shaped(v) for k, v in value.items()}
     if isinstance(value, (int, float, str, bytes, bytearray)):
         return value
-    said = f" ({value!r})" if kind is NoResult else ""
-    raise _Refused(f"a {kind.__name__}{said}")
+    shown = f" ({value!r})" if kind is NoResult else ""
+    raise _Refused(f"a {kind.__name__}{shown}")
 
 
 def _dumps(value: Any, channel: Any) -> bytes:
     kind = type(value)
     if (kind is int and -_SMALL <= value < _SMALL) or value is None or kind in _FLAT:
-        return bytes(cbor2.dumps(value))  # nothing in such a value can be wrong
+        return bytes(cbor2.dumps(value))  # a value of such a class can always be sent
     try:
         packed = _large_packed(value) or bytes(cbor2.dumps(_shaped(value)))
         fault = _native._cbor_fault(packed, True)

@@ -35,8 +35,8 @@ class BlockedProcess(NamedTuple):
 
 def _processes(deadlock: Any) -> list[BlockedProcess]:
     lines = (line.strip() for line in deadlock.report.splitlines())
-    said = dict(line.split(": ", 1) for line in lines if ": " in line)
-    return [BlockedProcess(path, said.get(path, "")) for path in deadlock.blocked]
+    fields = dict(line.split(": ", 1) for line in lines if ": " in line)
+    return [BlockedProcess(path, fields.get(path, "")) for path in deadlock.blocked]
 
 
 _errors.Deadlock.processes = property(_processes)

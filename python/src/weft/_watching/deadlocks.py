@@ -187,7 +187,7 @@ def to_tell(row: Stuck, pid: int) -> dict[str, Any]:
     return {**named, **rest, "others": list(row.waits_for), "pid": pid}
 
 
-def told(record: dict[str, Any]) -> Stuck:
+def stuck_from(record: dict[str, Any]) -> Stuck:
     """Returns the stuck process of a record whose names have become those of this OS process."""
     where = record["operation"], record["places"], record["at"]
     others = tuple(sorted(other["p"] for other in record["others"]))
@@ -221,8 +221,8 @@ def deadlocks() -> PartialDeadlock:
     see.
     """
     rows, ids = stuck_here()
-    there, silent = stuck_elsewhere()
-    return PartialDeadlock(_in_order([*rows, *there]), ids, silent)
+    elsewhere, silent = stuck_elsewhere()
+    return PartialDeadlock(_in_order([*rows, *elsewhere]), ids, silent)
 
 
 def _in_order(rows: list[Stuck]) -> list[Stuck]:
@@ -241,7 +241,7 @@ class _IdleCheck:
 
     def __init__(self, action: Action) -> None:
         self._action = action
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
         #: Processes that only all OS processes together could find.
         self.told_beyond: set[Any] = set()
 
@@ -257,9 +257,9 @@ class _IdleCheck:
     def __call__(self) -> None:
         self._fell_idle()
         rows, ids = stuck_here(self._named)
-        if ids <= self._told:
+        if ids <= self._reported:
             return
-        self._told |= ids
+        self._reported |= ids
         self._found(rows, ids)
 
     def _fell_idle(self) -> None:
@@ -281,14 +281,14 @@ class _IdleCheck:
     def _for_others(self) -> Action:
         return self._action
 
-    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
-        rows = [told(r) for r in records if "idle" not in r]
+    def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+        rows = [stuck_from(r) for r in records if "idle" not in r]
         if rows:
             self._found(rows, frozenset())
         if len(rows) < len(records):
             fell_idle()
 
-    def _gone(self, pid: int) -> None:
+    def _host_ended(self, pid: int) -> None:
         """Does nothing: no process is stuck in that OS process any more."""
 
 

@@ -147,7 +147,7 @@ def is_atom(value: Any) -> bool:
 
 
 def fingerprint(value: Any) -> bytes | None:
-    """Returns a hash that changes when the object does. None: the object cannot be watched."""
+    """Returns a hash that changes when the object does, or None if the object cannot be watched."""
     pickle_hash = _hasher()
     try:
         first = pickle_hash(value)
@@ -171,7 +171,7 @@ class _Sent:
         self.under_way = True
         # Whether a process of another thread, which may have changed the object, has ended.
         self.stale = False
-        self.told = False
+        self.reported = False
 
 
 class Debug:
@@ -185,10 +185,11 @@ class Debug:
     def __init__(self, report: Callable[[Changed], object] | None) -> None:
         self.unwatched: set[str] = set()
         self._report = report
-        # By process: the objects of the operation that has begun.
+        # Process → the objects of the operation that it has begun.
         self._writing: dict[int, list[_Sent | None]] = {}
-        self._under_way: dict[tuple[int, int], deque[_Sent]] = {}  # by channel and object
-        self._kept: dict[int, deque[_Sent]] = {}  # by process: the objects that it sent
+        # Channel and object → the writes of the object that are under way.
+        self._under_way: dict[tuple[int, int], deque[_Sent]] = {}
+        self._kept: dict[int, deque[_Sent]] = {}  # process → the objects that it has sent
         self._lock = threading.RLock()
 
     def _event(
@@ -230,7 +231,8 @@ class Debug:
         made: list[_Sent | None] = []
         for channel, value in writes:
             if channel is not None and _native._is_native(channel):
-                made.append(None)  # converted: copied, or lent, which the extension watches
+                # The object was converted, that is, copied, or lent; the extension watches a loan.
+                made.append(None)
                 continue
             digest = None if channel is None or is_atom(value) else fingerprint(value)
             if digest is None and channel is not None and not is_atom(value):
@@ -249,7 +251,7 @@ class Debug:
 
     def _goes(self, sent: _Sent) -> None:
         where = id(sent.channel), id(sent.value)
-        dropped = []  # freed after the lock is released
+        dropped = []  # these objects are freed after the lock is released
         with self._lock:
             while len(self._under_way) >= _MOST:
                 dropped.append(self._under_way.pop(next(iter(self._under_way))))
@@ -265,7 +267,7 @@ class Debug:
         with self._lock:
             those = [w for w in self._under_way if w[0] == id(channel)]
             dropped = [self._under_way.pop(where) for where in those]
-        del dropped  # freed without the lock
+        del dropped  # the objects are freed here, without the lock
 
     def _not_sent(self, sent: _Sent | None) -> None:
         if sent is None:
@@ -343,9 +345,9 @@ class Debug:
         if digest is None or digest == sent.digest:
             return
         sent.digest = digest
-        if sent.told:
+        if sent.reported:
             return
-        sent.told = True
+        sent.reported = True
         self._say(
             Changed(
                 sent.path,
@@ -384,7 +386,7 @@ class Debug:
     def _for_others(self) -> None:
         """Returns None: another OS process needs no setting."""
 
-    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+    def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         for r in records:
             if "unwatched" in r:
                 self.unwatched.add(r["unwatched"])
@@ -392,7 +394,7 @@ class Debug:
                 what = r["kind"], r["channel"], r["file"], r["line"], r["noticed"]
                 self._say(Changed(r["p"], *what, source[0]))
 
-    def _gone(self, pid: int) -> None:
+    def _host_ended(self, pid: int) -> None:
         """Does nothing: what the OS process had found, and had not yet sent, is not reported."""
 
 

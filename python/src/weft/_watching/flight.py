@@ -29,13 +29,13 @@ LEAST, MOST = 1 << 18, 1 << 36
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 _lock = threading.RLock()
-_users = 0  # who wants the ring
-_folder: Path | None = None  # where files of a failure go; None: nobody wants one
-_said = False  # has stderr named the file of a failure?
+_users = 0  # how many users want the ring
+_folder: Path | None = None  # the folder for files of failures, or None if nobody wants such files
+_failure_reported = False  # whether stderr has named the file of a failure
 
 
 def size_of(text: str) -> int:
-    """The bytes that 16M, 512K, 1G or a plain number stands for.
+    """Returns the bytes that 16M, 512K, 1G or a plain number stands for.
 
     Raises:
         BadUse: it is no such text, or too few or too many bytes.
@@ -56,7 +56,7 @@ def is_on() -> bool:
 
 
 def begin(size: int) -> None:
-    """Begins to record, unless it is recorded already."""
+    """Begins to record, unless the recorder runs already."""
     global _users
     if not hasattr(_native, "_flight_on"):
         raise BadUse("the flight recorder: only CPython's extension has it")
@@ -99,7 +99,7 @@ def write(path: str | os.PathLike[str]) -> None:
 
 
 def own_file() -> Path:
-    """Where this program's files go if nobody names one."""
+    """Returns where this program's files go if nobody names one."""
     return (_folder or Path.cwd()) / f"weft-{os.getpid()}.flight"
 
 
@@ -114,18 +114,18 @@ def _written() -> str:
 
 
 def _failed() -> None:
-    """An outermost run raises. (Called by the extension.)"""
-    global _said
+    """Writes the file when an outermost run raises. The extension calls this function."""
+    global _failure_reported
     if _folder is None:
         return
     line = _written()
-    if not _said and sys.stderr is not None:
-        _said = True
+    if not _failure_reported and sys.stderr is not None:
+        _failure_reported = True
         sys.stderr.write(line + "\n")
 
 
 def say() -> None:
-    """A signal asks for the file. (Called on a helper thread.)"""
+    """Writes the file when a signal asks for it. It runs on a helper thread."""
     line = _written()
     if sys.stderr is not None:
         sys.stderr.write(line + "\n")
@@ -176,9 +176,9 @@ def _from_environment() -> None:
 
 
 def _after_fork() -> None:
-    global _users, _lock, _said
+    global _users, _lock, _failure_reported
     _lock = threading.RLock()
-    wanted, _users, _said = _folder is not None, 0, False
+    wanted, _users, _failure_reported = _folder is not None, 0, False
     if wanted:
         begin(size_of(os.environ["WEFT_FLIGHT"].partition(":")[0]))
 

@@ -55,11 +55,11 @@ class Event(NamedTuple):
     tag: int
     process: int
     op: int
-    place: int  #: -1: none
-    outcome: int  #: of END: how
+    place: int  #: -1 if there is none
+    outcome: int  #: of an END: how the operation ended
     why: int
     guard: int  #: -1: none
-    waited: int  #: ns; -1: it did not wait
+    waited: int  #: in ns; -1 if it did not wait
     number: int  #: of a commit: among the reads, or the writes, of its place
     text: str
 
@@ -70,7 +70,7 @@ class Step:
 
     path: str
     busy: float
-    time: float  #: it waited for time, or for what is no process
+    time: float  #: it waited for time, or for something that is no process
     late: float  #: it could go on, and did not run yet
     unknown: float  #: it waited for somebody who is not in the file
 
@@ -84,7 +84,7 @@ class Path_:
     hands: list[tuple[str, str, str, int]]  #: (channel, from, to, how often), the most first
 
     def text(self) -> str:
-        """One sentence."""
+        """The critical path in one sentence."""
         if not self.steps or not self.seconds:
             return "critical path: nothing waited for anything"
 
@@ -105,12 +105,14 @@ class Path_:
             ]
             if does:
                 parts.append(f"`{one.path}` ({', '.join(does)})")
-        said = f"critical path of {self.seconds:.6f} s: {', '.join(parts) or 'very short steps'}"
+        sentence = (
+            f"critical path of {self.seconds:.6f} s: {', '.join(parts) or 'very short steps'}"
+        )
         count = sum(n for *_, n in self.hands)
         if count:
             channel, giver, taker, n = self.hands[0]
-            said += f"; {count} hand-overs, most at '{channel}' ({giver} → {taker}, {n})"
-        return said
+            sentence += f"; {count} hand-overs, most at '{channel}' ({giver} → {taker}, {n})"
+        return sentence
 
 
 def is_binary(path: str | os.PathLike[str]) -> bool:

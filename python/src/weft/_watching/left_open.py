@@ -25,14 +25,14 @@ def sentences(left: list[tuple[str, Any, str, int]]) -> str:
     """Returns the lines of text for these ends, each given as (name of the channel, channel,
     "reader" or "writer", how many such ends are open now).
     """
-    told = list({(id(c), side): (name, c, side, n) for name, c, side, n in left if n}.values())
-    objects = _objects() if told else []
+    rows = list({(id(c), side): (name, c, side, n) for name, c, side, n in left if n}.values())
+    objects = _objects() if rows else []
     try:
-        lines = [_sentence(*one, objects) for one in told[:_LINES]]
+        lines = [_sentence(*one, objects) for one in rows[:_LINES]]
     finally:
         objects.clear()  # the list may be part of a cycle with one of its objects
-    if len(told) > _LINES:
-        lines.append(f"… and ends of {len(told) - _LINES} more channels")
+    if len(rows) > _LINES:
+        lines.append(f"… and ends of {len(rows) - _LINES} more channels")
     if lines:
         lines.append(OUTSIDE)
     return "".join(f"\n{line}" for line in lines)

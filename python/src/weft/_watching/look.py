@@ -90,7 +90,7 @@ def _is_number(x: Any) -> bool:
 
 
 def who() -> dict[str, Any]:
-    """What program this is."""
+    """Returns what program this is."""
     return {
         "pid": os.getpid(),
         "parent": os.getppid(),
@@ -107,7 +107,7 @@ class Look:
         self._native = _native._look_new()
 
     def over(self, interval: float, most: int = MOST) -> dict[str, Any]:
-        """What every process did in this interval, by samples, and where it is now."""
+        """Returns what every process did in this interval, by samples, and where it is now."""
         start = time.perf_counter()
         self.begin()
         self._samples(start, interval)
@@ -128,12 +128,12 @@ class Look:
         }
 
     def begin(self) -> None:
-        """An interval begins: what has passed and was sampled before does not count."""
+        """Begins an interval: what has passed and was sampled before does not count."""
         _native._look_base(self._native)
 
     def channels(self, start: float) -> tuple[dict[str, Any], int, float]:
-        """The channels by keys; the number of samples, and the seconds since `start`, when the
-        interval began. It ends here.
+        """Returns the channels by keys; the number of samples, and the seconds since `start`, when
+        the interval began. It ends here.
         """
         by_key, samples = _native._look_channels(self._native)
         seconds = max(time.perf_counter() - start, 1e-9)
@@ -145,7 +145,7 @@ class Look:
         return channels, samples, seconds
 
     def now(self, most: int) -> list[str]:
-        """The state of each process at this moment."""
+        """Returns the state of each process at this moment."""
         return [STATES[row[4]] for row in self._rows(most)]
 
     def sample(self) -> None:
@@ -166,7 +166,7 @@ class Look:
             rows += piece
             if len(piece) < _PIECE or len(rows) >= most:
                 break
-            time.sleep(0.0001)  # others have the interpreter meanwhile
+            time.sleep(0.0001)  # other threads have the interpreter meanwhile
         return rows
 
 
@@ -180,7 +180,7 @@ def _process(row: Any) -> dict[str, Any]:
         "kind": kind,
         "now": STATES[now],
         "for": ns * 1e-9,
-        "before": before,  # it did so already when it was first seen
+        "before": before,  # whether the process did the same already when it was first seen
         "does": does,
         "share": {
             state: count / samples for state, count in zip(STATES, counts, strict=True) if count
@@ -225,9 +225,9 @@ def _operations(processes: list[dict[str, Any]], channels: dict[str, dict[str, A
 
 
 def _elsewhere(rows: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """By number of a process: the calls that run here for the parent, each with its name and path;
-    and the processes that wait for a call in another OS process, each with its number and the
-    call's name.
+    """Returns two tables by the number of a process: the calls that run here for the parent, each
+    with its name and path; and the processes that wait for a call in another OS process, each with
+    the pid of that OS process and the call's name.
     """
     names = sys.modules.get("weft._distributed_deadlock.call_names")
     rounds = sys.modules.get("weft._distributed_deadlock.rounds")

@@ -40,7 +40,7 @@ class Reader:
         self._data = bytearray()
 
     def feed(self, data: bytes) -> list[dict[str, Any]]:
-        """The messages that are whole now.
+        """Returns the messages that are whole now.
 
         Raises:
             BadMessage: what comes is no message of this version.

@@ -91,7 +91,8 @@ class _Live:
 
     @property
     def refers_alone(self) -> bool:
-        return sys.getrefcount(self.channel) == 2  # that of self.channel and that of the argument
+        # The references of self.channel and of the argument.
+        return sys.getrefcount(self.channel) == 2
 
 
 def _side(writes: bool) -> int:
@@ -132,8 +133,8 @@ class Measurement:
         if self._goes_on:
             _observers.tell_others()  # makes other OS processes send what they have
         rows = self._rows_here()
-        for there in list(self._elsewhere.values()):
-            for name, figures in list(there.items()):
+        for measured in list(self._elsewhere.values()):
+            for name, figures in list(measured.items()):
                 rows.setdefault(name, ChannelMeasure(name))._add(figures)
         for row in rows.values():
             row.channels = row.channels or 1
@@ -211,10 +212,10 @@ class Measurement:
     def _for_others(self) -> None:
         """Returns None: another OS process needs no setting."""
 
-    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+    def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         self._elsewhere.setdefault(source, {}).update({row["name"]: row for row in records})
 
-    def _gone(self, pid: int) -> None:
+    def _host_ended(self, pid: int) -> None:
         if pid not in self.lost:
             self.lost.append(pid)
 
@@ -299,7 +300,7 @@ class Measurement:
     def _share(
         self, key: int, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
-        """What the process does with its time, for the verdict."""
+        """Notes what the process does with its time, for the verdict."""
         now, shares = _native._steady_ns(), self._shares
         if not shares.knows(key):
             shares.seen(key, process.path, None, now)

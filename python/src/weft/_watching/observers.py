@@ -123,7 +123,7 @@ def elsewhere(where: int | str, *channels: Any) -> Callable[[], None]:
 
 # --- in other OS processes too (rule 14.7) ------------------------------------------------------
 
-Key = tuple[int, int]  # of an observation: the OS process that began it, and a number
+Key = tuple[int, int]  # the key of an observation: the OS process that began it, and a number
 
 
 class Everywhere(Protocol):
@@ -134,12 +134,12 @@ class Everywhere(Protocol):
     def _for_others(self) -> Any:
         """Returns the setting that other OS processes need."""
 
-    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+    def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         """Takes what was recorded in an OS process, in order. `source` is its pid, and a number
         that tells it from an earlier OS process with this pid.
         """
 
-    def _gone(self, pid: int) -> None:
+    def _host_ended(self, pid: int) -> None:
         """Notes that an OS process has died, or does not answer. What it had not yet sent is
         lost.
         """
@@ -200,7 +200,9 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def observing_this_thread(*observers: Observer) -> Iterator[None]:
-    """Within the block the observers see what the calling thread does, and nothing of others."""
+    """Makes the observers see, within the block, what the calling thread does, and nothing of other
+    threads.
+    """
     here = threading.get_ident()
 
     def of_this_thread(observer: Observer) -> Observer:

@@ -19,7 +19,7 @@ _MOST = 40  # how many processes are printed
 
 
 def on_signal(number: int = getattr(signal, "SIGUSR1", 10)) -> None:
-    """From now on this signal prints on stderr where each process is, and the program goes on.
+    """Makes a signal print on stderr where each process is. The program goes on.
 
     Args:
         number: the signal; SIGUSR1 by default. A handler that was set before is replaced.
@@ -46,9 +46,9 @@ def say() -> None:
     rounds = sys.modules.get("weft._distributed_deadlock.rounds")
     here = [f"{path}: {does}" for _, path, does in rows]
     lines = here if rounds is None else rounds._everywhere(rows)
-    said = "weft: the processes are:" if lines else "weft: no network runs"
+    message = "weft: the processes are:" if lines else "weft: no network runs"
     more = [f"  … and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
-    text = "\n".join([said, *(f"  {line}" for line in lines[:_MOST]), *more]) + "\n"
+    text = "\n".join([message, *(f"  {line}" for line in lines[:_MOST]), *more]) + "\n"
     if sys.stderr is not None:
         sys.stderr.write(text)
         sys.stderr.flush()

@@ -149,7 +149,7 @@ class _Writer:
 
 
 def packets(recorded: _read.Recorded) -> Iterator[bytes]:
-    """The file, in pieces."""
+    """Yields the file, in pieces."""
     writer = _Writer(recorded)
     yield from writer.head()
     last = 0

@@ -57,9 +57,9 @@ def place_in(process: Any, error: BaseException | None = None) -> tuple[str, int
     """Returns where a process is, or where it was when `error` was raised. The process of a
     component has no frames; it says itself where in the source its operation is.
     """
-    there: tuple[str, int] | None = _native._component_place(process)
-    if there is not None:
-        return there
+    place: tuple[str, int] | None = _native._component_place(process)
+    if place is not None:
+        return place
     return caller() if error is None else place_of(error)
 
 
@@ -72,7 +72,7 @@ def caller() -> tuple[str, int]:
 
 
 def left_by(process: Any, error: BaseException) -> Left | None:
-    """Returns how the process was left. None: it was not left by the quiet end of a channel."""
+    """Returns how the process was left, or None if it was not left by the quiet end of a channel."""
     if not is_quiet(error):
         return None
     channel = getattr(error, "channel", None)
@@ -148,10 +148,10 @@ class Naming:
     def _for_others(self) -> bool:
         return self._guards
 
-    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+    def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         for r in records:
             who = f"process {r['p']} in OS process" if r["p"] else "OS process"
             self._say(f"{who} {source[0]}{r['text']}")
 
-    def _gone(self, pid: int) -> None:
+    def _host_ended(self, pid: int) -> None:
         """Does nothing: what ended quietly there, and was not yet reported, is lost."""

@@ -25,12 +25,12 @@ class _One:
     waits: dict[str, int] = field(default_factory=dict)  # "reads", "writes", … → ns
     inputs: set[str] = field(default_factory=set)
     outputs: set[str] = field(default_factory=set)
-    since: int | None = None  # since when it is in an operation
+    since: int | None = None  # since when the process is in an operation
     what: str = ""
 
 
 def _what(operation: str, kind: str | None) -> str:
-    """Which share of its time an operation takes."""
+    """Returns which share of its time an operation takes."""
     if operation in ("read", "extended read") or kind == "input":
         return "reads"
     if operation == "write" or kind == "output":
@@ -49,7 +49,7 @@ class Shares:
         self._last = 0
 
     def seen(self, key: object, path: str, at: object, now: int) -> None:
-        """This process is there. `at` is equal for processes that share an interpreter."""
+        """Notes that the process exists. `at` is equal for processes that share an interpreter."""
         if self._first is None:
             self._first = now
         self._last = max(self._last, now)
@@ -60,7 +60,7 @@ class Shares:
         return key in self._all
 
     def waited(self, key: object, now: int) -> int:
-        """How long the process has been in its operation; 0 if it is in none."""
+        """Returns how long the process has been in its operation; 0 if it is in none."""
         self._last = max(self._last, now)
         since = self._all[key].since
         return 0 if since is None else now - since
@@ -96,8 +96,8 @@ class Shares:
                 del self._all[key]
 
     def nodes(self) -> list[_verdict.Node]:
-        """The processes by shares of the whole time, without those that mostly waited for their
-        children.
+        """Returns the processes by shares of the whole time, without those that mostly waited for
+        their children.
         """
         whole = max(self._last - (self._first or 0), 1)
         found = []

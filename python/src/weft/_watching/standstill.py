@@ -117,8 +117,8 @@ def _names(idents: Iterable[int]) -> list[str]:
 
 
 def tell(facts: tuple[Any, Any], idents: Iterable[int], tokens: int, seconds: float) -> None:
-    said = text(*_deadlocks.parsed(facts), _names(idents), handlers(), tokens, seconds)
-    _logger.warning("%s", said)
+    message = text(*_deadlocks.parsed(facts), _names(idents), handlers(), tokens, seconds)
+    _logger.warning("%s", message)
 
 
 _alone: set[tuple[str, str, int]] = set()  #: the operations and lines that were reported

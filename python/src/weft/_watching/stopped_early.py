@@ -8,16 +8,16 @@ import logging
 from typing import Any
 
 _logger = logging.getLogger("weft")
-_told: set[str] = set()  #: the lines of the program that have been warned about
+_reported: set[str] = set()  #: the lines of the program that have been warned about
 
 
 def tell(why: Any) -> None:
     """Warns, once for each line of the program. `why` says how the writing process ended; it has
     the attributes of a NoResult.
     """
-    if why.where in _told:
+    if why.where in _reported:
         return
-    _told.add(why.where)
+    _reported.add(why.where)
     _logger.warning(
         "process %s ended at %s (%s): each process that could read there returned after one read. "
         "If the other values were lost by that, read in a loop: `for value in reader` "

@@ -121,7 +121,8 @@ class Trace(Recorder):
         super().__init__(_native._steady_ns())
         self._pid = os.getpid()
         self._sources: dict[tuple[int, int], int] = {}  # OS processes, numbered from 1 on
-        self._there: dict[int, dict[int, str]] = {}  # by pid, the processes that run: id → path
+        # Pid → the processes that run there: id → path.
+        self._running: dict[int, dict[int, str]] = {}
         self._lost: set[int] = set()  # pids
         self._path = os.fspath(path)
         self._full: OSError | None = None  # the error of the last write: nothing more is written
@@ -158,10 +159,10 @@ class Trace(Recorder):
     def _for_others(self) -> int:
         return self._start
 
-    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+    def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         pid = source[0]
         number = self._sources.setdefault(source, len(self._sources) + 1)
-        running = self._there.setdefault(pid, {})
+        running = self._running.setdefault(pid, {})
         for record in records:
             key = record.get("id", 0)
             record["id"] = key = key + (number << 32 if key >= 0 else -(number << 32))
@@ -172,7 +173,7 @@ class Trace(Recorder):
                 running[key] = record["p"]
             self._put(record)
 
-    def _gone(self, pid: int) -> None:
+    def _host_ended(self, pid: int) -> None:
         """Notes that an OS process was lost: its processes have ended as far as is known. The trace
         says once that a part is missing.
         """
@@ -180,7 +181,7 @@ class Trace(Recorder):
             return
         self._lost.add(pid)
         now = _native._steady_ns() - self._start
-        for key, path in self._there.pop(pid, {}).items():
+        for key, path in self._running.pop(pid, {}).items():
             self._put({"t": now, "e": "end", "id": key, "p": path, "pid": pid, "how": "lost"})
         self._put({"t": now, "e": "lost", "id": 0, "p": "", "pid": pid})
 
@@ -414,8 +415,8 @@ def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def chrome_events(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The events of that format, one by one. The format's processes are OS processes (this one has
-    number 1), its threads are Weft's processes.
+    """Yields the events of that format, one by one. The format's processes are OS processes (this
+    one has number 1), its threads are Weft's processes.
     """
     paths: dict[int, str] = {}
     started: dict[int, float] = {}

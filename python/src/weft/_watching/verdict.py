@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-NEAR = 0.9  #: who has this share of the most weight is named too
+NEAR = 0.9  #: a process with this share of the most weight is named too
 LIGHT = 0.3  #: below this weight nobody is a bottleneck
 _WAITS = 0.25  #: a sentence says that a neighbour waits if it waits for this share of the time
 _ALIKE = 0.2  #: weights of processes that are taken together differ by at most this
@@ -58,7 +58,7 @@ class Verdict(NamedTuple):
 
 
 def folded(path: str) -> str:
-    """`main/worker[3]` is one of `main/worker[*]`."""
+    """Returns a path without its indices: `main/worker[*]` for `main/worker[3]`."""
     return re.sub(r"\[\d+\]", "[*]", path)
 
 
@@ -71,7 +71,7 @@ class _Group:
     name: str
     members: list[Node]
     before: float = 0.0  # the share of time in which somebody waited to write to it
-    behind: float = 0.0  # and the share in which somebody waited to read from it
+    behind: float = 0.0  # the share of time in which somebody waited to read from it
 
     def mean(self, of: str) -> float:
         return float(sum(getattr(m, of) for m in self.members)) / len(self.members)
@@ -93,7 +93,7 @@ class _Group:
         return len(self.members) > 1
 
     def does(self) -> str:
-        """What its weight is made of: "busy 96 %"."""
+        """Returns what its weight is made of: "busy 96 %"."""
         parts = [
             f"{word} {percent(self.mean(of))}"
             for of, word in (("busy", "busy"), ("time", "waits for time"), ("io", "waits for io"))
@@ -108,7 +108,7 @@ class _Group:
 
     @property
     def outside(self) -> bool:
-        """Does it wait for what is no process, rather than compute?"""
+        """Whether it waits for something that is no process, rather than computes."""
         idle = self.mean("time") + self.mean("io")
         cpus = [m.cpu for m in self.members if m.cpu is not None]
         if len(cpus) == len(self.members):
@@ -163,7 +163,7 @@ def _press(groups: list[_Group]) -> None:
 
 
 def verdict(nodes: Iterable[Node]) -> Verdict:
-    """The verdict on these processes."""
+    """Returns the verdict on these processes."""
     nodes = list(nodes)
     if not nodes:
         return Verdict("nothing", (), "nothing runs here")
@@ -195,7 +195,7 @@ def verdict(nodes: Iterable[Node]) -> Verdict:
 
 
 def _crowded(nodes: list[Node], top: list[_Group], most: float) -> Verdict | None:
-    """The verdict if many share one processor, each with a little; else None."""
+    """Returns the verdict if many share one processor, each with a little; else None."""
     by: dict[object, list[Node]] = defaultdict(list)
     for node in nodes:
         by[node.at].append(node)
@@ -222,15 +222,15 @@ def _one(group: _Group) -> Verdict:
         return Verdict(
             "outside", (group.name,), f"nobody: the pipeline waits for `{group.name}`'s {what}"
         )
-    said = [f"`{group.name}` {'are' if group.many else 'is'} the bottleneck: {group.does()}"]
+    parts = [f"`{group.name}` {'are' if group.many else 'is'} the bottleneck: {group.does()}"]
     around = []
     if group.before >= _WAITS:
         around.append(f"what is before {'them' if group.many else 'it'} waits to write")
     if group.behind >= _WAITS:
         around.append(f"what is behind {'them' if group.many else 'it'} waits to read")
     if around:
-        said.append(", ".join(around))
-    return Verdict("bottleneck", (group.name,), "; ".join(said))
+        parts.append(", ".join(around))
+    return Verdict("bottleneck", (group.name,), "; ".join(parts))
 
 
 def _nobody(groups: list[_Group]) -> Verdict:

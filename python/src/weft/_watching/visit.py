@@ -40,7 +40,7 @@ class NoLook(Exception):
 
 
 def directory() -> Path:
-    """Where the programs of this user have their sockets.
+    """Returns where the programs of this user have their sockets.
 
     Raises:
         NoLook: there is no such directory.
@@ -68,7 +68,8 @@ def directory() -> Path:
 
 
 def doors() -> list[int]:
-    """The OS processes of this user that can be looked at. Sockets of dead ones are removed.
+    """Returns the OS processes of this user that can be looked at. Sockets of dead ones are
+    removed.
 
     Raises:
         NoLook: see directory().
@@ -87,8 +88,8 @@ def doors() -> list[int]:
 
 
 def _answers(at: Path) -> bool:
-    """Does a program listen at this socket, perhaps in a container whose processes are not seen
-    here?
+    """Returns whether a program listens at this socket, perhaps in a container whose processes are
+    not seen here.
     """
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(0.2)
@@ -103,7 +104,9 @@ def _answers(at: Path) -> bool:
 
 
 def _stat(pid: int | str, *more: object) -> tuple[str, list[str]] | None:
-    """The name of an OS process, or of its thread (`"task", tid`), and the fields after the name."""
+    """Returns the name of an OS process, or of its thread (`"task", tid`), and the fields after the
+    name.
+    """
     try:
         text = Path("/proc", str(pid), *map(str, more), "stat").read_text(errors="replace")
     except OSError:
@@ -145,7 +148,7 @@ def used(pid: int) -> Used | None:
 
 
 def threads(pid: int) -> list[tuple[str, str, float]]:
-    """The threads of an OS process: the name, "runs" or "sleeps", and seconds of CPU time."""
+    """Returns the threads of an OS process: the name, "runs" or "sleeps", and seconds of CPU time."""
     rows = []
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -158,7 +161,7 @@ def threads(pid: int) -> list[tuple[str, str, float]]:
 
 
 def why_not(pid: int) -> str:
-    """Why this OS process has no door."""
+    """Returns why this OS process has no door."""
     try:
         owner = Path(f"/proc/{pid}").stat().st_uid
     except OSError:
@@ -207,7 +210,7 @@ def _no_answer(pid: int, seconds: float) -> str:
 
 
 class Visit:
-    """A conversation with one OS process.
+    """A connection with one OS process, for questions and answers.
 
     Raises:
         NoLook: the OS process has no door, or the door does not open.
@@ -247,7 +250,7 @@ class Visit:
             raise NoLook(self._ended(), self.pid) from None
 
     def receive(self, seconds: float) -> dict[str, Any]:
-        """The answer to what was sent. Waits at most so many seconds."""
+        """Returns the answer to what was sent. Waits at most so many seconds."""
         until = time.monotonic() + seconds
         while True:
             left = until - time.monotonic()
@@ -361,7 +364,7 @@ class Network:
 
 
 def family(pid: int) -> list[int]:
-    """This OS process, and those that it has started and that can be looked at."""
+    """Returns this OS process, and those that it has started and that can be looked at."""
     with_door = set(doors())
     found = [pid]
     for other in sorted(with_door - {pid}):
@@ -411,7 +414,7 @@ class Looking:
         return together(self.pid, answers, silent, before)
 
     def stuck(self) -> list[Stuck]:
-        """The processes that can never go on. The program finds them, its hosts included.
+        """Returns the processes that can never go on. The program finds them, its hosts included.
 
         Raises:
             NoLook: the program does not answer, or is too old to know.
@@ -444,12 +447,13 @@ class Looking:
 def together(
     root: int, answers: dict[int, dict[str, Any]], silent: list[str], before: dict[int, Used | None]
 ) -> Network:
-    """The answers of several OS processes as one network. A process that waits for its call in
-    another OS process is shown once: as the call, with the state that the call has there.
+    """Returns the answers of several OS processes as one network. A process that waits for its call
+    in another OS process is shown once: as the call, with the state that the call has there.
     """
     paths: dict[tuple[int, str], str] = {}  # (pid, call) → the path of who waits for it
-    away: dict[int, set[int]] = {}  # by pid: the processes that are shown as calls of another
-    moved: dict[int, dict[int, str]] = {}  # by pid: process → its path in the whole network
+    # Pid → the processes that are shown as calls of another OS process.
+    away: dict[int, set[int]] = {}
+    moved: dict[int, dict[int, str]] = {}  # pid → for each process its path in the whole network
     pending = [root, *(pid for pid in answers if pid != root)]
     for pid in pending:  # parents come first: the root, then lower numbers
         if pid in answers:
@@ -505,13 +509,13 @@ def _in_many(names: dict[int, dict[str, str]]) -> set[str]:
 
 
 def _moved(pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]) -> dict[int, str]:
-    """The paths of the processes there, by number. In a host a process outside all calls is Weft's
-    own.
+    """Returns the paths of the processes there, by number. In a host a process outside all calls is
+    Weft's own.
     """
     calls = {int(number): found for number, found in answer["calls"].items()}
     up = {one["id"]: one["parent"] for one in answer["processes"]}
     found: dict[int, str] = {}
-    is_host = any(there == pid for there, _ in paths)
+    is_host = any(host == pid for host, _ in paths)
     for one in answer["processes"]:
         at = one["id"]
         while at not in calls and up.get(at, 0) in up and up[at] != at:
@@ -600,7 +604,7 @@ def look(pid: int, interval: float = 0.1, most: int = 2_000) -> Network:
 
 
 def where_lines(rows: Iterable[Row], here: int) -> list[str]:
-    """A line for each process, in the form of Ctrl-C's list."""
+    """Returns a line for each process, in the form of Ctrl-C's list."""
     return [
         f"{row.path}: {row.where}" + ("" if row.pid == here else f" in OS process {row.pid}")
         for row in rows

@@ -64,7 +64,7 @@ class Watchdog:
             raise BadUse(f"watchdog: the limit must be longer than 0 s, not {limit!r}")
         self.limit = limit
         self._report = report or _warn
-        self._told: set[int] = set()  # the steps that were reported
+        self._reported: set[int] = set()  # the steps that were reported
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._counts = False  # whether it counts in _active
@@ -129,11 +129,11 @@ class Watchdog:
         """Looks once. `now_ns` is taken as the time of the steady clock; None: reads the clock."""
         now = _native._steady_ns() if now_ns is None else now_ns
         running = _native._running_steps()
-        self._told &= {step for _, _, step, _ in running}
+        self._reported &= {step for _, _, step, _ in running}
         for process, since, step, thread in running:
-            if step in self._told or (now - since) * 1e-9 <= self.limit:
+            if step in self._reported or (now - since) * 1e-9 <= self.limit:
                 continue
-            self._told.add(step)
+            self._reported.add(step)
             self._found(process, _hog(process, (now - since) * 1e-9, thread))
 
     def _found(self, process: Any, hog: Hog) -> None:
@@ -148,22 +148,22 @@ class Watchdog:
     def _for_others(self) -> float:
         return self.limit
 
-    def _came(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
+    def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         for r in records:
             self._elsewhere.append(
                 Hog(r["p"], r["seconds"], r["file"], r["line"], r["stack"], source[0])
             )
 
-    def _gone(self, pid: int) -> None:
+    def _host_ended(self, pid: int) -> None:
         """Does nothing: that OS process hogs nothing any more."""
 
 
 def _hog(process: Any, seconds: float, thread: int) -> Hog:
     import traceback
 
-    there = _native._component_place(process)
-    if there is not None:
-        return Hog(process.path, seconds, *there, "")
+    place = _native._component_place(process)
+    if place is not None:
+        return Hog(process.path, seconds, *place, "")
     frame = sys._current_frames().get(thread)
     frames: list[tuple[types.FrameType, int]] = []
     while frame is not None:

@@ -82,7 +82,7 @@ class ChannelEnd:
         self._chan = chan
 
     def channel(self) -> Any:
-        """The channel of this end."""
+        """Returns the channel of this end."""
         return self._chan
 
     def __repr__(self) -> str:
@@ -90,7 +90,9 @@ class ChannelEnd:
 
 
 def born(frame: FrameType | None) -> str:
-    """The name that Weft gives to a channel without one: where the program made it (rule 1.7)."""
+    """Returns the name that Weft gives to a channel without one: where the program made it (rule
+    1.7).
+    """
     while frame and frame.f_globals.get("__name__", "").startswith("weft.compat"):
         frame = frame.f_back
     if frame is None:

@@ -19,7 +19,7 @@ argparser.add_argument(
 
 
 def handle_common_args(argspecs: Any = None) -> argparse.Namespace:
-    """The program's arguments; `argspecs` is a list of (args, kwargs) for
+    """Returns the program's arguments; `argspecs` is a list of (args, kwargs) for
     `ArgumentParser.add_argument`.
 
     Raises:
@@ -31,5 +31,5 @@ def handle_common_args(argspecs: Any = None) -> argparse.Namespace:
 
 
 def avg(vals: Sequence[float]) -> float:
-    """The mean."""
+    """Returns the mean."""
     return sum(vals) / len(vals)

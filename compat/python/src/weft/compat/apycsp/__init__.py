@@ -141,7 +141,7 @@ class ChannelWriteEnd(ChannelEnd):
     write = __call__
 
     def alt_pending_write(self, obj: Any) -> PendingChanWriteGuard:
-        """A guard that writes `obj` if it is chosen."""
+        """Returns a guard that writes `obj` if it is chosen."""
         return PendingChanWriteGuard(self._chan, obj)
 
     async def poison(self) -> None:

@@ -132,35 +132,35 @@ class _Connection:
         why = "the other program has closed the connection"
         try:
             while line := await self._reader.readline():
-                said = json.loads(line)
-                if not isinstance(said, dict):
+                request = json.loads(line)
+                if not isinstance(request, dict):
                     raise ValueError("a message is an object")
-                if "ack" in said:
-                    future = self._answers.get(said["ack"])
+                if "ack" in request:
+                    future = self._answers.get(request["ack"])
                     if future is not None and not future.done():
-                        future.set_result(said)
+                        future.set_result(request)
                     continue
-                self._began(said)
+                self._began(request)
         except (OSError, ValueError, TypeError) as error:  # a reset, or no JSON of this kind
             why = f"the connection with the other program failed: {error}"
         finally:
             self.close(why)
 
-    def _began(self, said: dict[str, Any]) -> None:
-        number = said.get("msgno")
-        if not isinstance(number, int) or (number in self._asked and said.get("op") != "cancel"):
+    def _began(self, request: dict[str, Any]) -> None:
+        number = request.get("msgno")
+        if not isinstance(number, int) or (number in self._asked and request.get("op") != "cancel"):
             raise ValueError(f"{number!r} is not the number of a new message")
-        if said.get("op") == "cancel":
+        if request.get("op") == "cancel":
             if number in self._asked:
                 self._asked[number].cancel()
             return
-        self._asked[number] = task = asyncio.ensure_future(self._serve(said))
+        self._asked[number] = task = asyncio.ensure_future(self._serve(request))
         task.add_done_callback(lambda _: self._asked.pop(number, None))
 
-    async def _serve(self, said: dict[str, Any]) -> None:
-        answer: dict[str, Any] = {"ack": said.get("msgno"), "ret": None, "exc": None}
+    async def _serve(self, request: dict[str, Any]) -> None:
+        answer: dict[str, Any] = {"ack": request.get("msgno"), "ret": None, "exc": None}
         try:
-            answer["ret"] = await self._done(said)
+            answer["ret"] = await self._done(request)
             line = _packed(answer)
         except PoisonException:
             line = _packed({**answer, "exc": POISON})
@@ -170,13 +170,13 @@ class _Connection:
             self._writer.write(line)
             await self._writer.drain()
 
-    async def _done(self, said: dict[str, Any]) -> Any:
+    async def _done(self, request: dict[str, Any]) -> Any:
         """Takes an answer: returns the result, or raises its exception."""
-        op, name = said.get("op"), said.get("name")
+        op, name = request.get("op"), request.get("name")
         if op == "ping":
             return "ack"
         if op == "print":
-            print(f"Server asked to print {said.get('args')}")
+            print(f"Server asked to print {request.get('args')}")
             return "ack"
         if op == "chanlist":
             return list(_registered) if self._serves else []
@@ -187,7 +187,7 @@ class _Connection:
             raise BadUse(f"no channel {name!r} is registered")
         if op == "read":
             return await chan.read()
-        return await (chan.write(said.get("msg")) if op == "write" else chan.poison())
+        return await (chan.write(request.get("msg")) if op == "write" else chan.poison())
 
     def close(self, why: str = "this program has closed the connection") -> None:
         """Ends the connection: operations that wait for an answer get ConnectionError. A second

@@ -109,11 +109,11 @@ class Channel:
         return _remote.here()
 
     def reader(self) -> ChannelEndRead:
-        """A new end for reading."""
+        """Returns a new end for reading."""
         return ChannelEndRead(self)
 
     def writer(self) -> ChannelEndWrite:
-        """A new end for writing."""
+        """Returns a new end for writing."""
         return ChannelEndWrite(self)
 
     __pos__ = reader

@@ -40,17 +40,17 @@ def _first_line() -> bytes:
 
 def _bring_in(stream: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        while said := os.read(0, 1 << 16):
-            stream.sendall(said)
+        while data := os.read(0, 1 << 16):
+            stream.sendall(data)
     with contextlib.suppress(OSError):
         stream.shutdown(socket.SHUT_WR)
 
 
 def _take_out(stream: socket.socket, out: int) -> None:
     with contextlib.suppress(OSError):
-        while said := stream.recv(1 << 16):
-            while said:
-                said = said[os.write(out, said) :]
+        while data := stream.recv(1 << 16):
+            while data:
+                data = data[os.write(out, data) :]
 
 
 def main(what: str, *words: str) -> int:
@@ -67,9 +67,9 @@ def main(what: str, *words: str) -> int:
         _take_out(stream, out)
         return 0
     run, digest = words
-    said = json.loads(_first_line())
-    sys.path[:] = said["path"]
-    sys.argv[:] = said["argv"]
+    request = json.loads(_first_line())
+    sys.path[:] = request["path"]
+    sys.argv[:] = request["argv"]
     if wrong := _net_calls.fault(socket.gethostname(), run, {"digest": digest}):
         print(wrong, file=sys.stderr)
         return 1
@@ -91,7 +91,9 @@ def main(what: str, *words: str) -> int:
             _native._end_program(error)
         _native._end_program(None)
 
-    _child._import_main(said["main_name"], said["main_path"], said["compiled_for"], goes_on)
+    _child._import_main(
+        request["main_name"], request["main_path"], request["compiled_for"], goes_on
+    )
     serve()
     return 0
 

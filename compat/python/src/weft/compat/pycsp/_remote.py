@@ -165,7 +165,7 @@ class _Peer:
     def _serve(self) -> None:
         """Does what the other program asks for."""
         asked, answers = _asking.channels()
-        requests, told = asked.reader(), answers.writer()
+        requests, replies = asked.reader(), answers.writer()
         link, found = self._link, self._found
         with contextlib.suppress(ChannelEnd, BadUse):
             link.give(self._heard, "last")
@@ -197,7 +197,7 @@ class _Peer:
                     found[number]._poison(side)
                 else:  # "draining"
                     answer = found[number]._draining
-                told.write((ticket, answer))
+                replies.write((ticket, answer))
 
     def _count(self, number: int, side: int, more: int) -> None:
         if side == _channels.READ:

@@ -59,7 +59,7 @@ class Child:
                 errors="replace",
                 start_new_session=True,
             )
-        self.said = collections.deque[str](maxlen=LINES)
+        self.last_lines = collections.deque[str](maxlen=LINES)
         self.over = threading.Thread(target=self._read, name=f"pycsp: {target}", daemon=True)
         _native._outside(True)
         self.over.start()
@@ -68,7 +68,7 @@ class Child:
         assert self.process.stderr is not None
         with self.process.stderr:
             for line in self.process.stderr:
-                self.said.append(line)
+                self.last_lines.append(line)
                 sys.stderr.write(line)
         self.process.wait()
         _native._outside(False)
@@ -146,7 +146,7 @@ def _host_at(target: str, *options: str) -> Any:
         from weft.compat.pycsp import _ssh_host
     except ImportError as error:
         raise InfoException(
-            f"processes on other machines need {error.name}: pip install 'weft[net]'"
+            f"processes on other machines need {error.name}: pip install 'weft-csp[net]'"
         ) from None
     return _ssh_host.SshHost(target, *options)
 

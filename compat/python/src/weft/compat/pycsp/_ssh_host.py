@@ -34,7 +34,7 @@ class _Session:
 
     def __init__(self, child: Child, home: str) -> None:
         self.child = child
-        self._said = {"home": home}
+        self._answer = {"home": home}
         self._link = _remote.linked(child.stream, f"python {os.getpid()}", True)
 
     def _give_up(self) -> None:
@@ -57,9 +57,9 @@ class SshHost(_net_hosts._Far):
     def _begun(self, asked: _net_calls.Asked) -> tuple[str, Any]:
         child = Child(self.target, self._options, "run", asked.run, asked.digest)
         main = _host._preparation(_host.Setting())
-        said = {k: main[k] for k in ("path", "argv", "main_name", "main_path", "compiled_for")}
+        request = {k: main[k] for k in ("path", "argv", "main_name", "main_path", "compiled_for")}
         with contextlib.suppress(OSError):  # the `ssh` has ended: the call says why
-            child.stream.sendall(json.dumps(said).encode() + b"\n")
+            child.stream.sendall(json.dumps(request).encode() + b"\n")
         return self.target, _Session(child, str(next(self._numbers)))
 
     def _processes(self) -> int:
@@ -72,7 +72,7 @@ class SshHost(_net_hosts._Far):
         child = session.child
         child.over.join(GRACE)
         return ProcessDied(
-            name, 0, child.process.poll(), stderr="".join(child.said), host=self.target
+            name, 0, child.process.poll(), stderr="".join(child.last_lines), host=self.target
         )
 
     def __repr__(self) -> str:

@@ -45,7 +45,7 @@ class Configuration:
         return cls._one
 
     def get(self, conf_id: Any) -> Any:
-        """The value of a setting.
+        """Returns the value of a setting.
 
         Raises:
             KeyError: there is no such setting.

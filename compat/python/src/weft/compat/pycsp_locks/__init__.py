@@ -63,7 +63,7 @@ class ChannelReadEnd(ChannelEnd, Guard):
         self._native = chan._reader
 
     def __call__(self) -> Any:
-        """The next value.
+        """Returns the next value.
 
         Raises:
             PoisonException; Deadlock in the main program.
@@ -102,7 +102,7 @@ class ChannelWriteEnd(ChannelEnd):
         return 0
 
     def alt_pending_write(self, obj: Any) -> PendingChanWriteGuard:
-        """A guard that writes `obj` if it is chosen."""
+        """Returns a guard that writes `obj` if it is chosen."""
         return PendingChanWriteGuard(self._chan, obj)
 
     def poison(self) -> None:

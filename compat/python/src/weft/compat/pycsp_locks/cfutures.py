@@ -32,7 +32,7 @@ class CFuture:
         self.waited = False
 
     def done(self) -> bool:
-        """Whether a result or an exception was set."""
+        """Returns whether a result or an exception was set."""
         return self._set.is_set()
 
     def set_result(self, res: Any) -> None:
