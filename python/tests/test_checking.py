@@ -192,8 +192,8 @@ def test_operations_of_ordinary_code_in_a_block_are_decided() -> None:
         assert report.complete and report.notes == [], report.text
     report = weft.check(programs.dines_in_a_block, **QUICK)
     assert (report.kind, report.deviations) == ("deadlock", 1), report.text
-    assert report.token == "w1:main@2=dines"
-    assert "main        write right" in report.text
+    assert report.token == "w1:main@3=dines"
+    assert "main        write left" in report.text
     assert weft.check(programs.dines_in_a_block, replay=report.token, **QUICK).kind == "deadlock"
 
 

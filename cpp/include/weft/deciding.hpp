@@ -1,5 +1,6 @@
-// Who goes next in a checked program, in C++ and in Python. The scheduler asks (runtime/chooser.hpp),
-// and so do the points of the program's operations; the engine of weft/check answers.
+// A Deciding decides which process goes next in a checked program, in C++ and in Python. The
+// scheduler asks (runtime/chooser.hpp), and so do the points of the program's operations; the
+// engine of weft/check answers.
 //
 //   scheduler ──next()──► decide(): who is ready? ──Run::go()──► out of the queue, its step begins
 //   operation ──another_goes()──► decide() ──itself──► it goes on at once

@@ -1,10 +1,10 @@
-// Numbers, each known by a key: an address or a uid. All of them are forgotten at once, for nothing,
-// since a record begins anew with each of some 100,000 runs a second.
+// Numbers has a number for each key, which is an address or a uid. clear() forgets all of them in
+// one step, since a record begins anew with each of some 100,000 runs a second.
 //
 // Invariants
 //  1 A slot counts if its generation is that of the table. Otherwise it is free.
-//  2 At least half of the slots are free, so each search ends. A key that was erased keeps its slot,
-//    with kNone.
+//  2 At least half of the slots are free, so each search ends. A key that was erased keeps its
+//    slot, with kNone.
 #pragma once
 #include <cstdint>
 #include <utility>
