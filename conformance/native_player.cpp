@@ -1,4 +1,4 @@
-// Processes of a component that do what native_driver.py tells them, one operation after another:
+// Processes of a component that do what native_driver.py tells them, one operation after another.
 // native_driver.py plays a network's statements, and each operation is done here, through
 // <weft/component.hpp>. The driver is called without any channel, so the runtime sees only the
 // network's own channels.
@@ -107,7 +107,7 @@ class Player {
       barrier(words).resign();
     else if (op == "sleep")
       sleep(std::chrono::nanoseconds(word<std::int64_t>(words)));
-    else if (op != "yield")  // yield: a thread has nothing to do
+    else if (op != "yield")  // a thread need not do anything to yield
       throw std::logic_error("no such operation: " + op);
     return "";
   }
@@ -186,14 +186,14 @@ class Player {
 
 using R = Reader<std::string>;
 using W = Writer<std::string>;
-constexpr std::size_t kMost = 4;  // ends
+constexpr std::size_t kMost = 4;  // the greatest number of ends
 
 template <class... E>
 struct With {
   static void play(E... ends, Barrier a, Barrier b, std::int64_t pid) {
     Player(pid, {ends.number()...}, std::move(a), std::move(b)).run();
   }
-  // p, pr, pw, prr, …: one process function for each list of ends.
+  // Declares p, pr, pw, prr, …: one process function for each list of ends.
   static void declare(Component& component, const std::string& name) {
     static const std::string mine = name;
     static const char* const names[kMost] = {"e0", "e1", "e2", "e3"};

@@ -1,4 +1,5 @@
-// Two fibres over an unbuffered channel: the program that the bench cpp-compile compares Weft with.
+// Two fibres over an unbuffered channel: the program with which the bench cpp-compile compares
+// Weft.
 #include <boost/fiber/all.hpp>
 #include <cstdio>
 

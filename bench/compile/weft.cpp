@@ -13,7 +13,7 @@ weft::Process show(weft::Reader<int> in) {
 int main() {
   weft::Channel<int> c;
   weft::run(numbers(c.writer(), 3), show(c.reader()));
-  // A thread meets a coroutine on the same channel.
+  // A thread and a coroutine communicate on the same channel.
   weft::Channel<int> d;
   weft::run(weft::thread([out = d.writer()] { out(42); }), show(d.reader()));
 }

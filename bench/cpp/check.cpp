@@ -1,4 +1,4 @@
-// A check of a chain of five processes with 20 communications: ns a schedule.
+// Checks a chain of five processes with 20 communications. The figures are ns a schedule.
 //
 // walk:     schedules at random.
 // analysed: the run that stands for all schedules, with the analysis of its races, again and again.

@@ -20,7 +20,7 @@ weft::Process writer(weft::Writer<int, P> out, int mark) {
   for (;;) co_await out.write(mark);
 }
 
-// The process of the ring, whose body has two lines.
+// The process of the ring; its body has two lines.
 template <class P>
 weft::Process successor(weft::Reader<int, P> in, weft::Writer<int, P> out) {
   for (;;) {
@@ -29,7 +29,7 @@ weft::Process successor(weft::Reader<int, P> in, weft::Writer<int, P> out) {
   }
 }
 
-// A parallel as one process, so that it can stand beside others.
+// Makes one process of a parallel, so that it can be placed beside others.
 template <weft::Startable S>
 weft::Process together(std::vector<S> all) {
   co_await weft::par(std::move(all));

@@ -4,7 +4,7 @@
 // own, runs every other writer; both schedulers use the same channel at the same time.
 //
 // Only the network at work is measured: the reader warms up until every writer has been served, and
-// for one more stretch. A thread takes a while to start: without this, a run with few samples was
+// for one more stretch. A thread takes a while to start, so without this a run with few samples was
 // over before the second scheduler took part.
 #include <string_view>
 #include <thread>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// a writer that has not been served for so long is taken as never served
+// a writer that has not been served for this long counts as never served
 constexpr std::chrono::seconds kPatience{20};
 
 weft::Process reader(weft::Reader<int> in, int n, long samples, long per) {

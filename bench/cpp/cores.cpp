@@ -1,8 +1,10 @@
-// What a second core brings.
+// Measures what a second core brings.
 //
-//   rings N      N independent CommsTime rings, on one core or on two; a figure is the whole run ÷ its communications
-//   apart N      the same in two runs of half of them, each on one core, in a thread of its own
-//   compute      two processes that only compute, on a multi-core executor, beside two threads that know nothing of each other
+//   rings N      N independent CommsTime rings, on one core or on two; a figure is the whole run ÷
+//                its communications
+//   apart N      as above, in two runs of half of them, each on one core, in a thread of its own
+//   compute      two processes that only compute, on a multi-core executor, beside two threads that
+//                do not communicate
 #include <cmath>
 #include <string_view>
 #include <thread>
@@ -46,7 +48,7 @@ std::vector<weft::Process> rings(long n, long per) {
 }
 
 // Some arithmetic that no compiler computes in advance or moves past the join of a thread that does
-// the same; its result is checked.
+// the same arithmetic; its result is checked.
 [[gnu::noinline]] double work(long n) {
   asm volatile("" ::: "memory");
   double x = 1;

@@ -2,7 +2,7 @@
 // counter.
 //
 // par: PER processes in one parallel; each: one after another, each awaited; threads: PER parallels
-// of one weft::thread; std::thread: the same with bare threads (the bound).
+// of one weft::thread; std::thread: as threads, with bare threads (the bound).
 #include <atomic>
 #include <string_view>
 #include <thread>

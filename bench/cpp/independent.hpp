@@ -1,6 +1,6 @@
-// The yardstick of a speed-up: the same work in N processes of the system that do not communicate.
+// The reference for a speed-up: the same work in N processes of the system that do not communicate.
 // They are released together. The time runs from the release until the last of them has finished
-// its work, so neither starting nor ending them is in it.
+// its work, so it includes neither starting nor ending them.
 #pragma once
 
 #include <sched.h>
@@ -21,7 +21,7 @@ namespace bench {
 inline double independently(int n, const std::function<bool(int)>& work) {
   struct Board {
     std::atomic<int> ready;
-    std::atomic<std::int64_t> start;  // 0: wait
+    std::atomic<std::int64_t> start;  // 0 means that the process must wait
     std::atomic<std::int64_t> end[64];
   };
   if (n < 1 || n > 64) fail("independently: 1 to 64 processes");

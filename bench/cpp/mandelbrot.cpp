@@ -1,13 +1,13 @@
 // Mandelbrot as in the C++CSP paper: a producer hands out the indices of lines, N workers compute
 // them, and a consumer puts them in order. Lines are 64-bit floating point values and are sent by
 // copy, by move, or as a mobile (a unique_ptr). Figures are ns a pixel: the time of a whole
-// picture, with starting and joining the threads, ÷ the pixels. The workers are OS threads, as in
-// the paper, or coroutines on a multi-core executor with as many threads, which also runs the
-// producer and the consumer. Channels are rendezvous, as in the paper, or have SLOTS: with slots, a
-// worker that is a thread does not have to wait until the thread of the producer and the consumer
-// gets a CPU.
+// picture, including the starting and joining of the threads, ÷ the number of pixels. The workers
+// are OS threads, as in the paper, or coroutines on a multi-core executor with as many threads,
+// which also runs the producer and the consumer. Channels are rendezvous, as in the paper, or have
+// SLOTS: with slots, a worker that is a thread does not have to wait until the thread of the
+// producer and the consumer gets a CPU.
 //
-// independent: the yardstick, N processes of the system, each of which computes every N-th line
+// independent: the reference, N processes of the system, each of which computes every N-th line
 // into memory of its own.
 #include <memory>
 #include <string_view>
@@ -18,7 +18,7 @@
 
 namespace {
 
-constexpr int kLimit = 64;  // iterations of a point that does not escape
+constexpr int kLimit = 64;  // the number of iterations of a point that does not escape
 
 struct Packet {
   int line = -1;

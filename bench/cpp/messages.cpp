@@ -1,9 +1,9 @@
 // What the size of a message costs: one hand-over between two coroutines, with messages of N bytes
 // sent by copy, by move, as a mobile (a unique_ptr to a vector), and as a flat object (an array in
-// the message itself, whose move is a copy). What was received goes back to the sender in the
+// the message itself, whose move is a copy). The received object goes back to the sender in the
 // cheapest way, so that only a copy allocates memory.
 //
-// memcpy: the yardstick, N bytes copied from one place to another, again and again.
+// memcpy: the reference, N bytes copied from one place to another, again and again.
 #include <array>
 #include <cstring>
 #include <memory>
@@ -36,7 +36,7 @@ unsigned char& first(Flat<N>& f) {
   return f.bytes[0];
 }
 
-// Copies are dropped by their receiver; a value that was moved returns.
+// The receiver drops copies; a value that was moved returns to the sender.
 template <class Message>
 weft::Process send(weft::Writer<Message, Local> out, weft::Reader<Message, Local> back,
                    Message message, bool copy, long samples, long per) {

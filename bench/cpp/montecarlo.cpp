@@ -1,8 +1,9 @@
 // Monte Carlo π as in the C++CSP paper: N workers (OS threads) draw points and send the share that
 // fell inside the circle to one process that averages the shares. Figures are ns an iteration: the
-// time of a whole network, with starting and joining the threads, ÷ the iterations.
+// time of a whole network, including the starting and joining of the threads, ÷ the number of
+// iterations.
 //
-// independent: the yardstick, N processes of the system with the same loop and no channel.
+// independent: the reference, N processes of the system with the same loop and no channel.
 #include <cmath>
 #include <cstdint>
 #include <string_view>
@@ -12,9 +13,9 @@
 
 namespace {
 
-// 4 × the share of `n` points inside the quarter circle. The generator is xorshift64* (Vigna, "An
-// experimental exploration of Marsaglia's xorshift generators, scrambled", 2016); a coordinate is
-// the upper half of a number.
+// Returns 4 × the share of `n` points that lie inside the quarter circle. The generator is
+// xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled",
+// 2016); a coordinate is the upper half of a number.
 double quarter_circle(std::uint64_t seed, long n) {
   std::uint64_t x = seed * 0x9E3779B97F4A7C15ull | 1;
   const auto coordinate = [&x] {
@@ -31,7 +32,7 @@ double quarter_circle(std::uint64_t seed, long n) {
   return 4.0 * static_cast<double>(inside) / static_cast<double>(n);
 }
 
-// Whether the estimate is within eight standard deviations of π.
+// Returns whether the estimate is within eight standard deviations of π.
 bool is_pi(double estimate, long n) {
   return std::abs(estimate - 3.14159265358979) < 8 * 1.65 / std::sqrt(static_cast<double>(n));
 }

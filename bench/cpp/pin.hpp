@@ -1,5 +1,4 @@
-// The CPUs of the two threads of a hand-over: those that this process was pinned to, dealt out in
-// turn.
+// Distributes the CPUs to which this process was pinned among the two threads of a hand-over.
 #pragma once
 
 #include <sched.h>
@@ -10,8 +9,8 @@
 
 namespace bench {
 
-// The CPUs that this process had when the object was made. With one CPU, every thread runs on it;
-// with two, each thread has its own.
+// The CPUs that this process had when the object was made. If there is one CPU, every thread runs
+// on it; if there are two, each thread has its own.
 class Placement {
  public:
   Placement() {

@@ -1,8 +1,8 @@
-// What every native bench program shares, Weft's and the peers': arguments in, samples out.
+// The parts that all native bench programs share, Weft's and the peers': arguments in, samples out.
 //
-// Output on stdout: one line "ns V V …", a figure for each sample, and where memory is measured one
-// line "bytes V". A program that finds a wrong value calls fail(): the time of a wrong computation
-// means nothing.
+// Output on stdout: one line "ns V V …", with a figure for each sample, and, where memory is
+// measured, one line "bytes V". A program that finds a wrong value calls fail(), since the time of
+// a wrong computation means nothing.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
   std::exit(1);
 }
 
-/// A whole number of at least 1 from the command line.
+/// Returns a whole number of at least 1 from the command line.
 inline long number(const char* text) {
   char* end = nullptr;
   const long n = std::strtol(text, &end, 10);
@@ -31,7 +31,7 @@ inline long number(const char* text) {
   return n;
 }
 
-/// The resident set of this process, in bytes.
+/// Returns the size of this process's resident set in bytes.
 inline long resident() {
   std::FILE* f = std::fopen("/proc/self/statm", "r");
   long size = 0, pages = 0;
@@ -40,8 +40,8 @@ inline long resident() {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-// Times stretches of `operations` operations; begin() and end() enclose one stretch. `less`: the ns
-// of each operation that are work and are not counted.
+// Times stretches of `operations` operations; begin() and end() enclose one stretch. `less` is the
+// time in ns of each operation that is work and is not counted.
 class Sampler {
  public:
   explicit Sampler(long samples) { ns_.reserve(static_cast<std::size_t>(samples)); }

@@ -1,7 +1,7 @@
 // Choice over N channels, local or shared.
 //
-// one-shot: as standing, with an alternative that enrols anew for each select.
-// mixed:    a select made for the occasion over N readers at which nobody writes and, in their
+// one-shot: as `standing`, with an alternative that enrols anew for each select.
+// mixed:    an ad hoc select over N readers of channels without a waiting writer and, in their
 //           midst, one output that is always ready: the cost of checking and scanning guards of
 //           both directions.
 // ready:    a fair select, with two writers waiting at every channel.
@@ -56,7 +56,7 @@ template <class P>
 weft::Process random_writer(std::vector<Out<P>> out, long samples, long per) {
   std::uint32_t random = 2463534242u;  // xorshift32
   bench::Sampler s(samples);
-  co_await weft::yield();  // the alternative blocks for the first time
+  co_await weft::yield();  // lets the alternative block for the first time
   for (long k = 0; k <= samples; ++k) {
     s.begin();
     for (long i = 0; i < per; ++i) {

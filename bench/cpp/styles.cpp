@@ -44,7 +44,7 @@ weft::Process par_delta(In<P> in, Out<P> left, Out<P> right) {
     co_await weft::par(write_one<P>(left, x), write_one<P>(right, x));
   }
 }
-// The channel into the delta is poisoned at the end: the writers of a parallel delta end quietly,
+// The channel into the delta is poisoned at the end. The writers of a parallel delta end quietly,
 // so without the poison the delta would go on without a reader.
 template <class P>
 weft::Process consumer(In<P> in, weft::Channel<int, P> into_delta, long samples, long per) {

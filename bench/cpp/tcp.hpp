@@ -1,4 +1,4 @@
-// The two ends of a TCP connection over loopback, and what the programs at its ends do with them.
+// The two ends of a TCP connection over loopback, and functions for the programs at its ends.
 #pragma once
 
 #include <netinet/in.h>
@@ -34,14 +34,14 @@ inline std::pair<int, int> tcp_pair() {
   return {here, there};
 }
 
-// The mean of each stretch, in ns.
+// Prints the mean of each stretch, in ns.
 inline void print_means(const std::vector<double>& means) {
   std::printf("ns");
   for (const double m : means) std::printf(" %.1f", m);
   std::printf("\n");
 }
 
-// Waits for the program at the other end, and fails unless it ended well.
+// Waits for the program at the other end, and fails unless it exited with status 0.
 inline void ended_well(pid_t other, const std::string& who) {
   int status = 0;
   if (::waitpid(other, &status, 0) != other || status != 0) fail(who + ": the other failed");

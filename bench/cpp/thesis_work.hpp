@@ -1,6 +1,6 @@
-// What a worker of the thesis on compiled components does for a message, in unsigned integers of 64
-// bits, which wrap around. Weft's program and the thesis's design share it; thesis_work.py is the
-// same in Python.
+// The work that a worker of the thesis on compiled components does for a message, in unsigned
+// 64-bit integers, which wrap around. Weft's program and the thesis's design share it;
+// thesis_work.py is the same in Python.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A rendezvous between two OS threads: they answer each other in turn over two shared channels, and
+// A rendezvous between two OS threads. They answer each other in turn over two shared channels, and
 // a hand-over is half a round trip.
 #include "common.hpp"
 #include "pin.hpp"

@@ -42,7 +42,7 @@ std::pair<int, int> pair() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s) != 0) bench::fail("no socket pair");
   return {s[0], s[1]};
 }
-// Starts a process of its own on a CPU of its own; of this program's data it has only what F holds.
+// Starts a process of its own on a CPU of its own. Of this program's data it has only what F holds.
 template <class F>
 pid_t start(const bench::Placement& place, std::size_t cpu, F&& f) {
   const pid_t p = ::fork();
@@ -70,8 +70,8 @@ void stretches(long samples, long per, F&& once, double less = 0) {
   s.print();
 }
 
-// The channel back has its home here, at its reader. The channel there has its home in the other
-// program, at its reader too, or, if that program reads from afar, here.
+// The home of the channel back is this program, its reader. The home of the channel there is the
+// other program, which reads it; but if that program reads from afar, its home is here.
 enum class Reads { plainly, from_afar, by_choice, by_spanning_choice };
 void round_trips(const bench::Placement& place, Reads how, long us, long samples, long per) {
   const bool afar = how != Reads::plainly;
@@ -90,9 +90,9 @@ void round_trips(const bench::Placement& place, Reads how, long us, long samples
       for (;;) {
         w::FarSelect s;
         if (how == Reads::by_choice)
-          s.in(in).in(nothing);  // both have their home in the first program, which decides
+          s.in(in).in(nothing);  // the home of both is the first program, which decides
         else
-          s.in(in).in(here_too);  // at two homes
+          s.in(in).in(here_too);  // the channels have two homes
         s();
         back(s.value<int>() + 1);
       }
@@ -170,7 +170,7 @@ void relay(const bench::Placement& place, long samples, long per) {
   join(other);
 }
 
-// `writers` threads of the other program write; this program reads, and is the home.
+// `writers` threads of the other program write. This program reads, and is the home.
 void one_way(const bench::Placement& place, long capacity, long writers, long samples, long per) {
   const auto [here, there] = pair();
   const pid_t other = start(place, 1, [&, fd = there] {
@@ -203,7 +203,7 @@ void one_way(const bench::Placement& place, long capacity, long writers, long sa
   join(other);
 }
 
-// A megabyte of 64-bit numbers. Each filling gives another sum.
+// A megabyte of 64-bit numbers. Each call of fill() gives another sum.
 using Number = std::uint64_t;
 constexpr std::size_t kNumbers = (1 << 20) / sizeof(Number);
 void fill(std::span<Number> a, Number first) {
@@ -268,7 +268,7 @@ double cpu_ns(int who) {
   return 1e9 * static_cast<double>(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
          1e3 * static_cast<double>(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
-// Both programs wait in a read. The CPU time of starting them is measured by a run of no length,
+// Both programs wait in a read. The CPU time of starting them is measured by a run of zero length,
 // and subtracted.
 void idle(const bench::Placement& place, long seconds) {
   const auto [here, there] = pair();

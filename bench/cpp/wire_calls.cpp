@@ -1,12 +1,12 @@
-// System calls that wait, yield and wake, for a communication between two programs over shared
-// memory.
+// Counts the system calls that wait, yield and wake, for a communication between two programs over
+// shared memory.
 //
 //   wire_calls MICROSECONDS SAMPLES PER      as `wire int`; calls for a communication, of both
 //                                            programs; two communications are a round trip
 //
-// Weft uses only syscall(2) to wait or wake, and sched_yield(2) to let others run. So calls of
-// these two functions are counted, in both programs, in memory that they share. What the watching
-// threads do at the beginning and at the end is not counted.
+// Weft uses only syscall(2) to wait or wake, and sched_yield(2) to let others run. So the calls of
+// these two functions are counted, in both programs, in memory that they share. Calls that the
+// watching threads make at the beginning and at the end are not counted.
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -115,6 +115,6 @@ int main(int argc, char** argv) {
     bench::fail("the other program has failed");
   std::printf("ns");
   for (const double c : calls)
-    std::printf(" %.6f", std::max(c, 1e-6));  // the harness takes no sample that is zero
+    std::printf(" %.6f", std::max(c, 1e-6));  // the harness accepts no sample that is zero
   std::printf("\n");
 }

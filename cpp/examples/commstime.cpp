@@ -1,5 +1,5 @@
-// CommsTime: the classic measure of a process network. Four processes pass numbers round; `consume`
-// sees 0, 1, 2, …
+// CommsTime: the classic benchmark of a process network. Four processes pass numbers round;
+// `consume` sees 0, 1, 2, …
 //
 //   prefix(0) ──► delta ──► consume          commstime [N]       N numbers (default 1,000,000)
 //      ▲            │
@@ -10,7 +10,7 @@
 
 #include <weft/weft.hpp>
 
-// all of them on one scheduler: no atomic operation
+// all processes are on one scheduler, so no atomic operation is needed
 using Channel = weft::Channel<int, weft::Local>;
 using Reader = weft::Reader<int, weft::Local>;
 using Writer = weft::Writer<int, weft::Local>;
@@ -31,7 +31,7 @@ weft::Process delta(Reader in, Writer a, Writer b) {
   }
 }
 
-// It ends after n numbers and lets go of its end; so the others end, one after another.
+// Ends after n numbers and closes its end; so the others end, one after another.
 weft::Process consume(Reader in, int n) {
   for (int i = 0; i < n; ++i) {
     const int v = co_await in.read();

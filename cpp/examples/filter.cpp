@@ -15,7 +15,7 @@
 
 namespace {
 
-// The other program.
+// The program that is killed.
 int filter(int socket) {
   weft::wire::StreamLink starter(weft::wire::Space::make("filter"), socket);
   auto numbers = starter.reader<long>("numbers");
@@ -25,7 +25,7 @@ int filter(int socket) {
       const long n = numbers();
       squares(n * n);
     }
-  } catch (const weft::ChannelEnd&) {  // nothing more to do, or nobody left to do it for
+  } catch (const weft::ChannelEnd&) {  // there is nothing more to do, or the other program has gone
     return 0;
   }
 }
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
       sum += f->out();
       ++i, ++since;
     } catch (const weft::PeerDied&) {
-      f.reset();  // it was killed: another one goes on with the same number
+      f.reset();  // it was killed: a new one continues with the same number
     }
   }
   f.reset();

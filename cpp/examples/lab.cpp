@@ -1,5 +1,5 @@
-// A channel by name between machines (cpp/docs/net.md): temperatures go to the program that keeps
-// them.
+// Accesses a channel by name between machines (cpp/docs/net.md): temperatures go to the program
+// that keeps them.
 //
 //   lab keeps [SERVER]            makes the channel, and prints the mean of all values that come
 //   lab measures N [SERVER]       sends N temperatures. Any number of programs may do so, on any
@@ -25,7 +25,7 @@ void keeps(const std::string& server) {
   long n = 0;
   try {
     for (;; ++n) sum += in();
-  } catch (const weft::Retired&) {  // all who measured have gone
+  } catch (const weft::Retired&) {  // all measuring programs have gone
     std::printf("%ld temperatures, %.2f on average\n", n, n ? sum / static_cast<double>(n) : 0.0);
   }
 }

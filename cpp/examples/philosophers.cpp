@@ -1,5 +1,5 @@
 // Dining philosophers. Every fork is a process. With `deadlock` each philosopher takes the left
-// fork first, and the report names which process waits for which; without it, a butler lets at most
+// fork first, and the report says which process waits for which. Without it, a butler lets at most
 // four of the five sit down.
 //
 //   philosopher ──up, down──► fork          philosopher ──sit, rise──► butler
@@ -17,8 +17,8 @@ using Writer = weft::Writer<int>;
 
 constexpr int kSeats = 5;
 
-// Taken by one, put down by the same. When one of the two has left for good, it serves the other;
-// it ends with both.
+// A fork is taken by one philosopher, and put down by the same. When one of the two has left for
+// good, it serves the other; it ends when both have left.
 weft::Process fork(Reader left, Reader right) {
   for (;;) {
     auto taken = co_await weft::select(left, right);
@@ -26,7 +26,7 @@ weft::Process fork(Reader left, Reader right) {
   }
 }
 
-// One who wants to sit is let in while there is room; one who rises always.
+// A philosopher who wants to sit is let in while there is room; one who rises is always let out.
 weft::Process butler(Reader sit, Reader rise, bool strict) {
   int seated = 0;
   for (;;) {
@@ -39,7 +39,7 @@ weft::Process philosopher(int i, int meals, Writer left, Writer right, Writer si
   for (int n = 0; n < meals; ++n) {
     co_await sit.write(i);
     co_await left.write(i);
-    co_await weft::yield();  // time enough for all to take their left fork
+    co_await weft::yield();  // leaves enough time for all to take their left fork
     co_await right.write(i);
     co_await left.write(i);
     co_await right.write(i);
@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   Channel sit{weft::named("sit")}, rise{weft::named("rise")};
-  std::vector<Channel> left, right;  // of philosopher i
+  std::vector<Channel> left, right;  // the channels of philosopher i
   for (int i = 0; i < kSeats; ++i) {
     left.emplace_back(weft::named(("left of " + std::to_string(i)).c_str()));
     right.emplace_back(weft::named(("right of " + std::to_string(i)).c_str()));

@@ -128,11 +128,11 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "core/select.hpp",
-        "        case Attempt::partner_holds:  // committed; the partner wakes it once more\n"
+        "        case Attempt::partner_holds:  // the select has committed; the partner wakes it once more\n"
         "        case Attempt::gone: return parked;\n"
         "        case Attempt::silent:\n"
         "          if (const int c = fell_silent_in_line(i); c != none) return c;\n",
-        "        case Attempt::partner_holds:  // committed; the partner wakes it once more\n"
+        "        case Attempt::partner_holds:  // the select has committed; the partner wakes it once more\n"
         "        case Attempt::gone: return parked;\n"
         "        case Attempt::silent:\n"
         "          if (const int c = WEFT_MUTANT == 22 ? none : fell_silent_in_line(i); c != none) return c;\n",

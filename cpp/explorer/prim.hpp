@@ -141,7 +141,7 @@ class atomic {
     return after(was, v_);
   }
 
-  // For the engine's park(); it is no scheduling point.
+  // For the engine's park(); it is not a scheduling point.
   T peek() const noexcept { return v_; }
 
  private:

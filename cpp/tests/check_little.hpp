@@ -1,6 +1,6 @@
 // Little networks on which tests run the engine of `weft check` without any language. A process is
-// a list of operations at channels. A Machine runs a network, and tells the engine what the points
-// of a language tell it (python/native/checking/engine.cpp).
+// a list of operations at channels. A Machine runs a network, and makes the calls to the engine
+// that the points of a language make (python/native/checking/engine.cpp).
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -79,7 +79,7 @@ class Machine {
   struct Process {
     int number = 0;
     std::size_t at = 0;
-    bool over = false;  // its operation is over, but the process has not gone on
+    bool over = false;  // whether its operation is over although the process has not resumed
     int chosen = -1;
     std::vector<int> taken;
     Waits waits;
@@ -110,7 +110,7 @@ class Machine {
     ready_.erase(ready_.begin() + i);
     Process& me = processes_[p];
     run_.goes(me.number);
-    if (std::exchange(me.over, false)) {  // the process goes on after its operation
+    if (std::exchange(me.over, false)) {  // the process resumes after its operation
       if (++me.at < network_.processes[p].size()) wake(p);
       run_.record.ready(me.number);
       return p;
@@ -213,7 +213,7 @@ class Machine {
       if (g.channel == channel && g.writes) return g.value;
     return -1;
   }
-  // Commits the operation of a process that waits at this channel: that process goes on.
+  // Commits the operation of a process that waits at this channel; that process goes on.
   void meet(std::size_t p, int at, bool writes, int value) {
     Process& other = processes_[p];
     const Operation& o = operation(p);
@@ -239,7 +239,7 @@ class Machine {
 
 struct Found {
   std::set<Outcome> outcomes;
-  // `first`: the number of the run that found the first deadlock.
+  // `first` is the number of the run that found the first deadlock.
   unsigned runs = 0, blocked = 0, deadlocks = 0, first = 0;
   bool complete = false;
 };

@@ -1,4 +1,4 @@
-// weft::check as its user calls it: how many runs stand for all, what fails and how it is told,
+// weft::check as its user calls it: how many runs represent all, what fails and how it is reported,
 // tokens, and what is refused (rule 17).
 #include <set>
 #include <stdexcept>
@@ -65,7 +65,7 @@ void philosophers(std::size_t n, bool ordered) {
   weft::run(std::move(all));
 }
 
-// Two keys that are taken in opposite order; the second process comes late in a plain run.
+// Two keys that are taken in opposite orders; the second process comes late in a plain run.
 struct Key {
   Channel<int> taken, put;
   Key(const char* taken_name, const char* put_name)
@@ -96,7 +96,7 @@ void hidden(bool mended) {
             hop(h[1].reader(), h[2].writer()), hop(h[2].reader(), h[3].writer()));
 }
 
-// A search that is to come to its end. The time is for a machine that is busy.
+// A search that must come to its end. The time limit is generous, since the machine may be busy.
 template <class F>
 std::size_t runs(F f, bool fails = false) {
   const auto r = weft::check(f, {.search = Search::reduced, .seconds = 250, .keep_going = true});
@@ -140,7 +140,7 @@ TEST_CASE("rule 17.8: a failure is made short, told, and replayed by its token")
   CHECK(again.failures[0].kind == "deadlock");
   CHECK(again.failures[0].token == f.token);
   CHECK(again.schedules == 0);
-  // It is no failure of a program that was mended. A token that does not fit is told.
+  // It does not fail in a program that was fixed. A token that does not fit is reported.
   CHECK(weft::check([] { hidden(true); }, only).passed());
   only.replay = {"w1:nobody@3=par"};
   const auto other = weft::check([] { hidden(true); }, only);

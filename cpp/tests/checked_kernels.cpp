@@ -1,9 +1,7 @@
-// Five bugs of Go programs from GoBench's GoKer, each with what mends it: a check finds the bug, and
-// finds nothing once it is mended (rules 17.5 and 17.7).
-//
-// A goroutine is a process, a mutex is a buffer of one place, and `close(c)` is the retirement of the
-// writer's end. What a bug leaves behind ends quietly in Weft when its partner's ends have gone:
-// complete() finds it.
+// Five bugs of Go programs from GoBench's GoKer, each with its fix: a check finds the bug, and
+// finds nothing once it is fixed (rules 17.5 and 17.7). A goroutine is a process, a mutex is a
+// buffer of one place, and `close(c)` is the retirement of the writer's end. A process that a bug
+// leaves behind ends quietly in Weft when its partner's ends are closed; complete() finds it.
 #include <optional>
 #include <stdexcept>
 
@@ -16,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 using weft::Channel, weft::Process, weft::Reader, weft::Writer;
 
-// Runs processes, each of which is to come to its end.
+// Runs processes, each of which must come to its end.
 template <class... Ps>
 void complete(Ps... ps) {
   const auto ends = weft::run(std::move(ps)...);
@@ -147,7 +145,7 @@ void cockroach_35073(bool mended) {
   const auto end = [&] { return mended ? gone.reader() : Reader<int>(); };
   complete(pushes(rows.writer(), end(), 3), pushes(rows.writer(), end(), 1),
            consumes(rows.reader(), gone.writer()));
-  rows.poison();  // nobody wants what is left in it
+  rows.poison();  // no process wants the values that are left in it
 }
 
 // --- moby/33781: a health check is stopped while its probe runs, whose result nobody takes -------

@@ -24,19 +24,19 @@ enum class What : std::uint8_t {
   read,
   next,
   write,
-  select,  // of two inputs or outputs
-  poll,    // the same with a skip
-  timed,   // the same with a time
+  select,  // a select of two inputs or outputs
+  poll,    // a select of two with a skip
+  timed,   // a select of two with a time
   first,   // by priority
   full,    // an extended read
   sync,
   sleep,
-  limit,  // a read within a limit
+  limit,  // a read within a time limit
   yield,
-  retire,  // of the reader's end, if the process has it
+  retire,  // retirement of the reader's end, if the process has it
   poison,
-  copy,  // another end, which is dropped at once
-  par,   // a read and a write by two processes of its own
+  copy,  // another end is made, and closed at once
+  par,   // a read and a write by two processes that run in parallel
   last = par
 };
 struct Act {
@@ -50,7 +50,7 @@ struct Network {
   std::vector<std::vector<Act>> processes;
 };
 struct Ends {
-  std::vector<weft::Reader<int>> r;  // by channel; an end that is not needed is closed
+  std::vector<weft::Reader<int>> r;  // indexed by channel; an end that is not needed is closed
   std::vector<weft::Writer<int>> w;
 };
 
@@ -118,7 +118,7 @@ weft::Process acts(const std::vector<Act>& all, Ends ends, weft::Barrier barrier
   }
 }
 
-// Which ends a process is given.
+// The ends that a process is given.
 bool has(const std::vector<Act>& all, int channel, bool writer) {
   for (const Act& a : all) {
     const bool choice = a.what >= What::select && a.what <= What::first;

@@ -212,7 +212,7 @@ TEST_CASE_TEMPLATE("rule 1.6: on a buffer the slot stays occupied", P, POLICIES)
   SUBCASE("a second extended read that withdraws lets those behind it pass") {
     Task q;
     CHECK(s.read(f.c, NodeFlags::extended) == Status::pending);
-    // It meets this writer; the one before it cannot meet anybody.
+    // It meets this writer; the one before it cannot meet any party.
     CHECK(q.read(f.c) == Status::ok);
     CHECK(q.value() == 2);
     CHECK(f.c.template withdraw<Side::in>(s));
@@ -499,7 +499,7 @@ TEST_CASE_TEMPLATE("rule 6.6: a foreign reader is told, keeps its place and take
   Task f, r, w;
   CHECK(f.foreign(c) == Status::pending);
   CHECK(r.read(c) == Status::pending);
-  CHECK(w.write(c, 1) == Status::pending);  // nothing was handed over
+  CHECK(w.write(c, 1) == Status::pending);  // no value was handed over
   CHECK(f.tells == 1);
   CHECK(f.told == 1);
   CHECK(r.wakes == 0);  // the reader waits for the decision

@@ -278,7 +278,7 @@ TEST_CASE_TEMPLATE(
     CHECK(alt.start(now) == Standing::parked);
     CHECK(w.write(b, 1) == Status::ok);
     CHECK(s.wakes == 1);
-    CHECK(v.write(a, 2) == Status::pending);  // between selects nobody commits the alternative
+    CHECK(v.write(a, 2) == Status::pending);  // between selects no party commits the alternative
     CHECK(alt.finish() == 1);
     CHECK(rooms[1].take() == 1);
     Task x;

@@ -60,7 +60,7 @@ struct Rule {
                return (x.kind == Kind::timer || x.kind == Kind::skip) && x.on;
              }));
   }
-  // The select is ready with Retired at guard i, whoever decides it.
+  // The select is ready with Retired at guard i, whichever guards decide it.
   bool retired_at(std::size_t i) const {
     const Spec& s = g[i];
     return of_channel(s) && s.on && !s.open && (s.ends || (over() && decides(s)));
@@ -109,8 +109,8 @@ struct Bench {
   }
 };
 
-// Runs, in every order, the steps in which the guards that wait end one after another. `step` says
-// what the engine did.
+// Runs, in every order, the steps in which the guards that wait end one after another. `step`
+// checks what the engine did.
 template <class F>
 void each_order(const Rule& begun, F&& run) {
   std::vector<std::size_t> open;
@@ -139,7 +139,7 @@ void each_set(std::size_t most, F&& f) {
 constexpr int kNone = Select::none;
 
 // The index that a fair or a priority select must choose when it begins, the index of skip
-// included; kNone: it waits.
+// included; kNone if it must wait.
 int expected(const Rule& r, Mode m, std::size_t start) {
   const std::size_t n = r.g.size();
   bool placed = false;
@@ -251,7 +251,7 @@ void standing(const std::vector<Spec>& g) {
         got = alt.finish();
         if (got == Standing::again) got = alt.start(now_ns);
       }
-      // A woken select looks again by itself: a guard that was off then counts as it is now.
+      // A woken select looks again by itself, and a guard that was off then counts as it is now.
       if (then.any_retired() || Rule(b.specs).any_retired()) {
         if (g[i].on) REQUIRE((got >= 0 && Rule(b.specs).retired_at(static_cast<std::size_t>(got))));
       } else {

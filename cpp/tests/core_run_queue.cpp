@@ -1,5 +1,5 @@
-// A scheduler's run queue: first come, first served (rule 15.2), in each way in which a scheduler's
-// loop takes processes from it.
+// A scheduler's run queue: the first process in is the first out (rule 15.2), in each way in which
+// a scheduler's loop takes processes from it.
 #include <deque>
 #include <memory>
 #include <random>
@@ -131,8 +131,8 @@ TEST_CASE("all at once, as a list that ends, also if a link was in use before") 
   CHECK(q.pop() == &ws[1]);
 }
 
-// Compares the queue with a std::deque, for every operation in any order, the loop's way of taking
-// among them.
+// Compares the queue with a std::deque, for all operations in any order, including the ways in
+// which the loop takes processes.
 TEST_CASE("rule 15.2: as a deque would, whatever is done") {
   for (unsigned seed = 1; seed <= 200; ++seed) {
     INFO("seed ", seed);

@@ -269,8 +269,8 @@ SCENARIO("buffer: reader and writer meet while the only slot is held (rules 1.5,
     Process w, r, s;
     std::uint32_t got = 0;
     Process inner;
-    // R holds the slot and, inside its block, needs S to have received: still W's second value must
-    // reach S.
+    // R holds the slot and, inside its block, waits until S has received: even so W's second value
+    // must reach S.
     Chan done;
     spawn("W",
           [&] { REQUIRE_THAT(w.write(f.c, 1) == Status::ok && w.write(f.c, 1) == Status::ok); });

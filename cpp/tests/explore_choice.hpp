@@ -31,8 +31,8 @@ SCENARIO("choice meets choice: 2 processes, 2 channels, input and output in each
   b.check();
 }
 
-// Three processes in a ring-like knot: two meet, the third is cancelled at the end or meets nobody;
-// a fourth party takes the remaining value.
+// Three processes that could meet in a ring: two meet, the third is cancelled at the end or meets
+// no party; a fourth party takes the remaining value.
 SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each (rules 5.1, 5.3)",
          2) {
   Balance b;
@@ -154,7 +154,8 @@ SCENARIO("choice meets plain reader and plain writer (rules 5.1, 5.10)", 2) {
   std::uint32_t in = 0, out = 0;
   spawn("P", [&] {
     for (int k = 0; k < 2; ++k) {
-      // Each guard once: after the input only the output is left, and the other way round.
+      // Each guard is chosen once: after the input only the output is left, and the other way
+      // round.
       if (!in) p.in(c);
       if (!out) p.out(d, 7);
       const bool had_in = !in;
@@ -325,7 +326,7 @@ SCENARIO("retire meets choice: input and output guards both end (rules 3.1, 3.3,
 }
 
 SCENARIO("retire: a choice that withdraws was the last blocked party (rules 3.2, 5.10)", 2) {
-  // The reader is a select whose end is closed while it waits; when it commits elsewhere, the
+  // The reader is a select whose end is closed while it waits. When it commits elsewhere, the
   // writer must be told.
   Balance b;
   Chan c, d;

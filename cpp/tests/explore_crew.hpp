@@ -26,7 +26,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
  public:
   using Base = runtime::Crew<Crew>;
   prim::atomic<std::int32_t> active;
-  // Ready jobs: while there is one, nobody may find that there is nothing to do.
+  // Ready jobs: while there is one, no worker may find that there is nothing to do.
   int ready_jobs = 0;
   bool over = false;
   prim::atomic<std::int64_t> alarm{prim::forever};
@@ -113,7 +113,8 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
   void asleep(Worker&) noexcept {}
   void awake(Worker&) noexcept {}
 
-  // The worker that called the step that has just begun; it must be read before anything else.
+  // Returns the worker that called the step which has just begun; it must be read before anything
+  // else.
   Worker* on = nullptr;
 };
 

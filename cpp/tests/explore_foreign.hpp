@@ -1,6 +1,5 @@
-// Foreign readers (rule 6.6): they are woken, keep their place, and take values themselves; and
+// Foreign readers (rule 6.6), which are woken, keep their place, and take values themselves; and
 // foreign selects.
-//
 #pragma once
 #include "foreigner.hpp"
 

@@ -165,7 +165,7 @@ SAMPLED("hosted: a member fails as its block goes on, waits or has ended (rule 7
       what = e.what();
     }
     if (what == "cancelled") co_return;  // the group is left, and its owner fails
-    co_await yield();                    // the request is gone with the block
+    co_await yield();                    // the request was withdrawn when the block ended
     later = true;
   };
   const std::string what = net.run(block(fails, waits, never.reader(), goes_on, raised, again));

@@ -1,6 +1,6 @@
 // Exploration of a link's ring in shared memory and of its bell (WIRE.md 12.4): knocks and looks,
-// in every order. No frame may lie unseen while both threads that could look sleep, and a writer
-// that waits for room is woken.
+// in every order. No frame may remain unnoticed while both threads that could look sleep, and a
+// writer that waits for room must be woken.
 #include <array>
 #include <functional>
 

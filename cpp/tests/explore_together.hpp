@@ -11,7 +11,7 @@ class Several : public runtime::ProcessBase {
  public:
   using All = runtime::Together<Chan, S, N, true>;
   std::array<Status, N> status{};
-  std::array<std::uint32_t, N> value{};  // read; 0: none
+  std::array<std::uint32_t, N> value{};  // the value read; 0 if none
 
   Several() {
     ops = &kOps;

@@ -1,7 +1,7 @@
 // Exploration of the wire: the code of the home and of the far end, over a link that the explorer
 // schedules. The next event is one frame on one session, a withdrawal, a cut, or the moment at
 // which one side learns of the cut: every order of these is run. The mutants are those of the
-// models (conformance/models/MUTANTS.md) and two of the code's own.
+// models (conformance/models/MUTANTS.md) and two of the code itself.
 #include <algorithm>
 
 #include "engine.hpp"
@@ -71,7 +71,7 @@ SCENARIO(
     e.may(!victim.cut, [&] { victim.cut = true; });
     e.may(victim.cut && !home_knows, [&] {
       home_knows = true;
-      known_before = n.a.at_home.home.open() == 0 && n.a.can_up();  // the write is still on its way
+      known_before = n.a.at_home.home.open() == 0 && n.a.can_up();  // the write is still under way
       victim.tell(victim.at_home);
     });
     e.may(victim.cut && !party_knows, [&] { party_knows = true, victim.tell(victim.at_party); });
@@ -86,7 +86,7 @@ SCENARIO(
     // If the value was not received, the other side learns that the writer died.
     REQUIRE_THAT(first.is_over && second.is_over);
   } else {
-    // There is a second reader: no reader that could be served is left waiting.
+    // There is a second reader. No reader that could be served may be left waiting.
     REQUIRE_THAT(first.is_over && write.ok());
     if (known_before) REQUIRE_THAT(second.ok());
   }
@@ -108,7 +108,7 @@ struct Flushed final : w::Link {
     all.push_back({&wire, w::Buffer(out.begin(), out.end())});
     wire.at_home.session.went(out.size());
   }
-  // Delivers the first `count` frames: the home died when it had sent so many.
+  // Delivers the first `count` frames: the home died after it had sent these.
   static void deliver(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const w::Space::Step step(*all[i].to->at_party.space);
@@ -323,8 +323,9 @@ SCENARIO(
         e.may(true, [&, i] { std::exchange(to_tell[i], nullptr)->session.lost("it died"); });
   } while (e.one());
   if (!killed) return;
-  // Either no living space has the end, or the space that has it lives; the home tells which.
-  const bool kept = victim == 2 && n.write.is_over && !n.write.ok();  // the sender has it back
+  // Either no living space has the end, or the space that has it lives; the home says which.
+  // the end has come back to the sender
+  const bool kept = victim == 2 && n.write.is_over && !n.write.ok();
   if (kept) {
     REQUIRE_THAT(n.seen() == Status::ok);
     n.write.forget();
@@ -413,7 +414,7 @@ SCENARIO(
   dc.pump();
   second.forget();
   {
-    // Both spaces have an end, and the home has heard of neither.
+    // Both spaces have an end, and the home knows of neither.
     for (const std::size_t i : {2, 3}) {  // the greetings
       Wire& l = *world->between(0, i);
       REQUIRE_THAT(l.up() && l.down());
@@ -500,7 +501,7 @@ SCENARIO(
     if (!e.one()) break;
     look();
   }
-  // From here on nothing is lost.
+  // From here on no packet is lost.
   for (int rounds = 0; rounds < 5; ++rounds) {
     queued += sender.queue(std::as_bytes(std::span(kAll)).subspan(queued));
     sender.waited();

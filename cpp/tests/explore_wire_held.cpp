@@ -112,7 +112,7 @@ SCENARIO(
   last.read(n.s).begin(n.d.at_party);
   n.d.pump(), n.a.pump(), n.d.pump();
   REQUIRE_THAT(last.ok() && last.value() == 3 - got && n.write.ok() && later.ok());
-  // Else it was still in its block when another reader asked.
+  // Otherwise it was still in its block when another reader asked.
   if (came_back) REQUIRE_THAT(got == 1);
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using explorer::engine;
 
-// The homes must not ask each other for ever: a choice costs a few frames for each party that
+// The homes must not ask each other for ever: a choice costs only a few frames for each party that
 // comes.
 struct Bounded {
   int steps = 0;
@@ -27,7 +27,7 @@ struct Between {
   Channel<int> c, d, e;
   Square s;
   std::uint32_t ends[3];  // the writers' ends
-  std::uint32_t who;      // the writer that has come; 3: none
+  std::uint32_t who;      // the writer that has come, or 3 if none has
   Op there;
   Spanning x;
   Between() {
@@ -182,7 +182,7 @@ SCENARIO(
   do {
     e.frames(s.a0);
     e.frames(s.a1);
-    // The place sends its OFFERs, and after that nothing more.
+    // The place sends its OFFERs, and no frame after that.
     e.may(!up0, [&] { up0 = true, s.b0.up(); });
     e.may(!up1, [&] { up1 = true, s.b1.up(); });
     e.may(!came, [&] { came = true, x.look_once(); });

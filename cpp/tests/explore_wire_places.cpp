@@ -61,7 +61,7 @@ SCENARIO(
   } while (e.one());
   REQUIRE_THAT(n.sessions_are_good());
   REQUIRE_THAT(begun == 2 && n.ops[1].is_over && n.ops[2].is_over);
-  if (n.reads()) {  // the last reader leaves too
+  if (n.reads()) {  // the last reader is closed too
     n.readers.back().withdraw();
     n.a.pump();
   }
@@ -92,7 +92,7 @@ SCENARIO(
   REQUIRE_THAT(n.sessions_are_good());
   REQUIRE_THAT(begun == 2 && n.ops[1].ok() && n.ops[2].ok() && theirs.ok());
   n.all_are_read();
-  REQUIRE_THAT(n.readers[1].value() == 1);  // the far space's read was begun after that
+  REQUIRE_THAT(n.readers[1].value() == 1);  // the far space's read began after that
 }
 
 SCENARIO(
@@ -148,7 +148,7 @@ SCENARIO(
   for (const Here& h : n.readers)
     REQUIRE_THAT(h.over() && (h.has_value() || h.status == Status::poisoned));
   for (const Op& o : n.ops) REQUIRE_THAT(o.is_over && (o.ok() || o.status() == Status::poisoned));
-  // A write that has ended without hearing of the poison: it had a credit, and its reader waited.
+  // A write that has ended without learning of the poison: it had a credit, and its reader waited.
   n.all_are_read();
 }
 

@@ -1,13 +1,12 @@
 // Exploration of rounds (wire 10.3, 10.6; conformance/models/wire_rounds.pml): two and three
 // programs whose processes go on, wait and end, while one program, or two at once, asks. The code
 // is that of the sessions, of the questions (asking.hpp) and of what follows from the answers
-// (everywhere.hpp); the processes are played here, since a link's code knows none. Every order of
-// frames, of processes that go on and of looks is run.
-//
-// These are checked, as in the model. When a deadlock is told there was a moment between its rounds
-// at which no process could go on and nothing was under way, and that is still so, unless a program
-// was killed since. A program that hears of the deadlock waits. A deadlock that is there at the end
-// is told, in every program.
+// (everywhere.hpp); the processes are simulated here, since a link's code knows none. Every order
+// of frames, of processes that go on and of looks is run. The following is checked, as in the
+// model. When a deadlock is declared there was a moment between its rounds at which no process
+// could go on and no frame was under way, and that is still so, unless a program was killed since.
+// A program that learns of the deadlock waits. A deadlock that exists at the end is declared, in
+// every program.
 #include <deque>
 #include <optional>
 
@@ -37,18 +36,18 @@ struct Here : core::Waker {
 void Here::woken(core::Waker* w) noexcept { static_cast<Here*>(w)->over = true; }
 const core::WakerOps Here::kOps{&Here::woken, nullptr, nullptr, 0, nullptr};
 
-// A process: its operations one after the other, at ends here or there; it ends with them, or with
-// the first that fails.
+// A process: it performs its operations one after the other, at ends here or there, and ends with
+// the last of them, or with the first that fails.
 class Proc {
  public:
   struct End {
-    w::Peer* peer = nullptr;  // null: the channel is of its own program
+    w::Peer* peer = nullptr;  // null if the channel belongs to its own program
     std::uint32_t number = 0;
     bool writes = false;
     Reader<int> r{};
     Writer<int> w{};
   };
-  // Where those stay that cannot leave at once, of the programs that are explored.
+  // Keeps the objects that cannot be destroyed at once, of the programs that are explored.
   static inline std::vector<std::unique_ptr<Here>>* leaving = nullptr;
 
   Proc() = default;
@@ -59,7 +58,7 @@ class Proc {
   void may_write(w::Peer& at, std::uint32_t number) { ends_.push_back({&at, number, true}); }
   void may_read(Reader<int> r) { ends_.push_back({nullptr, 0, false, std::move(r)}); }
   void may_write(Writer<int> w) { ends_.push_back({nullptr, 0, true, {}, std::move(w)}); }
-  // By its ends, as they were given.
+  // Identifies channels by their ends, as they were given.
   void does(std::vector<std::size_t> acts) { acts_ = std::move(acts); }
 
   bool has_ended() const { return ended_; }
@@ -110,7 +109,7 @@ class Proc {
 
 struct Programs;
 
-// One that answers rounds, and looks by them.
+// A program that answers rounds, and looks by them.
 class Says final : public w::Asking {
  public:
   Says(Programs& all, std::size_t which, std::shared_ptr<w::Space> space)
@@ -122,7 +121,7 @@ class Says final : public w::Asking {
   }
   bool has_answers() const { return answers_.has_value(); }
   bool is_asking() const { return asking_; }
-  // As Rounds::look() has it.
+  // As in Rounds::look().
   void go_on();
 
  private:
@@ -139,18 +138,19 @@ class Says final : public w::Asking {
   const std::size_t which_;
   bool asking_ = false;
   std::optional<w::Everywhere> first_, answers_;
-  // As the answers of its last first round were there; or a deadlock had been told by then.
+  // The state when the answers of its last first round had come, or a deadlock had been declared by
+  // then.
   bool was_still_ = false;
 };
 
 struct Program {
   std::shared_ptr<w::Space> space;
-  std::optional<Says> says;  // nothing: it answers none
+  std::optional<Says> says;  // nullopt if it answers no rounds
   std::deque<Proc> procs;
   std::vector<std::pair<Wire*, w::Peer*>> links;
-  bool point = false;  // somebody may come
+  bool point = false;  // whether another program may connect
   bool left = false, killed = false, struck = false;
-  bool was_due = false;  // it waited as a deadlock was told
+  bool was_due = false;  // whether it waited when a deadlock was declared
 
   bool is_here() const { return !left && !killed; }
   bool waits() const {
@@ -165,7 +165,7 @@ struct Program {
 
 struct Programs {
   runtime::FreshPool fresh;
-  std::vector<std::unique_ptr<Here>> leaving;  // it goes after all links
+  std::vector<std::unique_ptr<Here>> leaving;  // destroyed after all links
   std::deque<Program> all;
   std::deque<Channel<int>> channels;
   std::deque<Wire> wires;
@@ -180,7 +180,8 @@ struct Programs {
     }
   }
   ~Programs() {
-    for (Program& p : all) p.procs.clear();  // before what they wait for
+    // processes are destroyed before the objects for which they wait
+    for (Program& p : all) p.procs.clear();
   }
   Wire& join(std::size_t home, std::size_t party) {
     Wire& l = wires.emplace_back(*all[home].space, *all[party].space);
@@ -200,7 +201,7 @@ struct Programs {
       if (!is_of_a_round(static_cast<w::Kind>(out[2]))) return true;
     return false;
   }
-  // Nobody can go on, nothing is under way, and nobody can come.
+  // Returns true if no process can go on, no frame is under way, and no program can connect.
   bool is_still() const {
     for (const Program& p : all)
       if (p.is_here() && !p.waits()) return false;
@@ -210,7 +211,7 @@ struct Programs {
     }
     return true;
   }
-  // Its sessions end with it, and so do all ends that it still has.
+  // The program's sessions end with it, and so do all ends that it still has.
   void leave(Program& p) {
     p.left = true;
     for (const auto& [wire, mine] : p.links) {
@@ -242,7 +243,8 @@ struct Programs {
           e.may(true, [wire = wire, mine = mine] { wire->tell(*mine); });
     }
   }
-  // Everything has happened; whoever waits looks again. `answers`: all do who wait.
+  // Every event has happened; each program that waits looks again. `answers` says whether all
+  // programs that wait answer.
   void last_look(bool answers = true) {
     for (const Program& p : all)
       if (p.says && p.is_here()) REQUIRE_THAT(!p.says->is_asking());
@@ -287,7 +289,8 @@ void Says::found(std::uint32_t, w::Bytes all, bool whole) {
 void Says::go_on() {
   const w::Everywhere now = *std::exchange(answers_, {});
   if (!now.stands_still()) return first_.reset();
-  // Also of the first round: it would do, if nothing but frames woke anybody.
+  // The counters of the first round are checked too: they would suffice if only frames woke
+  // processes.
   REQUIRE_THAT(was_still_ || all_.killed);
   if (!first_) {
     first_ = now;
@@ -310,15 +313,15 @@ void Says::told(w::Bytes) {
   p.struck = p.struck || p.waits();
 }
 
-// Every order of so many events, from different steps on.
+// Runs every order of this many events, from different steps on.
 Events some(unsigned orders, unsigned steps) { return Events(orders, 3 * engine().choose(steps)); }
 
 // --- two programs --------------------------------------------------------------------------------
 
-// How a network ends.
+// The ways in which a network ends.
 enum class Ends : std::uint32_t { at_once, later, well };
 
-// `a` has the home of a question and an answer; `b` asks, if it does.
+// `a` is the home of a question and of an answer; `b` asks, if `asks`.
 struct Pair : Programs {
   explicit Pair(Ends how) : Programs(2) {
     Wire& l = join(0, 1);
@@ -375,9 +378,9 @@ SCENARIO(
 
 // --- three programs ------------------------------------------------------------------------------
 
-// A ring over a line of programs: `a` begins, or does not; `b`, in the middle, has all homes and a
-// process for each way; `c` answers, ends, or waits for more. Or the other two wait for each other,
-// and nobody for `c`.
+// A chain of programs: `a` begins, or does not; `b`, in the middle, has all homes and a process for
+// each direction; `c` answers, ends, or waits for more. Or `a` and `b` wait for each other, and no
+// process waits for `c`.
 struct Line : Programs {
   enum class Way : std::uint32_t { at_once, later, apart, well, one_ends };
   explicit Line(Way way, bool deaf = false) : Programs(3, deaf) {
@@ -459,7 +462,8 @@ SCENARIO(
   in_a_line(false, true);
 }
 
-// Each has a session with both others: whoever is asked is asked again by another way.
+// Each program has a session with both others, so each program that is asked is asked again by
+// another way.
 SCENARIO(
     "wire: rounds: three programs in a triangle, each of which waits for the one before it: told "
     "once, and whoever ends by it wakes nobody who has not heard (wire 10.6)",
@@ -492,8 +496,8 @@ SCENARIO(
   REQUIRE_THAT(n.told == !begins);
 }
 
-// Two who wait for each other, and one who may come to `a`, which has a meeting point, and asks in
-// place of `b`.
+// Two programs wait for each other, and a third may connect to `a`, which has a meeting point, and
+// ask in place of `b`.
 SCENARIO(
     "wire: rounds: somebody may come by a meeting point: nothing is told before that is closed, "
     "nor while a session opens (wire 10.3, 10.6)",
@@ -513,7 +517,7 @@ SCENARIO(
   also.may_read(l.at_party, r);
   also.does({1});
   a.point = true;
-  c.left = true;  // it is not there yet
+  c.left = true;  // it has not connected yet
   const bool stays = engine().choose(2) == 1;
   std::uint32_t end = 0;
   Wire* new_one = nullptr;

@@ -13,7 +13,7 @@
 namespace weft::test {
 namespace {
 
-// One receiving space: the bytes under way to it, and the slots that it looks at.
+// One receiving space, with the bytes under way to it, and the slots that it looks at.
 struct Receives {
   Pipe pipe;
   std::deque<std::pair<w::Buffer, int>> under_way{};
@@ -23,7 +23,7 @@ struct Receives {
   };
   std::optional<View> view{};
 
-  w::Traffic session{};  // the session is open while something may come
+  w::Traffic session{};  // the session is open while a message may come
 
   explicit Receives(std::uint64_t name) : pipe{1, name} {}
   void lend(const w::Slot& s, int value) {

@@ -2,9 +2,9 @@
 // loop.
 //
 // A foreign party is told to look again, any number of times (Node::told counts them), and woken
-// once if another party commits its operation. If nothing else keeps its waker alive, it must have
-// received all of these calls before it is destroyed: the foreign party below checks that they
-// come, and no more.
+// once if another party commits its operation. If no other object keeps its waker alive, it must
+// have received all of these calls before it is destroyed. The foreign party below checks that
+// exactly these calls come.
 #pragma once
 #include <functional>
 
@@ -14,11 +14,11 @@ namespace weft::test {
 
 class Foreigner : public core::Waiter {
  public:
-  // Writers in this scenario compute their values: only then may a value arrive while the task
-  // sleeps.
+  // Set if writers in this scenario compute their values: only then may a value arrive while the
+  // task sleeps.
   bool computed = false;
   bool was_told = false;  // the party was told during its last read
-  // What its task does when it is told, before it looks again.
+  // Called when its task is told, before it looks again.
   std::function<void()> before_deciding;
 
   Foreigner() { ops = &kOps; }

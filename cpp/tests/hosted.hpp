@@ -1,7 +1,6 @@
-// What the hosted tests share: the policies, small processes, and the text of an exception.
-//
-// Processes are lambdas without captures: a coroutine refers to the captures of its lambda, which
-// are destroyed before it runs; its parameters are copied into its frame.
+// The parts that the hosted tests share: the policies, small processes, and the text of an
+// exception. Processes are lambdas without captures, since a coroutine refers to the captures of
+// its lambda, which are destroyed before it runs; its parameters are copied into its frame.
 #pragma once
 #include <doctest/doctest.h>
 

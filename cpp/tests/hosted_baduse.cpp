@@ -1,5 +1,5 @@
-// Rule 11: bad use gets a clear error at once, which names process, operation and channel, and
-// changes nothing.
+// Rule 11: bad use raises a clear error at once, which names process, operation and channel, and
+// changes no state.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ TEST_CASE_TEMPLATE("rule 11.2: an operation on a closed end", P, POLICIES) {
                          doctest::Contains("write on a writer end that is closed"), weft::BadUse);
     CHECK_THROWS_AS(co_await weft::select(weft::out(never, 1), weft::skip()), weft::BadUse);
     CHECK_THROWS_AS(never.poison(), weft::BadUse);
-    // Nothing was changed.
+    // No state was changed.
     CHOSEN(weft::select(kept, weft::skip()), 1);
     w.retire();
     CHECK_THROWS_AS(co_await kept.read(), weft::Retired);
@@ -87,7 +87,7 @@ TEST_CASE("rule 11.2: a local channel used from a second scheduler, while somebo
   auto at_home = [](weft::Writer<int> w, weft::Reader<End> b) -> Process {
     co_await w.write(1);  // `waits` is parked by now
     End end = co_await b.read();
-    co_await end.write(7);  // nothing has changed
+    co_await end.write(7);  // no state has changed
   };
   auto elsewhere = [](weft::Reader<int> r, weft::Writer<End> b, End w) -> Process {
     co_await r.read();

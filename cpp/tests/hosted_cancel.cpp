@@ -5,7 +5,7 @@ using namespace test;
 
 namespace {
 
-// Starts p in a group, lets it run, cancels the group, waits.
+// Starts p in a group, lets it run, cancels the group, and waits.
 Process cancelled_after(int yields, Process p) {
   weft::Group g;
   g.start(std::move(p));
@@ -80,7 +80,7 @@ TEST_CASE_TEMPLATE("rules 6.1, 6.2: a parked operation is withdrawn, nothing has
   weft::run(virtually, cancelled_after(1, sync(b, cancelled)));
   weft::run(virtually, cancelled_after(1, extended(r, cancelled)));
   CHECK(cancelled == 6);
-  // No place in a waiting queue was kept: a fresh reader and a fresh writer meet each other.
+  // No place in a waiting queue was kept, so a new reader and a new writer meet each other.
   std::vector<int> got;
   weft::run(collect<P>(r, got, 2), send_all<P>(w, {1, 2}));
   CHECK(got == std::vector<int>{1, 2});
@@ -269,7 +269,7 @@ TEST_CASE(
         l.push_back("member");
       }
     }
-    co_await d.write(1);  // nobody asks any more
+    co_await d.write(1);  // the request is not pending any more
     l.push_back("on");
   };
   SUBCASE("by its group") {
@@ -371,7 +371,8 @@ TEST_CASE(
     i = id;
     CHECK(i == id);
     CHECK(i.is_uncancelled(id));
-    CHECK_FALSE(i.is_uncancelled(id - 1));  // including 0, the id of an end that nobody has used
+    // including 0, the id of an end that no process has used
+    CHECK_FALSE(i.is_uncancelled(id - 1));
     i.cancel().store(1);
     CHECK(i == id);
     CHECK_FALSE(i.is_uncancelled(id));

@@ -11,8 +11,9 @@ namespace {
 
 const std::string text = "a text that is too long to lie in the string itself";
 
-// A closure whose captures are used after everybody else could have destroyed them. Each closure
-// notes in `at_end` that its captures are still there; the channel's writer goes with the closure.
+// A closure whose captures are used after all other code could have destroyed them. Each closure
+// notes in `at_end` that its captures still exist; the channel's writer is destroyed with the
+// closure.
 auto waits(std::string s, std::shared_ptr<int> at_end, weft::Writer<int> w) {
   return [s = std::move(s), at_end = std::move(at_end), w = std::move(w)]() -> Process {
     co_await weft::sleep(1ms);
@@ -37,14 +38,14 @@ ProcessOf<int> counts(weft::Reader<int> r) {
   co_return n;
 }
 
-// Starts such closures by `start`, and counts how many have ended well.
+// Starts such closures by `start`, and counts how many have ended normally.
 template <class Start>
 int ended(Start start) {
   auto all = std::make_shared<int>(0);
   weft::Channel<int> c;
   const auto closure = [&] { return waits(text, all, c.writer()); };
   start(closure, counts(c.reader()));
-  CHECK(all.use_count() == 1);  // the closures have gone, and with them their ends
+  CHECK(all.use_count() == 1);  // the closures were destroyed, and their ends with them
   return *all;
 }
 
@@ -120,7 +121,7 @@ TEST_CASE("rules 7.1, 7.3: par and seq take closures, in any number") {
                     std::move(counting)}();
         }) == 6);
   auto p = [](auto make) -> Process {
-    // g++ 12 takes no closure with such captures in a co_await: the block is made before
+    // g++ 12 accepts no closure with such captures in a co_await, so the block is made before
     auto block = weft::par(make(text), make(text));
     auto [a, b] = co_await std::move(block);
     CHECK(*a == text + "!");

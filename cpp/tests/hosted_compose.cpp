@@ -117,7 +117,7 @@ TEST_CASE("rule 7.2: the first failure cancels the others; when all have ended i
       co_await weft::sleep(1h);
     } catch (const weft::Cancelled&) {
     }
-    co_await weft::yield();  // this process takes its time
+    co_await weft::yield();  // this process takes a long time
     c = true;
   };
   CHECK_THROWS_WITH_AS(weft::run(virtually, weft::par(other(cleaned), fail("broken", 1))), "broken",
@@ -360,7 +360,7 @@ TEST_CASE(
       co_await weft::sleep(1h);
     } catch (const weft::Cancelled&) {
     }
-    for (int i = 0; i < 8; ++i) co_await weft::yield();  // the processes above it are gone by now
+    for (int i = 0; i < 8; ++i) co_await weft::yield();  // the processes above it have ended by now
     at = thrown([] { weft::Reader<int>().poison(); });
   };
   auto inner = [](Process p) -> Process {
@@ -519,7 +519,8 @@ TEST_CASE(
       weft::run(feed({a, 1, 4}), ByHand(a, b)(), ByHand(b, c)(), sum_of({c}));
   CHECK(sum == 40);
 
-  // The process that awaits the objects keeps them: their counts and ends are there afterwards.
+  // The process that awaits the objects keeps them, so their counts and ends can be used
+  // afterwards.
   auto keeps = [](auto feeds) -> Process {
     weft::Channel<int> x, y;
     Scaler scaler(x, y, 5);
@@ -531,7 +532,7 @@ TEST_CASE(
   };
   weft::run(keeps(feed));
 
-  // Objects in a group, and spawned objects: nobody is there to keep them.
+  // Objects in a group, and spawned objects: the starting process does not keep them.
   std::vector<int> got;
   auto starts = [](std::vector<int>& into) -> Process {
     weft::Channel<int> x, y;

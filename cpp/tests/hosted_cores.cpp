@@ -37,7 +37,7 @@ std::vector<int> first(int n) {
   std::iota(v.begin(), v.end(), 0);
   return v;
 }
-// Runs without waiting until it is told to stop.
+// Computes without waiting until it is told to stop.
 Process until(std::atomic<bool>& stop) {
   while (!stop.load()) std::this_thread::yield();
   co_return;
@@ -62,7 +62,7 @@ TEST_CASE(
 
 TEST_CASE(
     "rule 15.5: a process goes on on other threads, and what it did before has happened before") {
-  // Two processes take turns by themselves; a third one computes in between, so that they are
+  // Two processes take turns without any help; a third one computes in between, so that they are
   // moved.
   weft::Channel<int> c;
   auto mover = [](int rounds, std::set<std::thread::id>& seen) -> Process {
@@ -304,7 +304,7 @@ TEST_CASE("rule 11.2: an end of a local channel on a multi-core executor") {
   CHECK(has(thrown([&] { weft::run(two_cores, q({e.reader()})); }), "weft::Local channel"));
   weft::Cores pool(2);
   CHECK_THROWS_AS(weft::run(p(f.reader()).on(pool), nothing()), weft::BadUse);
-  // On a single core of its own the same works.
+  // The same works on a single core of its own.
   weft::Core one;
   weft::Channel<int, weft::Local> d;
   auto w = [](weft::Writer<int, weft::Local> out) -> Process { co_await out.write(1); };
@@ -373,8 +373,8 @@ TEST_CASE("rule 15.9: 64 blocking calls are under way at a time; others wait the
     });
     ++ended;
   };
-  // Waits until all calls have been asked for and the most run that may. The other calls get time
-  // to begin as well.
+  // Waits until all calls have been requested and the maximum number of them runs. The other calls
+  // also get time to begin.
   const auto opens = [&]() -> Process {
     while (most < 64) co_await weft::yield();
     for (int i = 0; i < 1000 && most == 64; ++i) {
@@ -402,7 +402,7 @@ TEST_CASE("rule 15.9: a cancelled blocking call: taken back before it begins, co
     });
     CHECK(n == 5);
     done = true;
-    co_await weft::yield();  // Cancelled, if yield is a point of cancellation
+    co_await weft::yield();  // the process is cancelled here if yield is a point of cancellation
   };
   auto fails = [](std::atomic<bool>& b, std::atomic<bool>& g) -> Process {
     while (!b) co_await weft::yield();
@@ -412,7 +412,7 @@ TEST_CASE("rule 15.9: a cancelled blocking call: taken back before it begins, co
   CHECK(thrown([&] { weft::run(call(begun, go, completed), fails(begun, go)); }) == "boom");
   CHECK(completed);
 
-  // All helpers are busy: the call does not begin.
+  // All helpers are busy, so the call does not begin.
   begun = go = false;
   std::atomic<int> busy{0};
   std::atomic<bool> called{false};
@@ -461,7 +461,7 @@ namespace {
 
 using Cpus = std::vector<int>;
 
-// The CPUs that the system allows the calling thread, which must be on one of them.
+// Returns the CPUs that the system allows the calling thread, which must be on one of them.
 Cpus allowed() {
   cpu_set_t set;
   REQUIRE(sched_getaffinity(0, sizeof set, &set) == 0);
@@ -471,7 +471,7 @@ Cpus allowed() {
     if (CPU_ISSET(static_cast<std::size_t>(i), &set)) r.push_back(i);
   return r;
 }
-// Two CPUs that this program may use; otherwise an empty list, and a message.
+// Returns two CPUs that this program may use; otherwise prints a message and returns an empty list.
 Cpus two_cpus() {
   const Cpus all = allowed();
   if (all.size() > 1) return {all.front(), all.back()};

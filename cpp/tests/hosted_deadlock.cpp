@@ -1,4 +1,4 @@
-// Rule 10: deadlock, and the knot that is named.
+// Rule 10: deadlock, and the processes that the report names.
 #include <unistd.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ TEST_CASE("rule 10.2: a ring of three, and two who wait for it") {
 
 TEST_CASE("rule 10.2: with a choice a cycle is not enough, a knot is") {
   // chooser waits for partner or for lonely, partner waits for chooser, and lonely waits for an end
-  // that nobody holds.
+  // that no process holds.
   weft::Channel<int> a, b, back, nobody;
   auto chooser = [](weft::Reader<int> x, weft::Reader<int> y, weft::Writer<int>) -> Process {
     co_await weft::select(x, y);
@@ -165,7 +165,7 @@ TEST_CASE(
     co_await w.write(co_await r.read());
   };
   // The process is told that it was cancelled; or, if the coroutine met its own Cancelled first,
-  // that it has let go of its end.
+  // that it has closed its end.
   bool told = false;
   const auto d = deadlock_of([&] {
     weft::run(p(a.reader(), b.writer()).named("coroutine"),
@@ -205,7 +205,7 @@ TEST_CASE("rule 10.3: a thread that Weft did not start says that it is outside")
   t.join();
   CHECK(got == std::vector<int>{0, 1, 2});
 
-  // When the holder has gone without writing, it is a deadlock after all.
+  // When the holder has gone without writing, there is a deadlock after all.
   weft::Channel<int> d;
   auto keep = d.writer();
   std::thread s([outside = weft::Outside()] {});

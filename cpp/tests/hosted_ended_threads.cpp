@@ -33,7 +33,7 @@ std::string aborts(void (*f)()) {
   REQUIRE(child >= 0);
   if (child == 0) {
     ::dup2(ends[1], STDERR_FILENO);
-    ::signal(SIGABRT, SIG_DFL);  // not the test framework's
+    ::signal(SIGABRT, SIG_DFL);  // in place of the test framework's handler
     f();
     ::_exit(0);
   }

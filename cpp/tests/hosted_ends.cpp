@@ -19,7 +19,7 @@ TEST_CASE_TEMPLATE("rule 2.1: ends are counted; copies count, moves do not", P, 
   CHECK(c.core()->reader_ends() == 1);
   r.retire();
   CHECK(c.core()->reader_ends() == 0);
-  r.retire();  // nothing more to close
+  r.retire();  // it is closed already
   CHECK(c.core()->reader_ends() == 0);
   auto v = w;
   v = std::move(w);
@@ -475,7 +475,7 @@ TEST_CASE_TEMPLATE(
     } catch (const weft::Poisoned&) {
       e = std::current_exception();
     }
-    co_await weft::yield();  // the other process fails now
+    co_await weft::yield();  // the other process fails here
     throw std::runtime_error("later");
   };
   auto other = [](weft::Channel<int, P> c) -> Process {

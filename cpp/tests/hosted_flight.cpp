@@ -26,7 +26,7 @@ struct File {
   }
 };
 
-// What a file has, by its specification (docs/flight.md of the Python package).
+// The contents of a file, read by its specification (docs/flight.md of the Python package).
 struct Found {
   std::vector<std::string> processes, places;
   std::size_t reads = 0, writes = 0, waited = 0, ends = 0, blocks = 0;
@@ -120,7 +120,7 @@ TEST_CASE("rule 14.14: waits and ends are in the file") {
   CHECK(f.whole);
   CHECK(f.processes == std::vector<std::string>{"main/gives", "main/takes"});
   CHECK(f.places == std::vector<std::string>{"numbers"});
-  CHECK(f.reads + f.writes >= 900);  // of each communication one of the two has waited
+  CHECK(f.reads + f.writes >= 900);  // in each communication one of the two parties has waited
   CHECK(f.waited >= 900);
   CHECK(f.ends == 2);
 }
@@ -153,6 +153,6 @@ TEST_CASE("rule 14.14: threads have lanes of their own, and there is one recorde
     CHECK(found_in(file.bytes()).whole);
   }
   CHECK(found_in(file.bytes()).places.size() >= 1);
-  weft::flight again(file.path);  // once the first one is over
+  weft::flight again(file.path);  // after the first one has ended
   CHECK_THROWS_AS(weft::flight("/none", 1), weft::BadUse);
 }

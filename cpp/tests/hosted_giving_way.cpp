@@ -9,7 +9,7 @@ using namespace test;
 
 namespace giving_way {
 
-// After so many operations that have completed at once, the next one lets the others run.
+// The number of operations in a row that complete at once; the next one lets the others run.
 constexpr int kOthersRunAfter = 1001;
 
 struct Seen {
@@ -67,7 +67,7 @@ TEST_CASE_TEMPLATE("rule 7.7: writes that never wait, and reads of a full buffer
   };
   weft::run(reads(std::move(r), read, seen), notes(seen));
   CHECK(seen.others == kOthersRunAfter - 1);
-  // The value of the read after which the others ran is there too.
+  // Includes the value of the read after which the others ran.
   for (int i = 0; i < static_cast<int>(read.size()); ++i)
     CHECK(read[static_cast<std::size_t>(i)] == i);
 }
@@ -122,7 +122,7 @@ TEST_CASE("rules 3.3, 7.7: a process that meets an end again and again lets othe
       try {
         co_await x.write(s.done);
       } catch (const weft::Retired& e) {
-        // Including the value of the write after which the others ran.
+        // Includes the value of the write after which the others ran.
         CHECK(*e.value<int>() == s.done);
       }
       ++s.done;
@@ -236,7 +236,7 @@ TEST_CASE("rules 1.8, 7.7: values that come from a thread through a one-to-one c
   };
   weft::run(reads(c.reader(), over), ends(over), std::move(feeds));
   CHECK(over);
-  // On one scheduler: the others run at every 512th value, for which a larger buffer does not wait.
+  // On one scheduler the others run at every 512th value, for which a larger buffer does not wait.
   weft::Channel<int, weft::OneToOne> d{weft::buffer(4096)};
   auto r = d.reader();
   CHECK(others_run_after([](weft::Writer<int, weft::OneToOne>& w) { return w.write(1); },

@@ -1,5 +1,5 @@
-// Rule 15.8, by the system's counts for a thread: how often the thread was switched, and how much
-// time it has used.
+// Rule 15.8, checked by the system's counts for a thread: how often the thread was switched, and
+// how much time it has used.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,7 +45,7 @@ TEST_CASE(
   std::map<long, std::string> idle;  // the threads of the executors
   std::atomic<int> here{0};
 
-  // Each process takes a thread for itself before it waits.
+  // Each process occupies a thread before it waits.
   auto waits = [&](weft::Reader<int> r) -> Process {
     {
       const std::lock_guard g(m);
@@ -55,7 +55,7 @@ TEST_CASE(
     co_await weft::select(r, weft::after(1h));
   };
   // While this thread sleeps and wakes fifty times, none of those threads may wake. Before that
-  // they may take their time to fall asleep.
+  // they get time to fall asleep.
   bool slept = false;
   auto looks = weft::thread([&, w = gate.writer()] {
     while (here < threads) std::this_thread::yield();

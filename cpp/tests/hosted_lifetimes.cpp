@@ -12,7 +12,7 @@ using namespace test;
 
 namespace {
 
-// Notices that its bits were copied, and that it was destroyed twice.
+// Notices if its bits were copied, or if it was destroyed twice.
 struct Whole {
   static inline int alive = 0, wrong = 0;
   const Whole* self = this;

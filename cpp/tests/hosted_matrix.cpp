@@ -1,7 +1,7 @@
 // Twins of the conformance scenarios: producer/consumer × {one, many} × {one, many} × {plain,
-// choosing} at both ends × {no delay, staggered}, on coroutines in virtual time and on threads.
-// Nothing is lost or doubled, each producer's values keep their order, and all end by themselves
-// (rules 1.1, 1.2, 2.3, 3.4, 5.1, 5.6).
+// choosing} at both ends × {no delay, staggered}, on coroutines in virtual time and on threads. No
+// value is lost or doubled, each producer's values keep their order, and all processes end by
+// themselves (rules 1.1, 1.2, 2.3, 3.4, 5.1, 5.6).
 #include <algorithm>
 #include <mutex>
 
@@ -11,7 +11,7 @@ using namespace test;
 
 namespace {
 
-constexpr int kEach = 12;  // values of each producer
+constexpr int kEach = 12;  // the number of values of each producer
 
 struct Scenario {
   int producers, consumers;
@@ -53,7 +53,7 @@ struct Got {
   }
 };
 
-// A choosing party has a second channel beside the one that counts, and nothing ever happens on it.
+// A choosing party has a second channel beside the one under test, and that channel is never used.
 template <class P>
 Process producer(int p, Scenario s, weft::Writer<int, P> w, weft::Writer<int, P> never) {
   for (int i = 0; i < kEach; ++i) {

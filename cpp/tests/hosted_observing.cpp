@@ -23,7 +23,7 @@ template <class P>
 Process relay(weft::Reader<int, P> r, weft::Writer<int, P> w) {
   for (;;) co_await w.write(co_await r.read());
 }
-// Lets the others come to rest, looks at them, and lets them go on.
+// Lets the others come to rest, looks at them, and lets them resume.
 template <class P, class... C>
 Process look(weft::PartialDeadlock& found, C... ends) {
   for (int i = 0; i < 5; ++i) co_await weft::yield();
@@ -49,7 +49,7 @@ TEST_CASE_TEMPLATE("rules 10.5, 14.3: two that wait for each other while a third
   CHECK(has(d.text(), "held by main/left"));
 }
 
-// A small world: processes 1 to n, each a child of an earlier one or of nobody (0).
+// A small world: processes 1 to n, each a child of an earlier one, or of none (0).
 namespace {
 
 struct World {
@@ -62,7 +62,7 @@ struct World {
     bool barrier = false;
     std::set<unsigned> holders;
   };
-  std::vector<One> all;  // number 0 is nobody
+  std::vector<One> all;  // number 0 stands for no process
   std::vector<Place> places;
 
   explicit World(std::mt19937& random) : all(2 + random() % 6), places(1 + random() % 4) {
@@ -80,7 +80,7 @@ struct World {
         all[i].places.insert(static_cast<unsigned>(random() % places.size()));
     }
   }
-  // Can a process for which `outside` is true wake process i?
+  // Returns whether a process for which `outside` is true can wake process i.
   template <class F>
   bool may_be_woken(unsigned i, F outside) const {
     if (all[i].able) return true;
@@ -115,7 +115,7 @@ struct World {
       if (!g.is_able(i)) r.insert(i);
     return r;
   }
-  // The union of all sets whose members nobody outside the set can wake.
+  // Returns the union of all sets of which no process outside the set can wake a member.
   std::set<unsigned> stuck_by_definition() const {
     std::set<unsigned> r;
     for (unsigned bits = 0; bits < 1u << all.size(); bits += 2) {
@@ -262,7 +262,7 @@ TEST_CASE("rule 14.3: selects, several at once, vectors of ends, barriers, child
   // is stuck. The reader of g waits for itself.
   CHECK(paths(d) == Paths{"main/parent/child"});
 
-  // The same, with nobody to meet.
+  // The same, but they have no party to meet.
   weft::Channel<int> h, i, j;
   weft::run(either(readers(h, i), j.writer()).named("either"),
             reads(j.reader(), h.writer()).named("one"), reads(j.reader(), i.writer()).named("two"),
@@ -379,8 +379,8 @@ TEST_CASE("rule 10.5: looked for whenever a scheduler falls idle, and each told 
   }
   CHECK(told == std::vector<Paths>{{"main/left", "main/right"}});
 
-  // The ends are not let go: the partial deadlock is told once, although the scheduler falls idle
-  // many times.
+  // The ends are not closed, so the partial deadlock is reported once, although the scheduler falls
+  // idle many times.
   told.clear();
   weft::Channel<int> x, y;
   auto ends = [](weft::Channel<int> c) -> Process {
@@ -395,7 +395,7 @@ TEST_CASE("rule 10.5: looked for whenever a scheduler falls idle, and each told 
                         relay<weft::Shared>(y.reader(), x.writer()).named("right"), ends(x)));
   }
   CHECK(told.size() == 1);
-  // Nothing more is told when nobody watches.
+  // No more is reported when no object watches.
   weft::Channel<int> p, q;
   weft::run(virtually, weft::par(relay<weft::Shared>(p.reader(), q.writer()),
                                  relay<weft::Shared>(q.reader(), p.writer()), ends(p)));
@@ -410,7 +410,7 @@ TEST_CASE("rule 14.1: a process that keeps its scheduler is named, once, while i
                 std::vector<weft::Hog>& list) -> Process {
     co_await r.read();
     std::unique_lock g(mutex);
-    told.wait(g, [&] { return !list.empty(); });  // in place of something that takes long
+    told.wait(g, [&] { return !list.empty(); });  // in place of work that takes a long time
   };
   const auto run = [&](weft::RunOptions o) {
     hogs.clear();
@@ -447,8 +447,8 @@ TEST_CASE_TEMPLATE("rule 14.4: who waited where, and how often", P, POLICIES) {
   CHECK(rows[0].channels == 1);
   CHECK(rows[0].transfers == 4);
   CHECK(rows[0].dropped == 0);
-  // One scheduler, a rendezvous: in each meeting one side had parked. The reader parks once more at
-  // the end.
+  // On one scheduler, at a rendezvous: in each meeting one side had parked. The reader parks once
+  // more at the end.
   CHECK(rows[0].parked_reads + rows[0].parked_writes >= 4);
   CHECK(rows[0].parked_reads + rows[0].parked_writes <= 5);
   CHECK(rows[0].blocked_readers.count() + rows[0].blocked_writers.count() > 0);
@@ -459,7 +459,7 @@ TEST_CASE_TEMPLATE("rule 14.4: who waited where, and how often", P, POLICIES) {
           "[{\"name\": \"'a \\\"name\\\"'\", \"channels\": 1, \"transfers\": 4, \"dropped\": 0, "));
   CHECK(has(m.json(), "}]"));
 
-  // Once measuring has stopped nothing is added, and a new one begins at zero.
+  // Once measuring has stopped no more is added, and a new one begins at zero.
   weft::Channel<int, P> more{weft::named("more")};
   weft::run(send_all<P>(more.writer(), {1}), collect<P>(more.reader(), got));
   CHECK(m.rows().size() == 1);

@@ -1,5 +1,5 @@
 // Rules 5.10 and 6.2: a value that a select offers by std::move is moved only when its guard is
-// chosen. Otherwise, whatever happens, its writer still has the value in its place.
+// chosen. Otherwise, whatever happens, its writer still has the value.
 #include "hosted.hpp"
 
 using namespace test;
@@ -33,7 +33,7 @@ enum class Way {
   last,
 };
 
-// The exception for a select that has chosen another guard, or has thrown an E, which carries no
+// Names the exception of a select that has chosen another guard, or has thrown an E that carries no
 // value.
 template <class E>
 void has_no_value(const E& e) {
@@ -356,7 +356,7 @@ TEST_CASE_TEMPLATE("rule 5.10: in a list of guards the values are the list's", P
     }
     CHECK(value_of(gs[0]));
     CHECK(value_of(gs[1]));
-    co_await weft::sleep(10ms);  // now another process reads a, and nobody reads b any more
+    co_await weft::sleep(10ms);  // now another process reads a, and no process reads b any more
     CHOSEN((weft::select_among<U, P>(gs, weft::Mode::priority)), 0);
     CHECK_FALSE(value_of(gs[0]));
     CHECK(value_of(gs[1]));

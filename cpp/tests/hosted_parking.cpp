@@ -24,7 +24,7 @@ struct Count final : weft::runtime::Activity {
   std::int64_t wake_time() noexcept override { return until; }
 };
 
-// What the runtime saw, and what the signal does at the moment under test.
+// Records what the runtime saw, and what the signal does at the moment under test.
 struct Seen {
   Parking* by = nullptr;
   int looked = 0, ended = 0;
@@ -55,7 +55,7 @@ void* begin_woken(Parking& p) {
   p.signal(Parking::woken);
   return &seen;
 }
-// step_aside() takes some time, as giving up a lock does, and signals before the thread sleeps.
+// step_aside() takes some time, as releasing a lock does, and signals before the thread sleeps.
 struct Aside {
   Parking* by = nullptr;
   int stepped = 0, back = 0;
@@ -140,13 +140,13 @@ TEST_CASE("rule 6.7: a sleeper whose time is up although it is stirred") {
 }
 
 namespace {
-// A sleeper whose time is up just when another thread is about to signal it. That thread has seen
-// the sleeper asleep and has counted it, and the sleeper counts itself.
+// The sleeper's time is up just when another thread is about to signal it. That thread has seen the
+// sleeper asleep and has counted it, and the sleeper counts itself.
 struct Meeting final : weft::runtime::Activity {
   Parking p;
   std::atomic<int> active{1};
   std::atomic<bool> asleep{false}, counted{false}, awake{false};
-  bool late = false;  // the signaller called us after the sleeper could have gone
+  bool late = false;  // the signaller called this after the sleeper could have gone
   const std::thread::id sleeper = std::this_thread::get_id();
   static void until(const std::atomic<bool>& b) {
     while (!b) std::this_thread::yield();
@@ -227,7 +227,7 @@ TEST_CASE("who yielded to another program, which kept the CPU, sleeps at once fo
   Parking p;
   p.activity = &count;
   const Around around(&begin_woken, p, 200'000);
-  for (int forgone : {0, 128, 256, 512}) {  // twice as often each time
+  for (int forgone : {0, 128, 256, 512}) {  // twice as many each time
     for (int i = 0; i < forgone; ++i) CHECK(p.sleep() == Parking::woken);
     CHECK(seen.ended == forgone);
     seen.ended = 0;

@@ -22,7 +22,7 @@ Process source(weft::Writer<int> out, int n) {
   for (int i = 0; i < n; ++i) co_await out.write(i);
 }
 
-struct Retired {  // a channel whose writers have gone
+struct Retired {  // a channel whose writers have been closed
   weft::Channel<int> c{weft::named("data")};
   weft::Reader<int> in = c.reader();
   Retired() { c.writer().retire(); }
@@ -187,7 +187,7 @@ TEST_CASE(
   weft::Channel<int> local, given;
   const auto of_local = local.reader(), of_given = given.reader();
   const auto asks = [](weft::Reader<int> in, weft::Channel<int> l, weft::Writer<int> w) -> Process {
-    // This end is not among its arguments, and is let go when the poison passes.
+    // This end is not among its arguments, and is closed when the poison passes.
     const auto mine = l.writer();
     co_await w.write(static_cast<int>(co_await average(in)));
   };

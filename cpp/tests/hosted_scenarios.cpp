@@ -247,7 +247,7 @@ TEST_CASE_TEMPLATE("scenario a_timeout_ends_what_the_block_waits_for", P, POLICI
       CHECK_THROWS_AS(co_await weft::select(reader, weft::after(50s)), weft::TimedOut);
     }
     CHECK(weft::now() == 4 * kSecond);
-    // Nobody waits: neither guard is ready, and the barrier still lacks one party.
+    // No party waits: neither guard is ready, and the barrier still lacks one party.
     CHOSEN(weft::select(weft::Mode::priority, reader, weft::skip()), 1);
     CHOSEN(weft::select(weft::Mode::priority, weft::out(writer, 2), weft::skip()), 1);
     CHOSEN(weft::select(weft::Mode::priority, weft::meet(barrier), weft::skip()), 1);

@@ -75,7 +75,7 @@ const Kind kinds[] = {
      }},
 };
 
-// The only run that goes on, after it has come to rest. While this object lives no run ends.
+// The only run that continues, after it has come to rest. While this object lives no run ends.
 class AtRest {
  public:
   AtRest() : runs_(pin()) {
@@ -262,7 +262,7 @@ TEST_CASE("rule 7.12: when all readers have gone a signal does what it did befor
   for (const auto& read : reading) {
     came = 0;
     weft::signals stop{SIGUSR1};
-    std::raise(SIGUSR1);  // nobody reads yet: the signal is kept
+    std::raise(SIGUSR1);  // there is no reader yet, so the signal is kept
     read(stop.reader());
     CHECK(came == 0);
     for (int n = 1; n <= 3; ++n) {
@@ -281,7 +281,7 @@ TEST_CASE("rule 7.12: a new reader right after the last one has gone misses noth
   const Before before;
   weft::signals stop{SIGUSR1};
   for (int i = 0; i < 3; ++i) {
-    auto r = stop.reader();  // the previous reader has gone, and no signal has come since
+    auto r = stop.reader();  // the previous reader was closed, and no signal has come since
     std::raise(SIGUSR1);
     CHECK(r() == SIGUSR1);
   }
@@ -309,7 +309,7 @@ TEST_CASE("rule 7.12: what was let go of is free for another; then the first has
   {
     weft::signals other{SIGUSR1};
     CHECK_THROWS_WITH_AS(stop.reader(), doctest::Contains("has it already"), weft::BadUse);
-    weft::signals free{SIGUSR2};  // nothing was kept of that
+    weft::signals free{SIGUSR2};  // the object has kept none of those signals
   }
   auto r = stop.reader();
   std::raise(SIGUSR2);

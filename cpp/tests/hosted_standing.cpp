@@ -162,7 +162,7 @@ TEST_CASE_TEMPLATE(
   };
   auto owner = [](std::vector<weft::Reader<int, P>> rs, std::vector<int>& got, auto f) -> Process {
     weft::StandingAlternative a(rs);
-    co_await f(a, got);  // f is a process of its own, which is gone before this one goes on
+    co_await f(a, got);  // f is a process of its own, which has ended before this one resumes
     for (int k = 0; k < 2; ++k) {
       const auto [i, v] = co_await a.select();
       got.push_back(*v);
@@ -171,7 +171,7 @@ TEST_CASE_TEMPLATE(
   auto writer = [](weft::Writer<int, P> w) -> Process {
     co_await weft::yield();
     co_await w.write(1);
-    // The first process takes the value and ends; its owner goes on after this one.
+    // The first process takes the value and ends; its owner resumes after this one.
     co_await weft::yield();
     co_await w.write(2);
     co_await w.write(3);
@@ -191,11 +191,11 @@ TEST_CASE_TEMPLATE("rules 2.6, 5.2: guards that are kept outlast their ends, and
     const void* const was = c->core();
     alt->enable(0, false);
     c.reset();
-    r.retire();  // the guard is off: its end may be closed
+    r.retire();  // the guard is off, so its end may be closed
     const weft::Channel<int, P> another;
     CHECK(another.core() != was);  // the alternative is enrolled there, or may be later
     CHOSEN(alt->select(), 1);
-    alt->enable(0, true);  // nobody is left who could write
+    alt->enable(0, true);  // no process is left that could write
     CHOSEN(alt->select(), 1);
     alt.reset();
   };

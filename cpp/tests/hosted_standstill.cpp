@@ -1,4 +1,4 @@
-// Rule 10.6: where no deadlock can be proven, a standstill is reported: once, by one wake-up.
+// Rule 10.6: where no deadlock can be proven, a standstill is reported, once and with one wake-up.
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -12,7 +12,7 @@ using namespace test;
 
 namespace {
 
-// While it lives, standstills are reported here as soon as nothing runs.
+// While this object lives, standstills are reported here as soon as no process runs.
 class Told {
  public:
   explicit Told(std::chrono::nanoseconds after = 1ms) {
@@ -49,8 +49,8 @@ Process holds(weft::Reader<int> r, weft::Writer<int> w) {
   co_await w.write(1);
 }
 
-// Runs it while a thread that Weft did not start holds the writer, and uses the writer once the
-// standstill was reported.
+// Runs the process while a thread that Weft did not start holds the writer, and uses the writer
+// once the standstill was reported.
 template <class Run>
 weft::Standstill stands_still(Run&& run) {
   Told told;
@@ -149,7 +149,7 @@ TEST_CASE("rule 10.6: on a virtual clock a deadline to which it may not jump is 
 
 namespace {
 
-// A run as its executors see it: the result of conclude() when the last of them falls asleep.
+// A run as its executors see it, with the result of conclude() when the last of them falls asleep.
 struct Quiet {
   weft::runtime::Run run;
   explicit Quiet(weft::Clock clock = weft::Clock::steady) : run(clock) {

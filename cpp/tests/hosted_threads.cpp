@@ -1,4 +1,5 @@
-// Threads as processes, and mixed networks: the same rules (run these under ThreadSanitizer too).
+// Threads as processes, and mixed networks: they follow the same rules (run these tests under
+// ThreadSanitizer too).
 #include <array>
 #include <atomic>
 #include <memory>
@@ -389,7 +390,7 @@ TEST_CASE("rule 7.1: a run that makes threads again and again joins them as they
   int n = 0;
   weft::run(weft::thread([&n] {
     for (int i = 0; i < 300; ++i) weft::run(weft::thread([&n] { ++n; }));
-    // This thread, the last one, and the one before.
+    // Checks this thread, the last one, and the one before.
     CHECK(weft::detail::current_run()->threads_kept() <= 3);
   }));
   CHECK(n == 300);

@@ -241,7 +241,8 @@ TEST_CASE(
     CHECK(weft::now() == 0);
     co_await weft::sleep(duration<double>(1.5));
     CHECK(weft::now() == 1'500'000'000);
-    co_await weft::sleep(duration<int, std::ratio<1, 3>>(1));  // never early: rounded up
+    // rounded up, so the sleep is never too short
+    co_await weft::sleep(duration<int, std::ratio<1, 3>>(1));
     CHECK(weft::now() == 1'833'333'334);
     co_await weft::sleep(duration<std::int64_t, std::pico>(1));
     CHECK(weft::now() == 1'833'333'335);

@@ -86,7 +86,7 @@ TEST_CASE(
     "rule 7.11: a watched failure is its watchers', as long as one is alive; else its group's") {
   auto supervisor = [](weft::Watch<int> w) -> ProcessOf<bool> {
     co_await w.ended();
-    co_await weft::sleep(5s);  // nobody is cancelled
+    co_await weft::sleep(5s);  // no process is cancelled
     co_return w.get().how == Ending::failed&& w.get().error != nullptr;
   };
   const weft::Watch<int> w;

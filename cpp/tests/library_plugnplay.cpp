@@ -361,7 +361,7 @@ TEST_CASE_TEMPLATE("plug and play in virtual time: fixed_delay, regular, regulat
   weft::run(virtually, weft::par{Form::as(pnp::regular<int>(c, 1, 7ms)), stamps(c, &regular, 4)});
   CHECK(delayed == Ints{11, 21, 40});
   CHECK(regular == Ints{0, 7, 14, 21});
-  // A reader that is late once: the later values do not hurry to make up for it.
+  // The reader is late once; the later values are not sent faster to make up for it.
   weft::Channel<int, P> g;
   Ints late;
   auto sluggish = [](weft::Reader<int, P> r, Ints* at) -> Process {

@@ -14,9 +14,9 @@ namespace {
 // process with a pause lets the others go first.
 struct Port {
   bool input;
-  bool optional;  // the process goes on without it
+  bool optional;  // whether the process goes on without it
   std::function<Process()> leave, poison;
-  // Writes or reads until it hears of the end, or at most n times.
+  // Writes or reads until it learns of the end, or at most n times.
   std::function<Process(std::string*, int)> watch;
 };
 template <class E>
@@ -228,8 +228,8 @@ std::vector<Subject<P>> all_processes() {
        }},
   };
 }
-// Runs each process with `role(port, index, heard)` at its channels; `check` gets what each port
-// heard.
+// Runs each process with `role(port, index, heard)` at its channels; `check` gets the outcome at
+// each port.
 template <class Form, class Role, class Check>
 void with(const Subject<typename Form::P>& s, Role role, Check check) {
   Network<typename Form::P> n;
@@ -290,8 +290,8 @@ TEST_CASE_TEMPLATE(
             });
         continue;
       }
-      // The process goes on without this port. The last channel, an output, has enough and goes;
-      // then all end.
+      // The process goes on without this port. The user of the last channel, an output, then stops
+      // reading and closes it, and all end.
       const std::size_t last = ports.size() - 1;
       with<Form>(
           s,

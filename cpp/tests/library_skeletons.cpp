@@ -199,7 +199,8 @@ TEST_CASE_TEMPLATE(
     weft::run(sk::apply(net, Ints{1, 2}));  // another process of the same stage counts for itself
     CHECK(seen == Counts{1, 2, 3, 4, 5, 1, 2});
 
-    // A reader that leaves after three values: nobody is told of the fourth, and the source ends.
+    // A reader that leaves after three values: no process is told of the fourth, and the source
+    // ends.
     seen.clear();
     weft::Channel<int> a, b;
     auto endless = [](weft::Writer<int> w) -> Process {
@@ -377,7 +378,7 @@ TEST_CASE("skeletons: values that only move; no workers; nothing to do") {
 
 TEST_CASE("skeletons: workers work side by side, each on a value of its own") {
   for (const sk::Order order : {sk::Order::kept, sk::Order::any}) {
-    weft::Barrier both(2);  // nobody goes on before two workers have a value
+    weft::Barrier both(2);  // no worker resumes before two workers have a value
     const auto meeting = Stage([both](weft::Reader<int> r, weft::Writer<int> w) -> Process {
       return [](weft::Barrier b, weft::Reader<int> in, weft::Writer<int> out) -> Process {
         while (auto v = co_await in.next()) {
@@ -411,7 +412,7 @@ TEST_CASE("skeletons: with Order::any results come as they are ready") {
   };
   auto sink = [](weft::Reader<int> r, weft::Writer<int> go, Ints& into) -> Process {
     into.push_back(co_await r.read());
-    co_await go.write(0);  // only now the first worker goes on
+    co_await go.write(0);  // only now the first worker resumes
     into.push_back(co_await r.read());
   };
   weft::par{source(a), net(a, b), sink(b, gate, got)}();
@@ -463,8 +464,8 @@ TEST_CASE(
 
 TEST_CASE_TEMPLATE("rule 15.5: workers on threads and on two cores compute at the same time", Start,
                    sk::OnThreads, OnCores) {
-  // Neither goes on before the other has begun, and they do not wait by an operation: on one core
-  // they would never go on.
+  // Neither resumes before the other has begun, and they do not wait by an operation, so on one
+  // core they would never resume.
   std::atomic<int> begun{0};
   const auto together = [&begun](int x) {
     for (++begun; begun < 2;) std::this_thread::yield();

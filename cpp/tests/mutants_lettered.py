@@ -215,8 +215,8 @@ TEXT = [
         "D",
         "crew: whoever puts something in from outside wakes nobody",
         "runtime/crew.hpp",
-        "    signal_one(Parking::woken);\n  }\n  // Says that a process was cancelled.",
-        "  }\n  // Says that a process was cancelled.",
+        "    signal_one(Parking::woken);\n  }\n  // Tells the crew that a process was cancelled.",
+        "  }\n  // Tells the crew that a process was cancelled.",
         "crew: what is put in from outside",
     ),
     Text(
@@ -311,15 +311,15 @@ TEXT = [
         "Q",
         "together: what ended at once does not withdraw those before it",
         "runtime/together.hpp",
-        "offers_[i].status = Status::cancelled;  // those that are not begun\n      withdraw_rest();\n",
-        "offers_[i].status = Status::cancelled;  // those that are not begun\n",
+        "offers_[i].status = Status::cancelled;\n      withdraw_rest();\n",
+        "offers_[i].status = Status::cancelled;\n",
         "together: a poison that is met while",
     ),
     Text(
         "R",
         "together: a cancellation takes no count of its own",
         "runtime/together.hpp",
-        "    self.word_.add(1, std::memory_order_relaxed);  // no other thread wakes the process meanwhile\n"
+        "    self.word_.add(1, std::memory_order_relaxed);\n"
         "    self.withdraw_rest();\n    return self.one_decided(false);",
         "    self.withdraw_rest();\n    return (self.word_.load(std::memory_order_acquire) & kUndecided) == 0;",
         "together: a cancellation meets",
@@ -384,7 +384,7 @@ TEXT = [
         "Z",
         "hosted: virtual time jumps, and the run counts as idle while it wakes",
         "src/runtime/run.cpp",
-        "      activated();  // held until the processes that woke are counted\n",
+        "      activated();  // held until the processes that were woken are counted\n",
         "",
         "hosted: virtual time jumps",
     ),

@@ -1,5 +1,5 @@
-// Messages through random networks, with checksums: nothing is lost, doubled or changed, and every
-// network closes down by itself.
+// Sends messages through random networks, with checksums: no message may be lost, doubled or
+// changed, and every network must close down by itself.
 //
 //   networks [--messages N] [--seconds S] [--seed X] [--values V] [--quiet]
 // With few values (V, of all sources together; threads have a twentieth) there are many networks,
@@ -56,7 +56,7 @@ struct Ends {
   bool choose_output = false;
   bool loud = false;        // a merge that asks for the end of each input
   bool leaving = false;     // its outputs may end before it does: it is a relay, or has none
-  std::uint64_t stays = 0;  // a relay leaves after so many values
+  std::uint64_t stays = 0;  // a relay leaves after this number of values
   std::uint64_t seed = 0;
 };
 template <class P>
@@ -96,8 +96,8 @@ weft::Process source(Ends<P> e, Books& books, std::uint64_t seed, long n) {
   books.sent.add(static_cast<std::uint64_t>(i), sum);
 }
 
-// A merge got Retired with this guard: returns how many of its inputs must have ended by that (rule
-// 5.6), and checks that they say so at once.
+// Called when a merge got Retired with this guard: returns how many of its inputs must have ended
+// for that (rule 5.6), and checks that they report it at once.
 template <class P>
 weft::Process have_ended(const Ends<P>& e, int guard, std::vector<bool>& over) {
   for (std::size_t i = 0; i < e.in.size(); ++i) {
@@ -113,7 +113,7 @@ weft::Process have_ended(const Ends<P>& e, int guard, std::vector<bool>& over) {
   }
 }
 
-// A worker without outputs is a sink. It ends with the last of its inputs; a loud one is told of
+// A worker without outputs is a sink. It ends with the last of its inputs; a loud sink is told of
 // each end, and switches that guard off.
 template <class P, class Inputs>
 weft::Process choosing(Ends<P> e, Books& books, Inputs& inputs) {

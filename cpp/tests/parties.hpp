@@ -110,7 +110,7 @@ class Process {
     Item i{v};
     return operate<Side::out>(c, &i, 0);
   }
-  // An extended read: the block is the function, which gets the value.
+  // An extended read; its block is the function, which gets the value.
   template <class C, class F>
   Status extended(C& c, F&& block) noexcept {
     Room room;

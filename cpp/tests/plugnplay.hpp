@@ -1,5 +1,5 @@
-// What the tests of the plug-and-play processes share: running such a process, random streams and
-// channels, and processes that feed and gather a stream.
+// The parts that the tests of the plug-and-play processes share: running such a process, random
+// streams and channels, and processes that feed and gather a stream.
 #pragma once
 #include "hosted.hpp"
 

@@ -31,7 +31,7 @@ namespace weft::test {
 
 using Value = std::uint64_t;
 
-// A network has done something that the rules do not allow.
+// Thrown when a network has done something that the rules do not allow.
 struct Wrong : std::logic_error {
   using std::logic_error::logic_error;
 };
@@ -41,7 +41,8 @@ class Relay {
  public:
   using Guards = std::vector<AnyGuard<Value, P>>;
 
-  // `stays`: the worker leaves after so many values; 0: it leaves with the last of its inputs.
+  // `stays`: the worker leaves after this number of values; 0 means that it leaves with the last of
+  // its inputs.
   Relay(const std::vector<Reader<Value, P>>& in, const std::vector<Writer<Value, P>>& out,
         std::uint64_t seed, std::uint64_t stays)
       : random_(seed), stays_(stays) {
@@ -107,8 +108,8 @@ class Relay {
     }
   }
 
-  // The select threw Retired with guard i: returns the channels that must have ended if this was
-  // right.
+  // Called when the select threw Retired with guard i: returns the channels that must have ended if
+  // this was right.
   std::vector<int> suspects(int i) {
     const End& e = at(i);
     if (!e.on) throw Wrong("a guard that is off was told of its end");
@@ -122,7 +123,7 @@ class Relay {
       if (ends_[k].on && ends_[k].input == !outputs) all.push_back(static_cast<int>(k));
     return all;
   }
-  // Asks one of them, beside a skip: the select must throw Retired.
+  // Asks one of these channels, beside a skip: the select must throw Retired.
   auto probe(int i) const {
     const End& e = at(i);
     Guards two;
@@ -137,10 +138,10 @@ class Relay {
     End& e = at(i);
     if (!e.over) ++retired;
     e.over = true;
-    e.loud = false;  // it is silent from now on
+    e.loud = false;  // the guard is silent from now on
   }
 
-  // Values that came and found no taker any more: this process keeps them.
+  // Returns the values that were read and could not be sent any more; this process keeps them.
   std::uint64_t kept() const { return outputs_ ? held_.size() : count; }
   std::uint64_t kept_sum() const {
     if (!outputs_) return sum;

@@ -1,9 +1,9 @@
 // The cases of the exploration with real threads, at random: choices with mixed guards, plain and
 // extended reads, computed outputs, cancellations, time limits, poison, retirement, buffers of
 // every policy, standing alternatives, foreign readers. Meant for ThreadSanitizer, AddressSanitizer
-// and plain optimised builds. Every value is accounted for: per channel, what was sent is what was
-// received, dropped or left; no Item leaks or is destroyed twice; no party is left in a waiting
-// queue.
+// and plain optimised builds. Every value is accounted for: for each channel, the values sent are
+// those received, dropped or left; no Item leaks or is destroyed twice; no party is left in a
+// waiting queue.
 //
 //   stress [--seed N] [--operations N] [--threads N]     prints the seed; the same seed gives the same programs (not the same schedule)
 #include <chrono>
@@ -308,8 +308,8 @@ int run(std::uint64_t seed, std::uint64_t operations, unsigned threads) {
           player->play(round, s, 500, foreigners, standing, poison, retire);
           ++over;
         });
-      // No party waits for ever: each is cancelled again and again, whether it waits or commits at
-      // that moment.
+      // No party waits for ever: each is cancelled again and again, whether it waits or is
+      // committing at that moment.
       for (std::uint64_t k = r.next(); over.load() < threads; ++k) {
         Player& p = *players[k % threads];
         p.me.cancel();

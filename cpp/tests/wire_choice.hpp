@@ -53,17 +53,17 @@ class Spanning final : public w::FarOp {
     looks_ = true;
     return *this;
   }
-  // Something else keeps the choice open.
+  // Makes another party keep the choice open.
   Spanning& last() {
     lasts_ = true;
     return *this;
   }
-  // The process goes on as soon as it is told, and then the choice is gone.
+  // The process resumes as soon as it is told, and then the choice is destroyed.
   Spanning& goes_at_once() {
     goes_ = true;
     return *this;
   }
-  // `first`: the guard that is asked first.
+  // `first` is the guard that is asked first.
   Spanning& begin(w::Space& s, std::uint32_t first = 0) {
     space_ = s.shared_from_this();
     const w::Space::Step step(s);
@@ -78,7 +78,7 @@ class Spanning final : public w::FarOp {
     const w::Space::Step step(*space_);
     span_->withdraw();
   }
-  // The time of a timer has come.
+  // Called when the time of a timer has come.
   void look_once() {
     const w::Space::Step step(*space_);
     span_->look_once();

@@ -85,7 +85,7 @@ TEST_CASE("wire 6.2: a buffer of one slot lends it, and gets it back each time")
     Op& next = t.write(100);
     CHECK_FALSE(next.is_over);
     next.withdraw();
-    // The write is cancelled at once: nobody else knows of it.
+    // The write is cancelled at once, so no other party knows of it.
     CHECK(next.status() == Status::cancelled);
     t.pump();
     CHECK(t.r() == v);
@@ -149,7 +149,8 @@ TEST_CASE(
         {w::Kind::hello, 0, w::kMagic, 0x0001'0001, 5, profile | std::uint64_t{4096} << 32, lease},
         0);
     const bool knows = profile == w::Profile::credits;
-    // A peer that knows credits would not offer a second time, and nobody answers the RECALL here.
+    // A peer that knows credits would not offer a second time, and there is no peer here to answer
+    // the RECALL.
     const std::uint32_t writes = knows ? 1 : 3;
     for (std::uint32_t n = 1; n <= writes; ++n)
       w::append(bytes, {w::Kind::offer, w::Flag::write, 0, 0, n, n, {}}, n);
@@ -315,7 +316,7 @@ TEST_CASE("wire 6.3: a CREDIT that crosses the RECALLED is passed over") {
   CHECK(t.write(1).ok());
   CHECK(t.write(2).ok());
   t.pump();
-  CHECK(t.r() == 1);  // a CREDIT is on its way
+  CHECK(t.r() == 1);  // a CREDIT is under way
   CHECK(t.a.can_down());
   Op choice;
   choice.write(t.end, 3).write(t.a.give(Channel<int>().writer()), 9);
@@ -454,7 +455,7 @@ TEST_CASE(
     t.pump();
     CHECK(t.a.at_home.session.is_over());
     CHECK(t.a.at_home.session.why().find(bad.says) != std::string::npos);
-    CHECK_THROWS_AS(t.r(), PeerDied);  // its end has died, and the lent slots belong to nobody
+    CHECK_THROWS_AS(t.r(), PeerDied);  // its end has died, and the lent slots belong to no one
   }
   Lent t(2);
   t.begin_lending();
@@ -481,7 +482,7 @@ TEST_CASE("wire 6.2, 14.2: a CREDIT that makes no sense ends the session at the 
     t.pump();
     CHECK(t.a.at_party.session.is_over());
   }
-  // A lending begins with the DONE of a plain write, and not within another one.
+  // A lending begins with the DONE of a plain write, and not within another lending.
   for (const bool choice : {true, false}) {
     Lent t(2);
     t.begin_lending();
@@ -511,8 +512,8 @@ TEST_CASE("wire 6.2, 14.2: a CREDIT that makes no sense ends the session at the 
   }
 }
 
-// Everything at once, at random: the values of one space are read in its order, each once; values
-// are lost only where the rules allow it.
+// Everything happens at once, at random: the values of one space are read in its order, each once;
+// values are lost only where the rules allow it.
 TEST_CASE(
     "wire 6: random writes, reads, choices, withdrawals and second writers: in order, once, and "
     "never more than the buffer holds") {

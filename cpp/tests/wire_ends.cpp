@@ -139,7 +139,7 @@ TEST_CASE("wire 7.5: an end goes on to a space that did not know its home: they 
   CHECK(peer(e).space == t.world->spaces[2]);
   CHECK(t.ab.at_party.carrier.under_way() == 0);
   CHECK(t.cb.at_party.carrier.under_way() == 0);
-  // The sender no longer has anything to do with the end.
+  // The sender no longer takes part in the end.
   t.ab.tell(t.ab.at_home);
   t.ab.tell(t.ab.at_party);
   CHECK(t.passes(e, 4));
@@ -237,7 +237,7 @@ TEST_CASE(
     t.send();
     Wire& ca = *t.world->between(0, 2);
     if (adopted) t.world->pump();
-    // The receiver is gone.
+    // The receiver has died.
     ca.cut = t.cb.cut = true;
     for (Wire* l : {&ca, &t.cb})
       l->tell(&l->at_home == &t.cb.at_home || l->at_home.space == t.world->spaces[2] ? l->at_party
@@ -266,7 +266,7 @@ TEST_CASE(
         const w::Space::Step step(*t.world->spaces[2]);
         t.cb.at_home.session.bye("it is done");
       }
-      // The sender's frames about that are at the home before all frames of the receiver.
+      // The home gets the sender's frames about that before all frames of the receiver.
       t.cb.pump();
       CHECK(t.cb.at_party.carrier.under_way() == 0);
       while (t.ab.up()) {
@@ -277,7 +277,8 @@ TEST_CASE(
       else if (adopted)
         CHECK_THROWS_AS(t.home(), Poisoned);
       else
-        CHECK_THROWS_AS(t.home(), PeerDied);  // the poison came too late: this is no orderly end
+        // the poison came too late, so this is not an orderly end
+        CHECK_THROWS_AS(t.home(), PeerDied);
     }
 }
 
@@ -359,7 +360,7 @@ struct Fourth : Third {
   std::size_t under_way() {
     return cb.at_party.carrier.under_way() + dc.at_party.carrier.under_way();
   }
-  // This space has died, and all others learn it.
+  // This space has died, and all others learn of it.
   void dies(std::size_t space) {
     for (Wire& l : world->wires) {
       const bool home = l.at_home.space == world->spaces[space];
@@ -406,7 +407,7 @@ TEST_CASE(
     if (before) {
       CHECK(t.ends() == 1);
       CHECK(t.passes(e, 4));
-    } else {  // the space that had it before has given it up with the one that died
+    } else {  // the space that had it before has given it up together with the one that died
       REQUIRE(t.ends() == 0);
       CHECK_THROWS_AS(t.home(), PeerDied);
       Op op;
@@ -653,13 +654,13 @@ TEST_CASE(
     m.world->pump();
     REQUIRE_FALSE(l.at_home.session.is_over());
     w::Buffer body(40);
-    body[28] = std::byte{1};  // a writer end that belongs to nobody
+    body[28] = std::byte{1};  // a writer end that belongs to no program
     body[29] = std::byte{8};
     if (wrong == 1) body[28] = std::byte{0};
     if (wrong == 2) body[28] = std::byte{9};
     if (wrong == 3) body[29] = std::byte{97};
     if (wrong == 4) body.resize(24);
-    if (wrong == 5) body[30] = std::byte{1};   // an earlier key that is not there
+    if (wrong == 5) body[30] = std::byte{1};   // an earlier key that does not exist
     if (wrong == 6) body[30] = std::byte{16};  // too many of them
     if (wrong == 6) body.resize(40 + 16 * 8);
     if (wrong == 7) body[31] = std::byte{1};

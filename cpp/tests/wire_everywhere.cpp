@@ -1,5 +1,5 @@
-// What programs say of themselves, and the conclusions from it (WIRE.md 10.2, 10.3, 10.6), without
-// any program; and what a peer must not say. wire_rounds.cpp tests whole programs.
+// What programs report of themselves, and the conclusions from it (WIRE.md 10.2, 10.3, 10.6),
+// without any program; and what a peer must not report. wire_rounds.cpp tests whole programs.
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"
@@ -50,7 +50,7 @@ TEST_CASE("wire 10.6: what a program says is read as it was written, and nothing
     w::Bytes cut = w::Bytes(one).first(n);
     CHECK_FALSE(P::get(cut));
   }
-  // Counts that promise more than there is are refused before any memory is requested.
+  // Counts that promise more than follows are refused before any memory is requested.
   for (std::size_t at = 0; at + 4 <= one.size(); ++at) {
     w::Buffer spoilt = one;
     for (std::size_t i = 0; i < 4; ++i) spoilt[at + i] = std::byte{0xFF};
@@ -141,7 +141,7 @@ TEST_CASE(
   CHECK(e.knot().text.find("main/x in a waits for main/y in b or main/z in b") !=
         std::string::npos);
   e = two();
-  e.programs[0].lent.pop_back();  // nobody has the other side of 20
+  e.programs[0].lent.pop_back();  // no program has the other side of 20
   const auto k = e.knot();
   CHECK(k.paths == std::vector<std::string>{"main/x in a"});
   CHECK(k.text.find("whoever is on the other side of 'back' (nobody that is known)") !=
@@ -212,11 +212,12 @@ TEST_CASE("wire 10.6: frames of a round move no counter, and are answered") {
   CHECK(t.nobody.got == w::Kind::said);
   CHECK(t.wire->at_home.session.sent() == sent);
   CHECK(t.wire->at_home.session.received() == got);
-  CHECK(t.after(w::Frame{w::Kind::said, 0, 0, 9, 2, 0, {}}).empty());  // of an earlier round
+  // the answer to an earlier round
+  CHECK(t.after(w::Frame{w::Kind::said, 0, 0, 9, 2, 0, {}}).empty());
 }
 
 TEST_CASE("wire 10.6: who is asked only whether all wait, and does not, asks nobody else") {
-  Asked t(true);  // nothing runs here that could wait
+  Asked t(true);  // no run of this program could wait
   const auto third = w::Space::make("third", 3);
   Asked::Nobody other;
   {

@@ -48,7 +48,7 @@ std::string bad_use_of(F&& f) {
 }
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
-// Counts the phases that each party has passed; no party may be one ahead.
+// Counts the phases that each party has passed; no party may be two ahead.
 using Counts = std::array<std::atomic<int>, 3>;
 void phase_over(Counts& all, int me, std::atomic<int>& ahead) {
   const int mine = ++all[static_cast<std::size_t>(me)];
@@ -84,7 +84,7 @@ TEST_CASE_TEMPLATE(
   right.join();
   CHECK(ahead == 0);
   CHECK(bar.phases() == static_cast<std::uint64_t>(times));
-  // Both have let go of their shares before they leave, so the barrier does not die.
+  // Both have released their shares before they leave, so the barrier does not die.
   t.lh.reset();
   t.hl->wait();
   CHECK_FALSE(bar.core()->has_died());
@@ -296,7 +296,7 @@ TEST_CASE("wire 4.10, 5.9: in a coroutine; and a deadline that comes asks it bac
   int second = -1;
   std::thread far([&] { run(selects_late(b, r, first, second)); });
   while (first < 0) std::this_thread::yield();
-  bar.sync()();  // the first party's arrival counts no more: this waits for the second one
+  bar.sync()();  // the first party's arrival no longer counts, so this waits for the second one
   far.join();
   CHECK(first == 2);
   CHECK(second == 0);

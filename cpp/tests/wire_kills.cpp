@@ -11,7 +11,7 @@
 // selecting over that channel and a channel of this program, so that two choices span the same two
 // homes (WIRE.md 5). Or it is one of three parties of a barrier of this program, the third in
 // another program, and all of them sync and select in turn: then the others are told that it has
-// died, and are at most one phase apart (WIRE.md 4.11). Each time these are checked: the values 1,
+// died, and are at most one phase apart (WIRE.md 4.11). Each time it is checked that the values 1,
 // 2, 3, … arrive without a gap; every write that was reported as done has arrived if the reader
 // lives; of the writes that failed at most one has arrived, and that one is in doubt. Nothing
 // hangs, and no descriptor and no zombie is left.
@@ -113,7 +113,7 @@ const char* killed_once(const std::string& which, unsigned after) {
   constexpr bool shm = std::is_same_v<L, w::ShmLink>;
   w::ProgramOver<L> p(space, {"/proc/self/exe", which, shm ? "shm" : "stream"});
   std::atomic<bool> begun{false};
-  // Kills a while after the first value has passed, at any moment of the traffic.
+  // Kills the program a while after the first value has passed, at any moment of the traffic.
   std::thread killer([&] {
     while (!begun.load()) std::this_thread::yield();
     for (volatile unsigned i = 0; i < after;) i = i + 1;

@@ -61,7 +61,7 @@ const std::size_t kSizes[] = {0,
                               w::kLargest - w::kHeader,
                               w::kLargest - w::kHeader + 1,
                               3'000'000,
-                              200'000,  // in the place of that one
+                              200'000,  // in place of that array
                               3};
 
 // --- in pieces (9.1) ---
@@ -75,7 +75,7 @@ TEST_CASE("wire 9.1: what a value in pieces has lain in is kept for the next, up
   b = spare.take();
   CHECK(b.empty());
   CHECK(b.data() == lay);
-  CHECK(spare.take().capacity() == 0);  // nobody else gets it
+  CHECK(spare.take().capacity() == 0);  // no other value gets it
   spare.keep(w::Buffer(w::detail::Spare::kMost + 1));
   CHECK(spare.take().capacity() == 0);
   spare.keep(w::Buffer(w::detail::Spare::kMost));
@@ -286,7 +286,7 @@ TEST_CASE(
   CHECK(p.passed_ever == 21);
   w::Buffer after;
   REQUIRE(kept->lend_to(p, after));
-  // The descriptor was passed again, because the slot is not known any more.
+  // The descriptor was passed again, because the slot is no longer known.
   CHECK(p.passed_ever == 22);
   const auto there = w::Slot::take(under_way, p);
   REQUIRE(there);
@@ -323,7 +323,7 @@ TEST_CASE(
   session.reset();
   CHECK(sent(p, *w::Slot::make(kBytes)));
   CHECK(mapped() <= 2 * 16 + 1);
-  CHECK_FALSE(w::Slot::take(lost[1], p));  // nobody is left who could send that slot
+  CHECK_FALSE(w::Slot::take(lost[1], p));  // no program is left that could send that slot
   CHECK(w::Slot::take(lost[39], p));       // among the last 16
 }
 TEST_CASE("wire 9.2: a session that was begun later brings nothing that was let go of before") {
@@ -339,7 +339,7 @@ TEST_CASE("wire 9.2: a session that was begun later brings nothing that was let 
 TEST_CASE(
     "wire 9.2: more spaces than a head has names for get descriptors, and the values all the "
     "same") {
-  const auto s = w::Slot::make(7'000'000);  // a new one
+  const auto s = w::Slot::make(7'000'000);  // a new slot
   std::deque<Pipe> pipes;
   for (std::uint64_t to = 2000; to < 2010; ++to) pipes.push_back(Pipe{1, to});
   for (int round = 0; round < 3; ++round)
@@ -377,7 +377,7 @@ TEST_CASE("wire 9.2: a slot and a sealed value for which there is no room here: 
 }
 TEST_CASE("wire 9.2, 14.2: descriptions that are none: nothing, and no crash") {
   Pipe p{1, 1004};
-  const auto s = w::Slot::make(20'000'000);  // a new one
+  const auto s = w::Slot::make(20'000'000);  // a new slot
   w::Buffer good;
   REQUIRE(s->lend_to(p, good));
   const auto with = [&](std::size_t at, std::uint64_t v) {
@@ -455,8 +455,8 @@ TEST_CASE("wire 9.2: bytes that are no whole number of elements are no value of 
   CHECK(w::Value<w::Large<int>>::get(w::Buffer(8))->size() == 2);
 }
 
-// A program that keeps all values that it gets: values that do not fit are copied, nobody waits,
-// and every value is right.
+// A program that keeps all values that it gets: values that do not fit are copied, no program
+// waits, and every value is right.
 TEST_CASE(
     "wire 9.2: who keeps more values than can be open gets copies, which are counted, and no "
     "writer waits for it") {

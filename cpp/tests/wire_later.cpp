@@ -94,7 +94,7 @@ TEST_CASE(
     CHECK(read.status() == Status::died);
     if (!dies) CHECK(t.quiet());
     t.a.tell(t.a.at_party);
-    if (dies) CHECK((write.is_over && !write.outcome.in_doubt));  // nothing was sent
+    if (dies) CHECK((write.is_over && !write.outcome.in_doubt));  // no value was sent
   }
 }
 

@@ -29,7 +29,7 @@ w::Buffer noise(std::mt19937& dice, std::size_t n) {
   return b;
 }
 
-// Returns the first `n` bytes to go, put together from their parts.
+// Returns the first `n` bytes to send, put together from their parts.
 w::Buffer from_parts(const w::Session& s, std::size_t n) {
   std::array<w::Bytes, 5> parts;
   const std::size_t k = s.parts(parts);
@@ -59,7 +59,7 @@ TEST_CASE(
     const auto send_some = [&] {
       while (lends.queued() > 0) {
         const std::size_t whole = lends.frames(1 + below(100'000));
-        // Takes whole frames, or whatever the parts give.
+        // Takes whole frames, or whatever parts there are.
         if (dice() % 2 && whole > 0) {
           const std::size_t at = sent.size();
           sent.resize(at + whole);
@@ -280,7 +280,7 @@ TEST_CASE(
         op->forget();
       }
     }
-    if (!by_death) {  // the step is over, and nothing was sent in it
+    if (!by_death) {  // the step is over, and no bytes were sent in it
       t.a.tell(t.a.at_party);
       op->forget();
     }

@@ -244,7 +244,7 @@ TEST_CASE_TEMPLATE(
       read_died = !e.in_doubt;
     }
   });
-  // Waits until both offers are at the home: then the program goes.
+  // Waits until both offers are at the home; then the program leaves.
   const auto waits = [](auto& ch) {
     bool any = false;
     while (!any) {
@@ -271,7 +271,7 @@ TEST_CASE_TEMPLATE(
   Pair<L> p;
   Channel<int> c;
   p.h->give(c.reader(), "some");
-  // Waits until the hand-shake is over: a line that is not linked cannot say why it goes.
+  // Waits until the hand-shake is over, since a line that is not linked cannot say why it leaves.
   (void)p.f->template reader<int>("some");
   std::thread ends([&] { p.h.reset(); });
   CHECK_THROWS_AS((void)p.f->template reader<int>("none"), PeerDied);
@@ -341,7 +341,7 @@ TEST_CASE("wire 7.1: ends that are given when the session is over have died") {
   std::thread reads([&, token = Outside()] { CHECK(ours() == 7); });
   writer(7);
   reads.join();
-  // The barrier ends too: the place of one of its parties is gone (rule 8.7).
+  // The barrier ends too: the place of one of its parties has gone (rule 8.7).
   Barrier all(1);
   link.give(all, "all");
   CHECK_THROWS_AS(all.sync()(), PeerDied);
@@ -379,8 +379,8 @@ TEST_CASE("wire 14.3: a peer that does not read holds up nobody but itself") {
     w::append(out, {w::Kind::offer, 0, 0, 0, op, 0, {}}, seq++);
   REQUIRE(::send(fds[1], out.data(), out.size(), 0) == static_cast<ssize_t>(out.size()));
   Writer<std::string> to = c.writer();
-  for (int i = 0; i < 500; ++i) to(std::string(4000, 'x'));  // never waits for the peer
-  // The link's thread does not look again and again whether the peer reads, either.
+  for (int i = 0; i < 500; ++i) to(std::string(4000, 'x'));  // the writes never wait for the peer
+  // The link's thread does not check again and again whether the peer reads, either.
   std::set<std::string> ours = threads();
   std::erase_if(ours, [&](const std::string& t) { return before.count(t) != 0; });
   REQUIRE(ours.size() == 1);

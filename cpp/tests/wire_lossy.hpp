@@ -2,8 +2,8 @@
 // (WIRE.md 13): one for each seed, the same on every machine. There are no threads. The tests run a
 // slice of them, `wire_soak` as many as there is time for.
 //
-// Checked: values arrive in order, none lost, none doubled; a cut ends the network with PeerDied,
-// after a beginning of what was sent; nothing waits for ever.
+// They check that values arrive in order, none lost, none doubled; that a cut ends the network with
+// PeerDied, after the first part of what was sent; and that no operation waits for ever.
 #pragma once
 #include <deque>
 #include <string>

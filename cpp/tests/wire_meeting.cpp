@@ -257,7 +257,7 @@ TEST_CASE(
     REQUIRE(::send(s, hello.data(), hello.size(), 0) == static_cast<ssize_t>(hello.size()));
     const auto link = point.next();
     CHECK(link->greeted() == "no common version: this space speaks 1 to 1, the peer 2 to 4");
-    // The peer is told so in a BYE, and then hears nothing more.
+    // A BYE tells the peer so, and then no more is sent to it.
     std::string said;
     char buffer[512];
     for (ssize_t n; (n = ::recv(s, buffer, sizeof(buffer), 0)) > 0;)

@@ -1,5 +1,5 @@
-// Very many messages over one link between two programs, each with a checksum: nothing is lost,
-// doubled, changed or out of order (WIRE.md 2.2, 6.2, 12.4).
+// Sends very many messages over one link between two programs, each with a checksum: no message may
+// be lost, doubled, changed or out of order (WIRE.md 2.2, 6.2, 12.4).
 //
 //   wire_messages shm|stream CAPACITY MESSAGES [SEED]
 //
@@ -77,7 +77,7 @@ template <class L>
 int run(std::size_t capacity, std::uint64_t messages, std::uint64_t seed) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return 2;
-  const pid_t other = ::fork();  // before any thread
+  const pid_t other = ::fork();  // before there is any other thread
   if (other < 0) return 2;
   if (other == 0) {
     ::close(ends[0]);

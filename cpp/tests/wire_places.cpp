@@ -24,7 +24,7 @@ namespace w = weft::wire;
 struct Lent : weft::test::Written {
   std::deque<Here> readers;
 
-  // A promised reader stays in the waiting queue until its home has heard of the write.
+  // A promised reader stays in the waiting queue until its home has learned of the write.
   ~Lent() { a.tell(a.at_home); }
   Here& read() { return readers.emplace_back(*r.core()); }
   // Makes a write that is answered: from then on places are lent.
@@ -148,11 +148,11 @@ TEST_CASE("wire 6.6: nor does an attempt of a choice that spans, of the home's o
   t.a.up();
   t.a.down();
   REQUIRE((looks.is_over && looks.status() == Status::cancelled));
-  // It comes before `looks` in the order of choices, so it stays in the waiting queue for it.
+  // It comes before `looks` in the order of choices, so it stays in the waiting queue for that one.
   Spanning reading;
   reading.read(t.c.reader()).loud().begin(*t.home);
   CHECK_FALSE(reading.is_over);
-  CHECK_FALSE(t.write(2).is_over);  // nothing was lent
+  CHECK_FALSE(t.write(2).is_over);  // no place was lent
   t.pump();
   REQUIRE((reading.ok() && reading.times == 1));
   CHECK(reading.value() == 2);
@@ -238,7 +238,7 @@ TEST_CASE("wire 6.6: a value that was put before is the reader's: it asked too l
 TEST_CASE("wire 6.6: an OFFER that did not know of the credit ends the lending") {
   Lent t;
   t.begin_lending();
-  Here& one = t.read();  // the CREDIT is on its way
+  Here& one = t.read();  // the CREDIT is under way
   Op& crossed = t.write(7);
   CHECK_FALSE(crossed.is_over);
   t.pump();
@@ -413,8 +413,8 @@ TEST_CASE("wire 6.6, 14.2: frames that do not fit") {
   }
 }
 
-// Everything in any order: each write that is over was read once, none that was withdrawn was read,
-// and the values come in their order.
+// Everything happens in any order: each write that is over was read once, none that was withdrawn
+// was read, and the values come in their order.
 TEST_CASE("wire 6.6: random schedules") {
   const auto seed = std::random_device{}();
   CAPTURE(seed);

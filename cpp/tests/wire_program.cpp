@@ -59,7 +59,7 @@ class Stderr {
     if (kept_ >= 0) ::dup2(kept_, 2), ::close(kept_);
     ::close(ends_[0]);
   }
-  // The next line; waits for it.
+  // Waits for the next line and returns it.
   std::string line() {
     std::string s;
     for (char c; ::read(ends_[0], &c, 1) == 1 && c != '\n';) s += c;
@@ -117,7 +117,7 @@ TEST_CASE(
   CHECK(descriptors() == before);
 }
 
-// Waits until the exit status is there: the closed socket alone would be too early.
+// Waits until the exit status is available, since the closed socket alone would be too early.
 template <class P>
 void until_ended(const P& p) {
   siginfo_t s;
@@ -141,7 +141,7 @@ TEST_CASE_TEMPLATE(
     const int status = p.wait();
     CHECK(p.wait() == status);
     CHECK(p.pid() == -1);
-    p.kill();  // the process belongs to nobody
+    p.kill();  // the process belongs to no other object
   }
 }
 

@@ -20,21 +20,21 @@ namespace w = weft::wire;
 
 enum Status : int { well = 0, deadlock = 42, peer_died = 43, otherwise = 44 };
 
-// Takes one value, then gives it on.
+// Takes one value, then passes it on.
 Process passes(w::FarReader<int> in, w::FarWriter<int> out) {
   co_await out.write(co_await in.read());
 }
 Process meets(w::FarBarrier b) { co_await b.sync(); }
 // The same with an end of this program's own channel.
 Process passes_on(Reader<int> in, w::FarWriter<int> out) { co_await out.write(co_await in.read()); }
-// So many processes that a program's answer needs several frames.
+// The number of processes is so large that a program's answer needs several frames.
 constexpr int kMany = 1200;
 Process many(w::FarReader<int> in, w::FarWriter<int> out) {
   std::vector<Process> all;
   for (int i = 0; i < kMany; ++i) all.push_back(passes(in, out).named("passes"));
   co_await par(std::move(all));
 }
-// Answers once, tells the deadlock or is told it first, and then waits for more.
+// Answers once, declares the deadlock or is told of it first, and then waits for more.
 Process answers(w::FarReader<int> in, w::FarWriter<int> out, Writer<int> tell) {
   const int v = co_await in.read();
   co_await tell.write(v);
@@ -376,7 +376,8 @@ void barrier() {
   check(status_of(p.wait()) == deadlock, "a barrier: the other program");
 }
 
-// While one process waits for a person nothing is concluded; everywhere() tells who waits.
+// While one process waits for a person nothing is concluded; everywhere() says which processes
+// wait.
 template <class L>
 void a_person() {
   int fds[2];
@@ -387,7 +388,7 @@ void a_person() {
   p.link().give(back.writer(), "out");
   int got = 0;
   std::thread answers([&, token = Outside(Outside::link)] {
-    for (;;) {  // until our own process waits
+    for (;;) {  // until this program's own process waits
       const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
       bool ours = false;
       for (const w::InProgram& x : e.programs)
@@ -409,7 +410,7 @@ void a_person() {
   ::close(fds[0]), ::close(fds[1]);
 }
 
-// A program without Rounds, or a thread here that is no process: nothing is concluded.
+// With a program without Rounds, or a thread here that is not a process, nothing is concluded.
 template <class L>
 void somebody_unknown(const char* which) {
   const bool silent = std::strcmp(which, "silent") == 0;
@@ -421,8 +422,8 @@ void somebody_unknown(const char* which) {
   int got = 0;
   std::optional<Outside> stranger;
   if (!silent) stranger.emplace();
-  // This token stands for a link that does not exist, so this thread keeps nobody from concluding
-  // anything.
+  // This token stands for a link that does not exist, so this thread does not keep any program from
+  // concluding anything.
   std::thread gives([&, token = Outside(Outside::link)] {
     for (bool waits = false; !waits;) {
       const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
@@ -457,7 +458,7 @@ void a_signal() {
   p.link().give(back.writer(), "out");
   bool early = false;
   std::thread raises([&, token = Outside(Outside::link)] {
-    for (;;) {  // until the other one waits, and ours has come to rest
+    for (;;) {  // until the other one waits, and this program's has come to rest
       const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
       bool rests = false, waits = false;
       for (const w::InProgram& x : e.programs) {

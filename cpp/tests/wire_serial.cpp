@@ -104,7 +104,7 @@ struct World {
   std::int64_t now = 0;
   w::Buffer at_one, at_two;
   Random dice{3};
-  int spoils = 0, drops = 0, invents = 0;  // how many of a thousand bytes
+  int spoils = 0, drops = 0, invents = 0;  // how many of a thousand bytes are affected
 
   w::Buffer carry(const w::Buffer& in) {
     w::Buffer out;
@@ -132,7 +132,7 @@ struct World {
 TEST_CASE(
     "wire 12.6: two sides that start find each other, whoever is first, and bytes go both ways") {
   World v;
-  for (int i = 0; i < 50; ++i) v.step(false, false);  // nobody is at the other end
+  for (int i = 0; i < 50; ++i) v.step(false, false);  // there is no peer at the other end
   v.steps(30);
   REQUIRE(v.one.linked());
   REQUIRE(v.two.linked());

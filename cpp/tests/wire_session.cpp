@@ -329,7 +329,7 @@ TEST_CASE(
   read.read(r).begin(t.b.at_party);
   t.pump();
   CHECK(read.status() == Status::died);
-  CHECK_FALSE(write.is_over);  // its side has not heard
+  CHECK_FALSE(write.is_over);  // its side has not been told
   t.a.tell(t.a.at_party);
   CHECK((write.status() == Status::died && write.outcome.in_doubt));
 }
@@ -400,7 +400,7 @@ struct Hostile : Two {
     b.give(other.writer());
     pump();
   }
-  // Sends a frame that is refused; the other session, and the channel, go on.
+  // Sends a frame that is refused; the other session and the channel go on.
   std::string refused(const w::Frame& f) {
     a.to_home(f);
     pump();
@@ -528,7 +528,7 @@ TEST_CASE(
     CHECK(t.a.at_party.session.why() == reason);
     CHECK(read.times == 1);
   }
-  // The home says that the value would be too large: the read is refused, and nothing else ends.
+  // The home reports that the value would be too large: the read is refused, and nothing else ends.
   Two t;
   Channel<int> c;
   const auto r = t.a.give(c.reader());
@@ -566,7 +566,7 @@ TEST_CASE("wire 14.2: more offers than the limit end the session, and all of the
         "more offers are open than a peer may have");
 }
 
-// Sends a home raw bytes of a peer that is no space at all.
+// Sends a home raw bytes of a peer that is not a space at all.
 std::string after(const w::Buffer& bytes) {
   auto home = w::Space::make("home", 1);
   w::Peer p(*home);

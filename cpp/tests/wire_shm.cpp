@@ -34,7 +34,7 @@ struct Hello {
   std::uint64_t magic = 0x324D485354464557, ring = kRing;
 };
 
-// A peer of the test's own: it has the same memory and descriptors as a link, and may misuse them.
+// A peer made by the test: it has the same memory and descriptors as a link, and may misuse them.
 struct Hand {
   std::shared_ptr<w::Space> home = w::Space::make("home");
   int fds[2];
@@ -174,8 +174,8 @@ TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a sign
                        doctest::Contains("bytes: File too large"), BadUse);
   CHECK_THROWS_WITH_AS(w::Segment::make(std::size_t{1} << 50, w::Segment::Peers::write, fd),
                        doctest::Contains("bytes: Cannot allocate"),
-                       // This is more than half of all memory: if it were given, a process would be
-                       // killed.
+                       // This is more than half of all memory: if it were granted, a process would
+                       // be killed.
                        BadUse);
   REQUIRE(::setrlimit(RLIMIT_FSIZE, &size) == 0);
   ::signal(SIGXFSZ, signal);
@@ -192,7 +192,7 @@ TEST_CASE("wire 12.4: a lack of memory or of descriptors is an error, not a sign
 }
 
 TEST_CASE("wire 12.4: no room for a link's second thread is an error, and the first one ends") {
-  // Only root can take the name of a user who has nothing else running.
+  // Only root can take the identity of a user who has no other process running.
   if (::geteuid() != 0) return;
   const pid_t child = ::fork();
   if (child == 0) {
@@ -363,7 +363,7 @@ TEST_CASE(
     from.published(n);
     published += n;
     CHECK(from.waits() == (may != PTRDIFF_MAX));
-    // All that belongs to what was published is there.
+    // All parts of what was published are there.
     for (; 8 * static_cast<std::size_t>(came) < published; ++came)
       REQUIRE(size_of(to.next(fds[1])) == came);
   }
@@ -594,7 +594,7 @@ TEST_CASE(
     link.give(there.reader(), "there");
     link.give(back.writer(), "back");
     out(0);
-    REQUIRE(in() == 1);  // from here on the link is open, and nobody asks for the list
+    REQUIRE(in() == 1);  // from here on the link is open, and no thread asks for the list
     std::atomic<int> id{0};
     long sleeps = 0;
     std::thread idle([&, r = never.reader(), token = Outside()] {
@@ -604,7 +604,7 @@ TEST_CASE(
       REQUIRE(::getrusage(RUSAGE_THREAD, &use) == 0);
       sleeps = use.ru_nvcsw;
     });
-    // This thread waits first, so it looks for all.
+    // This thread waits first, so it looks for both.
     const auto asleep = [&] {
       if (id == 0) return false;
       std::ifstream stat("/proc/self/task/" + std::to_string(id) + "/stat");
@@ -618,8 +618,8 @@ TEST_CASE(
     }
     end(1);
     idle.join();
-    // The thread looks three times, and again if something comes while the other one is awake: then
-    // it wakes nobody. If it never stopped looking, each round trip would wake it.
+    // The thread looks three times, and again if a frame comes while the other one is awake: then
+    // it wakes no thread. If it never stopped looking, each round trip would wake it.
     CHECK(sleeps < kTimes / 2);
   }
   int status = 0;

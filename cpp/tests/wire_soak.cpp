@@ -1,7 +1,7 @@
 // Random networks over lossy links (wire_lossy.hpp), as many as there is time for: every second
 // network is cut at some step.
 //
-//   wire_soak NETWORKS [SEED]       runs so many networks
+//   wire_soak NETWORKS [SEED]       runs that many networks
 //   wire_soak SECONDS s [SEED]      runs networks for so long
 //
 // It prints what went wrong, and last `N passed, N failed`; its status says the same.

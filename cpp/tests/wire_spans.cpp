@@ -101,7 +101,7 @@ TEST_CASE("wire 5.9: who only looks asks each home once, takes what is there, or
     REQUIRE((x.is_over && x.times == 1));
     CHECK(x.status() == (there ? Status::ok : Status::cancelled));
     if (there) CHECK((x.outcome.guard == 1 && x.value() == 7));
-    Op later;  // nothing was left behind
+    Op later;  // no operation was left behind
     later.write(wc, 8).begin(s.b0.at_party);
     s.settle();
     CHECK(later.status() == Status::pending);
@@ -191,7 +191,7 @@ TEST_CASE(
   Spanning x;
   x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).read(s.a0.at_party, re).off();
   x.begin(*s.p[0]);
-  // The home of the first guard has been asked, and the second home has not answered: then a writer
+  // The home of the first guard has been asked, and the second home has not answered. Then a writer
   // comes.
   while (s.a0.up() || s.a0.down()) {
   }
@@ -487,7 +487,8 @@ TEST_CASE(
       x.write(s.a0.at_party, w, 1).read(s.a0.at_party, r).last();
       if (looks) x.only_look();
       x.begin(*s.p[0]);
-      const auto settles = [&] {  // within so many rounds: the choice must not ask for ever
+      // the choice must settle within this many rounds, since it must not ask for ever
+      const auto settles = [&] {
         for (int i = 0; i < 100; ++i) {
           bool any = false;
           for (auto* l : s.all) any |= l->up() || l->down();

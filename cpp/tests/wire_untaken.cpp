@@ -131,7 +131,7 @@ TEST_CASE("wire 14.5: of peers on this machine nothing is counted") {
   CHECK(t.why(0).empty());
   Pair<> p;  // a Unix socket
   CHECK(!p.h->peer()->home.counts);
-  Pair<w::SerialLink> q;  // nothing but bytes goes over it
+  Pair<w::SerialLink> q;  // only bytes go over it
   CHECK(q.h->peer()->home.counts);
 }
 

@@ -45,7 +45,7 @@ class OpOf final : public w::FarOp {
   }
 
   OpOf& read(std::uint32_t end) { return add(end, false, std::make_unique<w::RoomOf<T>>()); }
-  // An extended read; `keeps`: its value may come back.
+  // An extended read; `keeps` says that its value may come back.
   OpOf& hold(std::uint32_t end, bool keeps = false) {
     read(end);
     g_[0].holds = true;
@@ -61,7 +61,7 @@ class OpOf final : public w::FarOp {
   }
   // The number of enrolled parties, from the answer to that message.
   std::uint32_t parties() const { return static_cast<w::PartiesRoom&>(*rooms_[0]).parties; }
-  // The block of the extended read is over.
+  // Called when the block of the extended read is over.
   void end_block(bool back = false) {
     const w::Space::Step step(*peer_->space);
     peer_->far.held_end(number(), back);
@@ -101,7 +101,7 @@ class OpOf final : public w::FarOp {
   bool ok() const { return is_over && outcome.status == Status::ok; }
   bool died() const { return is_over && outcome.status == Status::died; }
   bool bad_use() const { return is_over && outcome.status == Status::pending && refused; }
-  // The value that came; for a write that is over, the value written.
+  // Returns the value that came; for a write that is over, the value written.
   T value(std::size_t guard) { return room(guard).take(); }
   T value() { return value(outcome.guard); }
   // Does what the process does that wrote the value and goes on.

@@ -1,5 +1,5 @@
-// What a node of a power grid computes: frames of phasor measurement units, averages, thresholds,
-// and the RMS of a recorded disturbance.
+// The processes of a node of a power grid: they handle frames of phasor measurement units,
+// averages, thresholds, and the RMS of a recorded disturbance.
 //
 //   frames ──inside──► pmu ──measured──► node ──averages, alarms──► decisions (Python)
 //                                        │ ▲── settings ◄───────────┘
@@ -31,12 +31,13 @@ using std::chrono::nanoseconds;
 namespace {
 
 using Measurement = std::tuple<std::int64_t, double, double,
-                               double>;  // station, seconds, volts (1: nominal), hertz
+                               double>;  // station, seconds, volts (1 is nominal), hertz
 using Average = std::tuple<std::int64_t, double, double, double,
-                           double>;  // the same of a period, and what the model expects
+                           // as Measurement for a period, and the value that the model expects
+                           double>;
 using Alarm =
-    std::tuple<std::string, std::int64_t, double, double>;  // what, station, seconds, volts
-// Volts: below the first a sag begins, above the second it is over.
+    std::tuple<std::string, std::int64_t, double, double>;  // kind, station, seconds, volts
+// In volts: below the first value a sag begins, above the second it is over.
 using Settings = std::tuple<double, double>;
 
 double seconds(nanoseconds t) { return std::chrono::duration<double>(t).count(); }
@@ -104,7 +105,7 @@ void frames(std::string path, Writer<Bytes> inside, Writer<std::string> refused)
   }
 }
 
-// Passes on each whole frame, at its time: the second of the first frame is the zero of the run's
+// Passes on each whole frame at its time; the second of the first frame is the zero of the run's
 // clock.
 void pmu(Reader<Bytes> inside, Writer<Measurement> measured, Writer<std::string> refused,
          double nominal) {
@@ -121,8 +122,8 @@ void pmu(Reader<Bytes> inside, Writer<Measurement> measured, Writer<std::string>
     const nanoseconds time = std::chrono::seconds(big(at + 6, 4) - *zero) +
                              std::chrono::microseconds(big(at + 10, 4) & 0xFFFFFF);
     if (const nanoseconds ahead = began + time - now(); ahead > 0ns) sleep(ahead);
-    // The positive sequence of the three voltages: what they have in common when each is turned by
-    // a third of a circle.
+    // The positive sequence of the three voltages is their mean after each is turned by a third of
+    // a circle.
     std::complex<double> sequence = 0;
     for (int phase = 0; phase < 3; ++phase)
       sequence += std::polar<double>(big_float(at + 16 + 8 * phase),
@@ -135,7 +136,7 @@ void pmu(Reader<Bytes> inside, Writer<Measurement> measured, Writer<std::string>
 
 // --- the node ------------------------------------------------------------------------------------
 
-class Window {  // the measurements of a period
+class Window {  // collects the measurements of a period
  public:
   void add(const Measurement& m) {
     station_ = std::get<0>(m);
@@ -208,7 +209,7 @@ class Node {
       averages_.write({w.station(), seconds(time), w.volts(), w.hertz(), expected_});
     }
   }
-  // The handler of a missed deadline: the average goes out with the model's latest answer.
+  // The handler of a missed deadline: the average is sent with the model's latest answer.
   void on_timer_missed(const Window& w, nanoseconds time) {
     alarms_.write({"late", w.station(), seconds(time), w.volts()});
   }
@@ -228,7 +229,7 @@ class Node {
   std::array<Window, 2> windows_;
   std::array<bool, 2> sags_{};
   double expected_ = 1;
-  bool owed_ = false;  // an answer is due: it came too late, or is still to come
+  bool owed_ = false;  // whether an answer is outstanding: it came too late, or is still to come
 };
 
 void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings> settings,
@@ -237,12 +238,12 @@ void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings>
           double high) {
   Node me(averages, alarms, ask, answers, deadline_ms * 1ms, {low, high});
   const nanoseconds began = now(), period = period_ms * 1ms;
-  // Between frames, so that it is clear which of them belong to a period.
+  // The period ends between frames, so that it is clear which of them belong to it.
   nanoseconds next = began + period + 500us;
   bool open50 = true, open60 = true;
   while (open50 || open60) {
     try {
-      // An input that is on as long as it is open; select says when it ends.
+      // An input that is on as long as it is open; select() reports when it ends.
       using In = Guarded<Reader<Measurement>>;
       const auto got = select(In{pmu50, open50, open50}, In{pmu60, open60, open60}, settings,
                               when(me.owed(), answers), after(next - now()));

@@ -32,7 +32,7 @@ WEFT_HOT static void react(void *self) {
  * in irregular order. */
 void weft_rx_wire(void) {
   for (uint32_t i = 0; i < MANY; i++) {
-    uint32_t r = i * 3 % MANY; /* MANY is no multiple of 3 */
+    uint32_t r = i * 3 % MANY; /* MANY is not a multiple of 3 */
     timers[i] = (weft_rx_timer)WEFT_RX_TIMER(0, 1000000, WEFT_RX_TRIG_ONE(r));
     timers[i].time = 1 + i;
     timers[i].period = MANY;

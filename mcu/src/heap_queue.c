@@ -229,8 +229,8 @@ WEFT_INLINE bool heap_goes_first(weft_queue *q, uint32_t time) {
   return !h->count || (int32_t)(event_at(h->base, h->index[0])->time - time) > 0;
 }
 
-/* The event is at its place or above. The search also finds out whether the event is in this
- * queue at all. */
+/* Remove the event, which is at its place or above. The search also finds out whether the event
+ * is in this queue at all. */
 WEFT_INLINE bool heap_remove(weft_queue *q, weft_event *e) {
   weft_heap *h = heap_of(q);
   weft_heap_entry *one = h->index - 1;

@@ -102,8 +102,8 @@ static bool writes(const weft_link_op *op) {
     if (op->guards[i].end->writes) return true;
   return false;
 }
-/* The number of bytes in the body of the operation's OFFER, as a compact frame and as an ordinary
- * one. */
+/* Return the number of bytes in the body of the operation's OFFER, as a compact frame and as an
+ * ordinary one. */
 static size_t body_of(const weft_link_op *op) {
   size_t n = 0;
   bool head = false;
@@ -151,9 +151,9 @@ static unsigned may_go(const weft_link_op *op) {
 }
 static void finish(weft_link *l, weft_link_op *op, weft_link_status status, unsigned won);
 
-/* Send whatever was waiting for room or for an end to be handed out. Operations go first, in
- * their order, then what the PC must learn about ends: so before an end is given up all its
- * values are written. */
+/* Send everything that was waiting for room or for an end to be handed out. Operations go first,
+ * in their order, then the messages about ends, so before an end is given up all its values are
+ * written. */
 static void say(weft_link *l) {
   if (!l->greeted || l->why) return;
   for (weft_link_op *op = l->ops, *next; op; op = next) {
@@ -359,7 +359,8 @@ static size_t start(weft_link *l, uint8_t *to) {
   return cobs(to, START);
 }
 
-/* The time is `now`: check whether the lease has expired, and send unacknowledged packets again. */
+/* Set the time to `now`: check whether the lease has expired, and send unacknowledged packets
+ * again. */
 static void pass(weft_link *l, uint32_t now) {
   if (!l->linked || l->lost) return;
   if (l->lease_ && is_past(l->heard + l->lease_, now))
@@ -501,7 +502,7 @@ static void done(weft_link *l, weft_link_op *op) {
   finish(l, op, WEFT_LINK_OK, i);
 }
 
-/* The head of a frame is complete: decide where its body goes. */
+/* Called when the head of a frame is complete: decide where its body is stored. */
 static void frame_begins(weft_link *l) {
   weft_link_op *op = l->kind == DONE || l->kind == VALUE ? op_of(l) : 0;
   l->sink = op && (l->kind == VALUE || l->flags & BODY) ? op : 0;

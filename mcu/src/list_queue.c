@@ -56,8 +56,8 @@ end:
 WEFT_INLINE int list_insert(weft_queue *q, weft_event *e) { return insert_either(q, e, false); }
 WEFT_INLINE void list_put_back(weft_queue *q, weft_event *e) { (void)insert_either(q, e, true); }
 
-/* The common cases, inlined: a time before all others, and the place right behind the event that
- * was inserted last. */
+/* The common cases of an insertion, inlined: a time before all others, and the place right
+ * behind the event that was inserted last. */
 WEFT_INLINE int list_insert_alone(weft_queue *q, weft_event *e) {
   uint32_t time = e->time;
   weft_node *next = q->first;

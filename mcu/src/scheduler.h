@@ -132,8 +132,8 @@ WEFT_INLINE int weft_posted(weft_queue *q, weft_lock_t *lock, weft_irq_t irq, in
   if (WEFT_MUTANT != 6) weft_wake();
   return code;
 }
-/* The rare cases of a post. They are in a function that is not inlined and is called with the
- * lock held, since their arguments would occupy registers that the common case needs. */
+/* Handle the rare cases of a post. The function is not inlined and is called with the lock held,
+ * since its arguments would occupy registers that the common case needs. */
 WEFT_INLINE int weft_post_rare_with(weft_queue *q, weft_event *e, uint32_t release,
                                     weft_irq_t irq) {
   if (e->next) {
@@ -232,8 +232,8 @@ WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint
   return false;
 }
 
-/* An action has asked for its event e again, but some action (the same one or another) has
- * posted e already, and that post counts. */
+/* Return whether some action (the same one or another) has posted e already, although e's action
+ * asks for it again. Then that post counts. */
 WEFT_INLINE bool weft_posted_meanwhile(const weft_event *e) {
   if (__builtin_expect(!e->next, 1)) return false;
 #if WEFT_DEBUG
@@ -242,9 +242,9 @@ WEFT_INLINE bool weft_posted_meanwhile(const weft_event *e) {
   return true;
 }
 
-/* An event that asks to be released again before any other event in its queue is not put into the
- * queue: the core keeps the event and its actor. The effect is the same as inserting the event and
- * taking it out, and no other core needs to know. */
+/* Serve the queue. An event that asks to be released again before any other event in its queue
+ * is not put into the queue: the core keeps the event and its actor. The effect is the same as
+ * inserting the event and taking it out, and no other core needs to know. */
 WEFT_INLINE void weft_work_with(weft_queue *q) {
   unsigned core = weft_core();
   weft_wait_init();

@@ -40,7 +40,8 @@
 
 static mp_obj_t or_none(proc_t* p) { return p == NULL ? mp_const_none : MP_OBJ_FROM_PTR(p); }
 
-enum { AT_ONCE = 1000 };  // the most operations of a process in a row that complete at once
+// the maximum number of operations of a process in a row that complete at once
+enum { AT_ONCE = 1000 };
 
 // Counts an operation of p that completed at once, for which no other process waited. Returns true
 // if there were too many in a row, so that other processes must run first (rule 7.7).
@@ -377,8 +378,8 @@ static mp_obj_t wr_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_k
   return end_make(TYPE(wr_type), n_args, n_kw, args);
 }
 
-// The attributes of both kinds of ends: their fields, and the methods of the class `methods`, which
-// methods() has set.
+// Look up an attribute of either kind of end: its fields, and the methods of the class `methods`,
+// which methods() has set.
 static void end_attr(mp_obj_t self, mp_obj_t methods, qstr attr, mp_obj_t* dest) {
   end_t* e = MP_OBJ_TO_PTR(self);
   if (attr == MP_QSTR_c) {

@@ -1,12 +1,12 @@
-// A fuzz target for what weft/net.hpp takes from the network (WIRE.md 17), built with clang++
-// -fsanitize=fuzzer,address,undefined. The first byte of the input says what the rest is: an entry
-// under a name, a first message, a request for a session by the relay, pieces, typed values, or
-// packets of the relay. If its high bit is set, the rest changes a good one, so that code behind
-// the first checks is reached.
+// A fuzz target for the input that weft/net.hpp takes from the network (WIRE.md 17), built with
+// clang++ -fsanitize=fuzzer,address,undefined. The first byte of the input says what the rest is:
+// an entry under a name, a first message, a request for a session by the relay, pieces, typed
+// values, or packets of the relay. If its high bit is set, the rest changes a valid input, so that
+// code behind the first checks is reached.
 //
-// Checked: nothing crashes; what is accepted has all fields that are read later, and is the same
-// after it was sent and read again; the result of pieces does not depend on how they are cut; no
-// line yields bytes that were not queued.
+// It checks that nothing crashes; that an accepted input has all fields that are read later, and is
+// the same after it was sent and read again; that the result of pieces does not depend on how they
+// are cut; and that no packet line yields bytes that were not queued.
 #include <cstdlib>
 
 #include "weft/net.hpp"
@@ -21,7 +21,7 @@ void require(bool so) {
   if (!so) std::abort();
 }
 
-// Each two bytes of `edits` are a place in the good text, and the byte to put there.
+// Changes a valid text: each two bytes of `edits` are a position, and the byte to put there.
 std::string changed(std::string good, std::string_view edits) {
   for (; edits.size() >= 2; edits.remove_prefix(2))
     good[static_cast<unsigned char>(edits[0]) % good.size()] = edits[1];
@@ -35,7 +35,7 @@ void entry(std::string_view in) {
       require(e.said[text] == e.text(text));
     require(e.said["ticket"].is_null() || e.said["ticket"].is_string());
     (void)e.at(), (void)e.relay();
-    Any without = e.said;  // what take_ticket() writes
+    Any without = e.said;  // the entry that take_ticket() writes
     without["ticket"] = nullptr;
     require(n::Entry::of(without.dump(), 8, "lab").said == without);
     (void)n::parted(e.text("address"));
@@ -111,7 +111,7 @@ void values(w::Bytes in) {
   typed<std::map<std::string, net::Array<float>>>(in);
 }
 
-// Two ends of a packet line that are linked; one of them is fed.
+// Feeds one of the two ends of a packet line that are linked.
 void line(std::string_view in, bool packed) {
   w::detail::Line mine{n::kRelayLine, 11, n::kRelayAgainMost},
       theirs{n::kRelayLine, 22, n::kRelayAgainMost};

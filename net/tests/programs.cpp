@@ -1,5 +1,5 @@
 // The C++ programs of the tests: net_programs NAME[@RELAY] SERVER KEYS ARGS…. RELAY is automatic,
-// only or never. Each program says what it has to in lines of JSON, as programs.py does.
+// only or never. Each program reports in lines of JSON, as programs.py does.
 #include <weft/net.hpp>
 
 #include <complex>
@@ -29,7 +29,7 @@ void names_writer(weft::net::Network& network, const Args& a) {
   say("written");
 }
 
-// Reads until the channel ends. Says what came, and how it ended.
+// Reads until the channel ends. Reports the values, and how the channel ended.
 void names_reader(weft::net::Network& network, const Args& a) {
   auto in = network.at(a[0]).reader<weft::Typed<Any>>();
   say("has it");
@@ -53,8 +53,8 @@ void is_home(weft::net::Network& network, const Args& a) {
   writer.retire();
 }
 
-// Is the home of a channel, and reads all that comes. Says when the first value has come, and in
-// the end how many there were, and how the channel ended.
+// Is the home of a channel, and reads all values. Reports when the first value has come, and in the
+// end how many there were, and how the channel ended.
 void reads_all(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(
       weft::buffer(static_cast<std::uint32_t>(std::stoul(a[1]))).called("c"));
@@ -72,8 +72,8 @@ void reads_all(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Is the home of a channel to which it writes 0, 1, … until nobody reads. Says how many it wrote,
-// and how the channel ended.
+// Is the home of a channel to which it writes 0, 1, … until there is no reader. Reports how many it
+// wrote, and how the channel ended.
 void writes_for_ever(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   auto out = c.writer();
@@ -168,7 +168,7 @@ void numbers(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Reads integers. Reports values that are no integers, and goes on.
+// Reads integers. Reports values that are not integers, and goes on.
 void reads_integers(weft::net::Network& network, const Args& a) {
   auto in = network.at(a[0]).reader<weft::Typed<std::int8_t>>();
   try {
@@ -199,7 +199,7 @@ void chooses(weft::net::Network& network, const Args& a) {
   say(got);
 }
 
-// In a run, reads a value and then writes one, from and to another program. Says how that ended.
+// In a run, reads a value and then writes one, from and to another program. Reports how that ended.
 weft::Process passes(weft::wire::FarReader<weft::Typed<long>> in,
                      weft::wire::FarWriter<weft::Typed<long>> out) {
   co_await out.write(co_await in.read());
@@ -256,7 +256,7 @@ void own_type(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Asks for an end. Says "ok", or the error.
+// Asks for an end. Reports "ok", or the error.
 void tries(weft::net::Network& network, const Args& a) {
   const double patience = std::stod(a[2]);
   try {
@@ -274,7 +274,7 @@ void tries(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Offers a name, when told; says how that ended; and withdraws the name, when told.
+// Offers a name when told; reports how that ended; and withdraws the name when told.
 void offers(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   const auto keep = c.writer();
@@ -290,7 +290,7 @@ void offers(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Asks for an end of its own channel, and says the answer.
+// Asks for an end of its own channel, and reports the answer.
 void comes_to_itself(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   network.offer(a[0], c, {.readers = true, .writers = true});
@@ -302,7 +302,8 @@ void comes_to_itself(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Says, as the program ends and after all that was registered later, whether OpenSSL still works.
+// Reports, as the program ends and after all that was registered later, whether OpenSSL still
+// works.
 void says_whether_openssl_is_there() {
   std::atexit([] { say(OPENSSL_init_crypto(0, nullptr) == 1); });
 }
@@ -315,8 +316,8 @@ std::string from_hex(const std::string& text) {
   return bytes;
 }
 // Answers questions line by line, without a network; their texts are in hexadecimal. `grant GRANT
-// NAME`: does the grant cover the name? `json TEXT`: is the text accepted? `certificate FILE`:
-// which grants are in it?
+// NAME`: whether the grant covers the name. `json TEXT`: whether the text is accepted. `certificate
+// FILE`: the grants in it.
 void agrees() {
   namespace n = weft::net::detail;
   std::string line;

@@ -1,6 +1,6 @@
-// The ways of the relay by themselves (WIRE.md 17.19, 17.20): two of them in one program, and
-// between them what a server does to messages. Also other parts of weft/net.hpp that need no
-// server.
+// Tests the ways of the relay by themselves (WIRE.md 17.19, 17.20): two of them in one program, and
+// between them code that does to messages what a server does. Also tests other parts of
+// weft/net.hpp that need no server.
 #include <doctest/doctest.h>
 #include <sys/ioctl.h>
 
@@ -16,11 +16,11 @@ namespace n = weft::net::detail;
 namespace w = weft::wire;
 using Chars = std::string;
 
-// The packets are small: what is not acknowledged is sent again as a whole, which is slow where all
-// is checked.
+// The packets are small, since unacknowledged packets are all sent again, which is slow in a build
+// with checks.
 constexpr w::LineOptions kLine{.window = 8, .most = 1024, .again_ms = 200, .lease_ms = 60'000};
 
-// Two ways. A thread carries the messages, and loses those that it is told to.
+// Two ways. A thread carries the messages, and loses those that it is told to lose.
 class Pair {
  public:
   explicit Pair(w::LineOptions o = kLine, unsigned lost_of_100 = 0, unsigned seed = 1)
@@ -135,7 +135,7 @@ TEST_CASE("wire 17.19: what was said last comes before the end, and then both ar
   for (const unsigned lost : {0u, 5u}) {
     Pair p(kLine, lost, 3);
     const Chars last = some(30'000, 4);
-    // A way that closes before it is linked has nobody to tell, and leaves at once.
+    // A way that closes before it is linked has no peer to tell, and leaves at once.
     while (!p.ways[0]->linked()) std::this_thread::yield();
     std::thread pours([&] {
       pour(p.sockets[0], last);
@@ -173,7 +173,7 @@ TEST_CASE("wire 17.20: who does not read costs a bounded number of bytes") {
   ::fcntl(p.sockets[0], F_SETFL, ::fcntl(p.sockets[0], F_GETFL) | O_NONBLOCK);
   const Chars piece(50'000, 'y');
   std::size_t took = 0;
-  // Until what was sent is sent again and again, and nothing more is taken.
+  // Until the packets are sent again and again, and no more bytes are accepted.
   const std::size_t window = std::size_t{kLine.window} * kLine.most;
   const std::size_t most = 4 * window + 2 * n::kHigh + 4 * 212'992;
   for (std::size_t quiet = p.messages(); p.messages() < quiet + 6 && took < most;) {
@@ -258,7 +258,7 @@ TEST_CASE("wire 17.19: the server is back, and what was not acknowledged goes at
     int left = 1;
     return ::ioctl(sockets[0], TIOCOUTQ, &left) != 0 || left == 0;
   };
-  carry(taken);  // it was sent, and lost
+  carry(taken);  // it was sent and lost
   ways[0]->hurry();
   {
     const std::lock_guard g(lock);

@@ -2,8 +2,8 @@
 // has one process. It prints the report of a deadlock on standard output, and its exit status says
 // how it ended.
 //
-//   beside HOW SOCKET FD     passes: reads, then writes; silent: the same, but answers no rounds;
-//                            person: first waits for a byte at FD, which Weft knows nothing of
+//   beside HOW SOCKET FD     passes: reads, then writes; silent: as passes, but answers no rounds;
+//                            person: first waits for a byte at FD, of which Weft knows nothing
 #include <cstdio>
 #include <cstdlib>
 #include <optional>

@@ -10,7 +10,7 @@ using namespace weft::native;
 
 namespace {
 
-// Passes on what it reads, until the `at`th value: then it does what `how` says.
+// Passes on what it reads, up to the `at`th value; then it does what `how` says.
 void crash(Reader<std::int64_t> in, Writer<std::int64_t> out, std::int64_t at, std::string how) {
   for (std::int64_t x : in) {
     if (--at == 0) {

@@ -74,13 +74,13 @@ void waits_for_ever(std::int64_t how) {
   if (how == 2) select(after(std::chrono::hours::max()));
   if (how == 3) select(after(std::chrono::duration<double>(1e300)));
 }
-// Is in an operation often, and never waits in one.
+// Often performs an operation, and never waits in one.
 void looks(Ints in) {
   while (select_first(in, skip()).index() != 0) {
   }
 }
-// Tries what is refused at channels to other OS processes, and then what is allowed. When the first
-// value has arrived, the ends are at their final places.
+// Tries operations that are refused at channels to other OS processes, and then some that are
+// allowed. When the first value has arrived, the ends are at their final places.
 void tries(Ints in, Writer<std::int64_t> out, Log log) {
   in.read();
   try {

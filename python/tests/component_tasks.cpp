@@ -186,7 +186,7 @@ Task<> spins(Out out, std::string path) {
   co_await out.write(2);
 }
 Task<> pid(Out out) { co_await out.write(getpid()); }
-// Is left by an end that it has met, or by an exception of its own.
+// Ends by the exception of an end that it has met, or by an exception of its own.
 Task<> left(Ints in, std::string by) {
   if (by == "Retired") throw Retired(in.number());
   if (by == "Poisoned") throw Poisoned(in.number());

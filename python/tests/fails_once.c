@@ -1,6 +1,6 @@
 // A library for LD_PRELOAD that makes system calls fail. $WEFT_FAILS is a list of NAME=ERRNO,
 // separated by commas. If NAME is pidfd_open, futex_waitv, memfd_create, eventfd or fallocate, the
-// first such call fails; if it is waits, each futex_waitv that is to wait fails.
+// first such call fails; if NAME is waits, each futex_waitv that would wait fails.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,7 +15,7 @@ static int asked(const char* name) {
   const char* at = all ? strstr(all, name) : NULL;
   return at ? atoi(at + strlen(name)) : 0;
 }
-// Returns the error that this call is to give; 0 if none.
+// Returns the error with which this call is to fail; 0 if it is not to fail.
 static int first(const char* name, atomic_int* calls) {
   const int error = asked(name);
   return error && atomic_fetch_add(calls, 1) == 0 ? error : 0;

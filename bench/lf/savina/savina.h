@@ -1,5 +1,5 @@
-/* savina.h: what the programs of this folder share: their sizes from the environment, random
- * numbers, and the figure at the end. */
+/* savina.h: the parts that the programs of this directory share: their sizes from the
+ * environment, random numbers, and the figure at the end. */
 #ifndef SAVINA_H
 #define SAVINA_H
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* N, the amount of work. */
+/* Returns N, the amount of work. */
 static inline int savina_size(int otherwise) {
   const char* given = getenv("N");
   return given ? atoi(given) : otherwise;
@@ -23,8 +23,8 @@ static inline void savina_check(bool right, const char* what) {
     exit(1);
   }
 }
-/* Prints ns for each of `count` operations since `began`; the first lines of a program say what an
- * operation is. */
+/* Prints ns for each of `count` operations since `began`; the first lines of a program say what
+ * an operation is. */
 static inline void savina_end(int64_t began, double count) {
   printf("ns %.2f\n", (double)(lf_time_physical() - began) / count);
 }

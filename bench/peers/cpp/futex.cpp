@@ -1,5 +1,5 @@
-// A bound: one word handed to and fro between two threads with FUTEX_WAIT and FUTEX_WAKE, without
-// spinning.
+// A bound: one word is handed to and fro between two threads with FUTEX_WAIT and FUTEX_WAKE,
+// without spinning.
 //
 // Invariant: `turn` names the thread that may go on; only that thread changes it. The threads are
 // pinned by pin.hpp, as in Weft's own program.

@@ -5,8 +5,8 @@
 //   tls SAMPLES PER      ns one way of a megabyte, from before the write to after the read of the
 //                        last byte, by the system's clock; the reader asks for each
 //
-// This is the quickest way that was found: the reader reads as many records at once as have
-// arrived, up to kTogether bytes, and the writer collects as many before it sends them.
+// This is the quickest way that was found: the reader reads all records that have arrived at once,
+// up to kTogether bytes, and the writer collects that many bytes before it sends them.
 #include <netinet/in.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
@@ -20,7 +20,7 @@
 
 namespace {
 constexpr std::size_t kMegabyte = std::size_t{1} << 20;
-// 16 KB took 1.5 to 2.9 times as long, on a busy machine; 64 and 256 KB about as long as this
+// 16 KB took 1.5 to 2.9 times as long, on a busy machine; 64 and 256 KB took about as long as this
 constexpr std::size_t kTogether = std::size_t{1} << 17;
 
 // Makes and sets a certificate of its own, of the kind that the sessions have.

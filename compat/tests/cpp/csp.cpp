@@ -126,7 +126,7 @@ TEST_CASE("csp, Listings 11 to 13, 28: a rendezvous; values copied, moved, mobil
       }}();
   CHECK(kept == vector<int>{1, 2});
   CHECK(got == vector<vector<int>>{{1, 2}, {3, 4}});
-  CHECK(arrived == where);  // the vector's memory, not a copy of it
+  CHECK(arrived == where);  // the vector itself has moved; it was not copied
   CHECK(text == "mobile");
 }
 
@@ -282,7 +282,8 @@ TEST_CASE("csp, Listing 19: alt, fair and with preconditions as a list; priority
         alt a2{skip(), e.in(), f.in()};
         CHECK(a2.pri_select() == 0);
         CHECK(a2.pri_select({false, true, true}) == 1);
-        CHECK(a2.pri_select({false, true, true}) == 1);  // selected and not read: still ready
+        // the guard was selected and not read, so it is still ready
+        CHECK(a2.pri_select({false, true, true}) == 1);
         CHECK(e() == 1);
         CHECK(a2.pri_select(vector<bool>{false, false, true}) == 2);
         CHECK(f() == 2);
@@ -308,7 +309,7 @@ TEST_CASE("csp, Listing 20: timer, and as a guard") {
     CHECK(alarm.get_alarm() > t());
     alt a{never.in(), alarm};
     CHECK(a() == 1);
-    CHECK(a() == 1);  // past: at once
+    CHECK(a() == 1);  // the time is past, so the alarm is ready at once
   }}();
 }
 
@@ -472,7 +473,7 @@ TEST_CASE("csp, broken there: a poisoned writer gets an exception; strength and 
           c(1);
         } catch (const poison_exception& e) {
           writer = e.get_strength();
-          immune.out().poison(3);  // below its immunity
+          immune.out().poison(3);  // the poison is below its immunity
           immune(7);
           immune.out().poison(9);
         }
@@ -489,7 +490,7 @@ TEST_CASE("csp, broken there: a poisoned writer gets an exception; strength and 
       }}();
   CHECK(writer == 2);
   CHECK(reader == 9);
-  // An alt selects a poisoned channel; the read says so.
+  // An alt selects a poisoned channel; the read reports that.
   alt a{c.in()};
   CHECK(a() == 0);
   CHECK_THROWS_AS(c(), poison_exception);
@@ -502,7 +503,7 @@ TEST_CASE(
   overwriting_buffer<int> first_and_last(2);
   one2one_chan<int> c(two), o(newest), f(first_and_last);
   par{[&] {
-    c(1), c(2);  // nobody reads yet
+    c(1), c(2);  // no process reads yet
     CHECK(c() == 1);
     o(1), o(2), o(3);
     CHECK(o() == 3);
@@ -539,8 +540,8 @@ TEST_CASE("csp: the plug-and-play classes") {
   one2one_chan<chan_out<int>> config;
   std::ostringstream text;
   vector<int> got;
-  // Two streams are added, doubled, and printed without the first value. In the end the network
-  // waits for ever, and says so.
+  // Two streams are added, doubled, and printed without the first value. In the end the network is
+  // deadlocked, and reports that.
   const par network{[=] { a(1), a(2), a(3); },
                     [=] { b(10), b(20), b(30); },
                     csp::plugnplay::plus<int>(a, b, c),

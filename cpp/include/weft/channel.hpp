@@ -76,8 +76,8 @@ void cannot_write() {
                 "channel's type, or it can only be moved (then say std::move(value))");
 }
 
-// How an end acts when it is destroyed: if an uncaught poison is passing through the process (rule
-// 4.3) the end poisons with the strength that this returns; if this returns 0, it retires.
+// Returns what an end does when it is destroyed. If an uncaught poison is passing through the
+// process (rule 4.3) this is the strength with which the end poisons; if it is 0, the end retires.
 inline std::uint8_t poison_under_way() noexcept {
   const runtime::Context* c = runtime::this_context;
   if (!c || (c->dying | c->thrown) == 0) [[likely]]
@@ -571,7 +571,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
     return {place_, v};
   }
   WriteOp<T, P> write(T&& v) const requires(!detail::kNumber<T>) { return {place_, std::move(v)}; }
-  // A number is passed by value: a reference would force it into memory.
+  // Takes a number by value, since a reference would force it into memory.
   WriteOp<T, P> write(T v) const requires detail::kNumber<T> { return {place_, v}; }
   template <class U>
   void write(U&&) const requires(!std::is_convertible_v<U&&, T>) {
@@ -610,7 +610,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   }
 };
 
-// A handle to a channel: it makes ends, but is none itself. Copies refer to the same channel.
+// A handle to a channel. It makes ends, but is not an end itself. Copies refer to the same channel.
 template <class T, class P = Shared>
 class Channel {
   using Here = detail::Here;
@@ -662,9 +662,9 @@ class Channel {
     WEFT_POINT(touches(*core_, runtime::Access::all));
     core_->poison(s);
   }
-  // The channel's name in quotes, or file:line of its making.
+  // Returns the channel's name in quotes, or file:line of its making.
   std::string name() const { return runtime::name_of(*core_); }
-  // How many values have passed so far, and how many the buffer has dropped (rules 1.4, 3.3, 4.2).
+  // Return how many values have passed, and how many the buffer has dropped (rules 1.4, 3.3, 4.2).
   std::uint64_t transfers() const noexcept {
     WEFT_POINT(touches(*core_, runtime::Access::all));
     return core_->transfers();

@@ -18,7 +18,7 @@ struct ChannelOptions {
   const char* name = nullptr;  // copied
   ChannelKind kind = ChannelKind::any2any;
 
-  // The same options with a name: weft::buffer(16).called("orders").
+  // Returns the same options with a name: weft::buffer(16).called("orders").
   ChannelOptions called(const char* n) const {
     ChannelOptions o = *this;
     o.name = n;

@@ -3,7 +3,7 @@
 //
 // If a select could have taken no party but its partner, it makes no difference which of the two
 // came first. Then the select counts as a plain party at the guard that it took. Its other guards
-// conflict with every arrival, but not with the retirement of a channel that is no buffer. This
+// conflict with every arrival, but not with the retirement of a channel that is not a buffer. This
 // does not hold if the select has a skip, a time that may come at any moment, a second guard that
 // is ready, or two guards at one place. While a select waits it counts as one that may take any
 // guard. Once its partner is known this is weakened, for the search for races.

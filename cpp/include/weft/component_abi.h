@@ -30,9 +30,9 @@
 // of these or a list or map of such values, [T] sequence, (TU…) tuple, {KV} map, ?T T or nothing,
 // <NAME F T F T …> an aggregate with its fields' names and types. A block of type s or y is the
 // text or the bytes as they are. Any other block has one item after another without padding, in the
-// byte order of the machine: i d as 8 bytes; b as 1; n as none; s y as a length of 8 bytes and so
-// many bytes; [T] {KV} as a count of 8 bytes and the items; ?T as a byte, 1 or 0, and T; v as a
-// byte that is i, d, b, n, s, y, [ or {, and then as that type, with items that are v.
+// byte order of the machine: i d as 8 bytes; b as 1; n as none; s y as a length of 8 bytes and the
+// bytes; [T] {KV} as a count of 8 bytes and the items; ?T as a byte, 1 or 0, and T; v as a byte
+// that is i, d, b, n, s, y, [ or {, and then as that type, with items that are v.
 //
 // aC, arC, aNC, arNC: an array of numbers, C as in Python's module struct: b B h H i I q Q f d; of
 // N dimensions, 2 to 6, in C's order; with r it must not be written to. Its block begins with a

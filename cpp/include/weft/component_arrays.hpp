@@ -106,7 +106,7 @@ class Array {
   }
   T* begin() const noexcept { return data(); }
   T* end() const noexcept { return data() + size(); }
-  // A view that is valid until the Array is moved or destroyed.
+  // Returns a view that is valid until the Array is moved or destroyed.
   View<T, N> view() const noexcept {
     std::size_t extents[N];
     for (std::size_t i = 0; i < N; ++i) extents[i] = extent(i);

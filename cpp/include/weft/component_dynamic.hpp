@@ -45,8 +45,8 @@ class Value {
         return names[any_.index()];
       }
       bool is_none() const noexcept { return any_.index() == 0; }
-      // The value as a T: bool, an integer type, double or float (also from an int), std::string,
-      // Bytes, List or Dict. Throws BadUse if it is of another type.
+      // Returns the value as a T: bool, an integer type, double or float (also from an int),
+      // std::string, Bytes, List or Dict. Throws BadUse if it is of another type.
       template <class T>
       T as() const {
         if constexpr (std::is_floating_point_v<T>) {

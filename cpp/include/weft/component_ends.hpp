@@ -28,7 +28,7 @@ constexpr std::uint8_t strength_of(int s) noexcept {
 
 struct Written {};  // the result of a select for an output guard
 
-// The time on the clock of the run.
+// Returns the time on the clock of the run.
 inline std::chrono::nanoseconds now() {
   return std::chrono::nanoseconds(detail::running.api->now(detail::running.process));
 }

@@ -48,8 +48,8 @@ extern "C" {
 
 namespace weft::native::detail {
 
-// The stack of the exception that is being handled: a line for each frame, innermost first, with
-// the file of a library, a space, and the address in it in hex.
+// Returns the stack of the exception that is being handled: a line for each frame, innermost first,
+// with the file of a library, a space, and the address in it in hex.
 inline std::string thrown_at() {
   std::string text;
 #ifdef WEFT_COMPONENT_STACKS

@@ -43,7 +43,8 @@ class Count {
  private:
   std::int64_t given_;
 };
-// The strength of a poison, or an immunity (rules 4.1, 4.4). Throws BadUse if it is out of range.
+// Returns the strength of a poison, or an immunity (rules 4.1, 4.4). Throws BadUse if it is out of
+// range.
 inline std::uint8_t strength_of(Count c, const char* what, std::int64_t least = 1) {
   return static_cast<std::uint8_t>(c.within(what, least, UINT8_MAX));
 }

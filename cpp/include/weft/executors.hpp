@@ -24,7 +24,7 @@ struct StartOf;
 struct Where {
   bool multi;  // whether it is a Cores rather than a Core
   unsigned threads;
-  // the CPU for each thread; empty: the threads are not pinned
+  // the CPU for each thread; empty if the threads are not pinned
   std::vector<int> cpus;
 };
 // Runs a network with this thread as worker 0 of `cores`, whose other workers have been started.
@@ -69,7 +69,7 @@ class Core : public Executor {
 
 namespace detail {
 
-// The executor of a CPU, shared by all processes that are pinned to that CPU.
+// Returns the executor of a CPU, which all processes share that are pinned to that CPU.
 std::shared_ptr<const Where> pinned_to(int cpu);
 // Returns the place of that executor in the run. The executor is made when it is first used.
 runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w);

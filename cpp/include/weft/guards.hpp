@@ -257,7 +257,7 @@ OutWith<F, T, P> out_with(const Writer<T, P>& w, F f) {
 // in ns (rule 5.2).
 inline DeadlineGuard after(detail::Lasting s) { return DeadlineGuard(true, s.count()); }
 inline DeadlineGuard at(std::int64_t ns) { return DeadlineGuard(false, ns); }
-// A guard that is always ready.
+// Makes a guard that is always ready.
 inline Skip skip() { return {}; }
 inline Meet meet(const Barrier& b) { return Meet(b); }
 

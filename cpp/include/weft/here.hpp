@@ -15,7 +15,7 @@
 namespace weft::inline WEFT_ABI::detail {
 
 // A line of the program. Here::now() as a default argument gives the line of the call. Nothing
-// converts to a Here, not even a list in braces: so it never competes with a value in a call.
+// converts to a Here, not even a list in braces, so it never competes with a value in a call.
 class Here {
   struct Now {};
 

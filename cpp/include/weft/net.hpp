@@ -13,7 +13,7 @@
 //
 //   join() ──offer()──► a name ──withdraw(), or another program has it──► none
 //     ├──let_in(): a program that comes shows a ticket──► a session
-//     └──close(), the destructor: no names, nobody comes, sessions end
+//     └──close(), the destructor: no names, no new programs, sessions end
 //
 // Invariants
 //  1 `mutex_` protects the offers and their tickets, the sessions, the programs that are
@@ -21,8 +21,8 @@
 //    under it.
 //  2 This program knows a ticket before the ticket is in the entry, and until a program shows it or
 //    kMeeting has passed since it was replaced.
-//  3 `Offer::writing` is held by the thread that writes or deletes the entry: this program does one
-//    at a time.
+//  3 `Offer::writing` is held by the thread that writes or deletes the entry, so this program does
+//    only one of these at a time.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -124,8 +124,8 @@ class Network {
   ~Network() { close(); }
 
   const std::string& name() const noexcept { return name_; }
-  // The address at which others reach this program, "HOST:PORT"; empty if only the relay reaches
-  // it.
+  // Returns the address at which others reach this program, "HOST:PORT"; empty if only the relay
+  // reaches it.
   const std::string& address() const noexcept { return address_; }
 
   // Gives the channel a name, by which other programs get ends of it; this program is its home.

@@ -8,8 +8,8 @@
 // The token is made before the thread starts, so that no run concludes too early, and is captured
 // before the ends, so that it is destroyed after them.
 //
-// A standstill that is no deadlock is possible only where there may be a token. So a token brings
-// in the code that reports standstills, and a program without tokens compiles none of it.
+// A standstill that is not a deadlock is possible only where there may be a token. So a token
+// brings in the code that reports standstills, and a program without tokens compiles none of it.
 #pragma once
 #include <utility>
 

@@ -216,8 +216,8 @@ inline constexpr std::uint32_t own_fences =
 #define WEFT_PRIM_BIASED 1
 inline constexpr std::uint32_t no_bias = UINT32_MAX;
 inline constexpr std::uint32_t bias_identities_end = (1u << 28) - 1;
-// How often in a row one thread must use a lock before the lock is biased to it again: that many
-// uses cost as much as revoking a bias.
+// How often in a row one thread must use a lock before the lock is biased to it again. This number
+// of uses costs as much as revoking a bias.
 inline constexpr std::uint8_t bias_streak = 240;
 
 namespace detail {

@@ -71,7 +71,7 @@ class Rotations {
   static constexpr std::size_t kNeighbours = 8;
   static constexpr std::size_t kLargest = std::size_t{1} << 15;  // in entries; half a megabyte
   struct Entry {
-    std::uint64_t key = 0;  // 0: the entry is free
+    std::uint64_t key = 0;  // 0 if the entry is free
     std::uint32_t next = 0;
     std::uint32_t used = 0;  // when it was last used, on clock_
   };
@@ -89,7 +89,7 @@ class Rotations {
         }
     delete[] old;
   }
-  std::size_t size_ = 256;  // of the table, which doubles
+  std::size_t size_ = 256;  // the size of the table, which doubles
   Entry* table_ = new Entry[size_];
   std::uint32_t clock_ = 0;
   std::uint64_t seed_ = 0x853C49E6748FEA9Bull;

@@ -124,7 +124,7 @@ class signals {
   signals& operator=(const signals&) = delete;
   ~signals();
 
-  // Makes an end, to be given to a process: it reads the signals, by their numbers. Throws BadUse
+  // Makes an end, to be given to a process, which reads the signals by their numbers. Throws BadUse
   // if all ends had been closed, and another object has taken one of the signals since.
   Reader<int> reader() const;
   // read() and operator() use an end of the object's own, which is made at the first call.

@@ -28,7 +28,7 @@ void Reduced::join(int event, int earlier) noexcept {
 }
 
 // Computes the clock of an event, and finds its races with earlier events. Those events are
-// examined from the latest on: an event that an examined one already follows is no race.
+// examined from the latest on: an event that an examined one already follows is not a race.
 void Reduced::order(const Record& r, int j) {
   const Event& e = r.events[static_cast<std::size_t>(j)];
   for (const int a : r.follows(j)) join(j, a);

@@ -259,8 +259,8 @@ Access Record::at_place(int n, Access how) const noexcept {
   return lone ? Access::all : how;
 }
 
-// Examines the selects that wait on the other side, or have waited there: this step may decide
-// them, or might have decided them.
+// Examines the selects that wait on the other side, or have waited there, since this step may
+// decide them, or might have decided them.
 void Record::look_at_selects(int place, Access how) {
   for (int side = 0; side < 2; ++side) {
     if ((how == Access::read && side == 0) || (how == Access::write && side == 1)) continue;

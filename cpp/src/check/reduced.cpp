@@ -120,7 +120,7 @@ unsigned Reduced::go(Run& run) {
 }
 
 unsigned Reduced::take(Run& run, unsigned options, Kind) {
-  if (at_ == 0) return 0;  // main's first step has no node: it takes the usual choice
+  if (at_ == 0) return 0;  // main's first step has no node, so it takes the usual choice
   Node& x = stack_[at_ - 1];
   if (within_ == x.within.size()) x.within.push_back({options, 0});
   const Alternative& a = x.within[within_++];

@@ -94,7 +94,7 @@ class Partial {
     facts.solve();
     for (One& one : all_) one.able = facts.is_able(one.id);
   }
-  // Reports the stuck processes; with `everybody` also those that may go on.
+  // Reports the stuck processes; with `everybody` also those that may resume.
   Found report(bool everybody) {
     Numbers told, others;
     for (std::uint32_t i = 0; i < all_.size(); ++i) {
@@ -161,7 +161,7 @@ class Partial {
     const Group* children = nullptr;  // the group for which the process waits
     std::uint32_t id = 0;
     Some places{};  // a range of places_
-    // a range of silent_: channels that have ended, where nobody will come (rule 5.6)
+    // a range of silent_: channels that have ended, where no party will come (rule 5.6)
     Some silent{};
     bool able = false;
     bool moved = false;    // the process no longer waits
@@ -247,7 +247,7 @@ class Partial {
     });
   }
 
-  const Executor* const here_;  // the executor that looks; null: all executors
+  const Executor* const here_;  // the executor that looks; null means all executors
   const OpKind& waits_;
   std::vector<One> all_;
   // the paths of the reported processes; empty until they are needed

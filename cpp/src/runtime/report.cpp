@@ -84,7 +84,7 @@ struct Report::Collect final : WaitVisitor {
          : writing                                                  ? " never had a reader end)"
                                                                     : " never had a writer end)");
   }
-  // `never`: why no process is known to be there; null: that is not known either.
+  // `never` says why no process is known to be there; null if that is not known either.
   void wait(const core::SyncObject& place, std::span<const Pairs::Pair> those, const Ids& others,
             const char* never = nullptr) {
     if (those.empty()) return;

@@ -228,7 +228,7 @@ std::uint32_t Run::quiescent() noexcept {
       g.unlock();
       if (expects()) return 0;
       g.lock();
-      // if not, another thread has come to rest meanwhile, or will: that thread draws the
+      // if not, another thread has come to rest meanwhile, or will; that thread draws the
       // conclusion
       if (standstill_ != number || active_.load(std::memory_order_seq_cst) != 0 ||
           outside_.load(std::memory_order_seq_cst) != outside)

@@ -177,8 +177,8 @@ struct Waiting {
     }
   };
   std::vector<Row> rows;
-  // The edges between rows. One more node, behind the last row, stands for whatever runs outside
-  // the listed processes.
+  // The edges between rows. One more node, after the last row, stands for everything that runs
+  // outside the listed processes.
   runtime::Pairs to;
   // The channel of each end; the key is the program that has the end, and the end's home and name.
   std::map<std::pair<std::uint64_t, Key>, Key> known;

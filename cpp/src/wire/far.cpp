@@ -114,7 +114,7 @@ Keeper Far::keeper_of(const Payload& p, const Room& room) const {
   return p.lasts && session_.lends(p.bytes.size()) ? room.keeper() : Keeper{};
 }
 
-// Sends a PUT. `later`: no party waits for the value at the home.
+// Sends a PUT. `later` says that no party waits for the value at the home.
 bool Far::put(FarOp& o, bool later) {
   const FarGuard& g = o.guards[0];
   if (keep_.empty()) keep_.resize(1);

@@ -389,8 +389,8 @@ void Home::answer(Visitor& g) {
   Visitor::Seat& at = g.at[where];
   if (g.outcome != Status::ok) return tell_ended(g.op, where, g.outcome, *at.port);
   const auto lender = may_lend(g);
-  // the value is copied: it may come back and must then be unchanged, but the peer may write to
-  // memory that it shares
+  // the value is copied, since it may come back and must then be unchanged, but the peer may write
+  // to memory that it shares
   carrier_.by_copy(g.keeps);
   const bool slots = lender && at.port->buffered();
   const bool told = tell_done(g.op, where, at, slots ? 1 + std::uint64_t{lender->lent()} : 0);

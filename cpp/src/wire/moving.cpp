@@ -56,7 +56,7 @@ namespace detail {
 // number of earlier keys 1, zero 1; then the name, padded; then the earlier keys.
 constexpr std::size_t kDescribed = 32;
 constexpr unsigned kWrites = 1, kDead = 2, kBarrier = 4;  // flags
-// the most bytes of a name that are sent with an end
+// the maximum number of bytes of a name that are sent with an end
 constexpr std::size_t kNameHere = 96;
 }  // namespace detail
 

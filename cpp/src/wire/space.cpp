@@ -5,7 +5,7 @@
 namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
-// the most bytes that an end's type and name may have in GIVE and PASS
+// the maximum size in bytes of an end's type and name in GIVE and PASS
 constexpr std::size_t kLongest = 4096;
 }  // namespace detail
 

@@ -22,7 +22,7 @@ struct Span::Part {
   virtual void failed() = 0;
 
   Span& span;
-  Peer* const home;  // null: this space
+  Peer* const home;  // null for this space
   std::uint32_t size = 0;
   bool offered = false;
   bool ready = false;  // whether its home has said READY since it was last tried

@@ -53,7 +53,7 @@ struct Abroad {
     }
     std::rethrow_exception(failure);
   }
-  // In the other program: runs one process of the network, and tells how it ended.
+  // In the other program: runs one process of the network, and reports how it ended.
   static weft::Process runs_here(Play<K>* me, const Proc* p, weft::Watch<int> handle) {
     std::exception_ptr left;
     try {
@@ -67,7 +67,7 @@ struct Abroad {
       said = left ? told_of(left) : "Cancelled";
     }
     left = nullptr;
-    me->kind_.arrived();  // its ends have gone
+    me->kind_.arrived();  // its ends are closed
     co_await me->kind_.tells(p->id).write(said);
   }
 

@@ -1,9 +1,9 @@
-// A network in several programs, joined by one of the real links: an end is of a channel of this
-// program or of another one's, and time is real.
+// A network in several programs, joined by one of the real links: an end belongs to a channel of
+// this program or of another one, and time is real.
 //
 // When an operation at a far end returns, its effect may still be under way (WIRE.md 6.4, 15), but
-// the history says that it has happened. So a record waits for an answer to a frame that is sent
-// behind the operation, a *tick*.
+// the history says that it has happened. So a record waits for the answer to a frame that is sent
+// after the operation, a *tick*.
 #pragma once
 #include <sstream>
 
@@ -54,8 +54,8 @@ class Mortal : public End {
   }
 };
 
-// An empty write, which the home answers at once. It is no point of cancellation, and no process of
-// the home takes part.
+// An empty write, which the home answers at once. It is not a point of cancellation, and no process
+// of the home takes part.
 class Tick final : public w::FarOp {
  public:
   explicit Tick(const w::FarEnd& end) {
@@ -91,8 +91,8 @@ class Far {
   static constexpr bool kSpread = true, kMoves = false;
   static constexpr weft::Clock kClock = weft::Clock::steady;
 
-  // `links`: by program; null: this program, or no link. `controls`: the sockets to the other
-  // programs, of program 0.
+  // `links` has a link for each program; null for this program, or if there is no link. `controls`
+  // are the sockets from program 0 to the other programs.
   Far(const Network& n, const Placed& placed, int me, Standing& standing,
       std::vector<w::LinkBase*> links, std::vector<int> controls = {})
       : placed_(placed),

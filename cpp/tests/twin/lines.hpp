@@ -37,7 +37,7 @@ class OverLine {
 // the same.
 class Accidents {
  public:
-  // Takes `line` over. inner() is the link's side, which the link takes over.
+  // Takes ownership of `line`. inner() is the link's side, of which the link takes ownership.
   Accidents(int line, std::uint64_t seed) : line_(line), dice_(seed) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -98,7 +98,7 @@ class Accidents {
         break;
       }
       case 4:
-      case 5: std::swap(packet, behind_); break;  // the next one overtakes it
+      case 5: std::swap(packet, behind_); break;  // the next packet overtakes it
       default: break;
     }
     send(packet);
@@ -132,7 +132,7 @@ class OverLossyLine {
   w::SerialLink link_;
 };
 
-// `socket` leads to the other side; by it the two tell each other where to meet.
+// `socket` leads to the other side; the two sides use it to agree on where to meet.
 class OverTcp {
  public:
   static inline bool listens = false;  // set for this program's links
@@ -171,7 +171,7 @@ class OverTcp {
   w::StreamLink link_;
 };
 
-// Does the link make sessions between two other programs?
+// Returns whether the link makes sessions between two other programs.
 template <class L>
 inline constexpr bool kIntroduces = std::is_base_of_v<w::LinkBase, L>;
 

@@ -27,12 +27,12 @@ struct Guard {
 struct Statement {
   std::string word;
   std::vector<int> args;
-  std::string mode;                 // of a select; of a limit: its kind
-  std::vector<Guard> guards;        // of a select
-  std::vector<std::string> caught;  // of a try
-  const Body* inner = nullptr;      // of loop, iter, ext, limit and try
-  const Body* handler = nullptr;    // of a try
-  std::vector<const Proc*> procs;   // of par, seq and spawn
+  std::string mode;                 // for a select: its mode; for a limit: its kind
+  std::vector<Guard> guards;        // for a select
+  std::vector<std::string> caught;  // for a try
+  const Body* inner = nullptr;      // for loop, iter, ext, limit and try
+  const Body* handler = nullptr;    // for a try
+  std::vector<const Proc*> procs;   // for par, seq and spawn
 };
 
 struct Body {
@@ -40,7 +40,7 @@ struct Body {
 };
 
 struct End {
-  int channel = -1;  // -1: this is a slot of the maker
+  int channel = -1;  // -1 if this is a slot of the maker
   char side = ' ';   // r or w
   int slot = -1;
 };
@@ -73,7 +73,7 @@ class Network {
   std::vector<ChannelSpec> channels;
   std::vector<unsigned> barriers;
   const Proc* main = nullptr;
-  bool handles = false;  // a process cancels another, or asks for its end
+  bool handles = false;  // whether a process cancels another, or asks for its end
 
   std::vector<int> ids() const {
     std::vector<int> r;
@@ -89,7 +89,7 @@ class Network {
   }
   const std::deque<Proc>& processes() const { return procs_; }
 
-  // Has every channel at most one end on each side, held by one process?
+  // Returns whether every channel has at most one end on each side, held by one process.
   bool simple() const {
     std::vector<std::string> seen;
     for (const Proc& p : procs_)
@@ -101,7 +101,7 @@ class Network {
     return true;
   }
 
-  // Throws std::runtime_error, with the line, if the text is no network.
+  // Throws std::runtime_error, with the line, if the text is not a network.
   explicit Network(std::istream& in) {
     for (std::string text; std::getline(in, text);) {
       std::istringstream words(text);

@@ -44,7 +44,7 @@ class Placed {
         if (!meet(home_of(e.channel), host_of(p.id)))
           homes_[static_cast<std::size_t>(e.channel)] = 0;
   }
-  // Do these two programs have a session, or will they get one?
+  // Returns whether these two programs have a session, or will get one.
   bool meet(int a, int b) const { return introduces_ || a == b || a == 0 || b == 0; }
   int programs() const { return programs_; }
   int host_of(int process) const { return where_.at(process); }

@@ -63,7 +63,7 @@ class Play {
     Kind kind;
     const Body* body;
     std::size_t pc = 0;
-    int left = 0;  // of a loop: rounds; of an iter: turns
+    int left = 0;  // for a loop: the rounds; for an iter: the turns
     const Statement* of = nullptr;
     std::shared_ptr<void> extended{};
     std::unique_ptr<weft::Timeout> limit{};
@@ -112,7 +112,7 @@ class Play {
       if (kind_.is_away(p.id))
         return watched(p,
                        Abroad<K>::stand_in(this, &p, kind_.unstarted(p.id)).named(p.name.c_str()));
-    Given g;  // outside the try, whose failures poison: these ends are dropped
+    Given g;  // outside the try, whose failures poison: these ends are closed
     std::exception_ptr failure;
     try {
       for (std::size_t i = 0; i < p.ends.size(); ++i) give(g, p, i, of_maker);
@@ -141,7 +141,7 @@ class Play {
     }
     if (me->has_returned(pid)) co_return pid;
     if (const std::exception_ptr left = me->what_left(pid)) std::rethrow_exception(left);
-    throw weft::Cancelled();  // cancelled before it ran
+    throw weft::Cancelled();  // it was cancelled before it ran
   }
   bool has_returned(int pid) const {
     const std::lock_guard l(lock_);
@@ -152,7 +152,7 @@ class Play {
     if (K::kSpread) return left_[pid];  // both held() and runs_here() ask; it carries no end
     return std::exchange(left_[pid], nullptr);
   }
-  // The process is about to be started: from then on a cancellation is for it.
+  // Called when the process is about to be started; from then on a cancellation applies to it.
   Process begun(const Proc& p, Process made) {
     const std::lock_guard l(lock_);
     begun_.insert(p.id);
@@ -277,7 +277,7 @@ class Play {
 
   static Process play(Play* me, const Proc* proc, std::vector<R> readers, std::vector<W> writers,
                       std::vector<std::pair<char, int>> given) {
-    constexpr std::size_t kMost = 64;  // the most ends of a process: the slots point at them
+    constexpr std::size_t kMost = 64;  // the maximum number of a process's ends
     readers.reserve(kMost);
     writers.reserve(kMost);
     std::vector<Slot> slots;

@@ -57,7 +57,7 @@ inline bool quiet(const std::exception_ptr& x) {
   }
 }
 
-// Makes an exception again of the text of name_of(), with the mark of an end that was met.
+// Makes an exception from the text of name_of(), with the mark of an end that was met.
 inline std::exception_ptr told(const std::string& said) {
   const std::string what = "in another program: " + said;
   const std::string name = said.substr(0, said.find(' '));

@@ -1,10 +1,9 @@
-// Do all programs of a network stand still (WIRE.md 10.2, 10.3)? The twin asks by itself, and
-// declares the deadlock.
-//
-// A round asks each program for one moment: can nothing of it run, is nothing due but what its
-// links may bring; and how many frames has it queued and taken in, session by session? If in two
-// rounds all programs wait, with the same counters, and each session has taken what was queued, no
-// process will ever run again. Questions do not go over the sessions, so they move no counter.
+// Finds out whether all programs of a network stand still (WIRE.md 10.2, 10.3). The twin asks by
+// itself, and declares the deadlock. A round asks each program, for one moment, whether no process
+// of it can run and nothing is due except what its links may bring; and how many frames it has
+// queued and taken in, session by session. If in two rounds all programs wait, with the same
+// counters, and each session has taken what was queued, no process will ever run again. Questions
+// are not sent over the sessions, so they change no counter.
 #pragma once
 #include <sys/socket.h>
 #include <unistd.h>
@@ -93,12 +92,12 @@ class Standing {
 };
 
 // A message to the other programs beside the sessions: a question, or the news that a process of
-// theirs, which has not been started, never will be.
+// theirs which has not been started never will be.
 struct Asked {
   int abandoned = -1;
 };
 
-// In a program that is asked: answers until nobody asks any more.
+// In a program that is asked: answers until program 0 asks no more.
 template <class Abandon>
 void answer_all(Standing& s, int socket, Abandon abandon) {
   for (Asked q; ::read(socket, &q, sizeof q) == sizeof q;) {
@@ -119,7 +118,7 @@ class Rounds {
   Rounds& operator=(const Rounds&) = delete;
   ~Rounds() { stop(); }
 
-  // Waits until all is in its place before the network begins.
+  // Waits until all ends are in place before the network begins.
   void settle() {
     while (!all_wait(false)) std::this_thread::sleep_for(kAgain);
   }

@@ -1,5 +1,5 @@
-/* The registers and start-up that the emulator's own test images share. No SDK: they must show the
- * chip, not a library. */
+/* The registers and start-up code that the emulator's own test images share. They use no SDK,
+ * since they must test the chip and not a library. */
 #pragma once
 #include <stdint.h>
 

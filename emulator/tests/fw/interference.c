@@ -1,7 +1,7 @@
 /*
- * Core interference: a benchmark on core 0, on a stack the bench chooses, while core 1 idles, runs
- * the same, or spins in a loop of one branch. Pin 2 is high during each run on core 0, pin 3 during
- * each run on core 1. The bench writes `setup` before the start.
+ * Core interference: a benchmark runs on core 0, on a stack that the bench chooses, while core 1
+ * idles, runs the same, or spins in a loop of one branch. Pin 2 is high during each run on core 0,
+ * pin 3 during each run on core 1. The bench writes `setup` before the start.
  */
 #include "fw.h"
 
@@ -10,8 +10,8 @@ struct setup {
   uint32_t amount; /* n of fib, or repetitions */
   uint32_t runs;
   uint32_t core1;    /* 0 asleep, 1 the same work, 2 an empty loop */
-  uint32_t stack[2]; /* top of the stack the work runs on; apart from the caller's */
-  uint32_t gap;      /* loops of pause between runs, so that phases differ */
+  uint32_t stack[2]; /* top of the stack on which the work runs; separate from the caller's */
+  uint32_t gap;      /* loops of pause between runs, so that the phases differ */
 };
 volatile struct setup setup = {0, 10, 1, 0, {0x20041c00, 0x20040c00}, 0};
 volatile uint32_t result[2];
@@ -35,8 +35,8 @@ __asm(".syntax unified\n.thumb\n.text\n.balign 4\n"
       "r3\n  mov sp, r4\n  pop {r4, pc}\n"
       ".size on_stack,.-on_stack\n");
 
-/* 0*0 + 1*1 + ... + 5*5, again and again: 45 cycles each, the thesis's 90.0 us for 250 at 125 MHz
- * on one core. */
+/* 0*0 + 1*1 + ... + 5*5, `count` times: 45 cycles each, which gives the thesis's 90.0 us for 250
+ * at 125 MHz on one core. */
 uint32_t sums(uint32_t count);
 __asm(
     ".syntax unified\n.thumb\n.text\n.balign 4\n.global sums\n.type sums,%function\n.thumb_func\n"

@@ -27,7 +27,7 @@ static inline weft_cbor weft_cbor_writer(uint8_t *to, size_t room) {
   weft_cbor w = {to, to + room, false};
   return w;
 }
-/* A reader of one whole value, as weft_link gives it. */
+/* Make a reader of one whole value, as weft_link gives it. */
 static inline weft_cbor weft_cbor_reader(const uint8_t *from, size_t length) {
   return weft_cbor_writer((uint8_t *)from, length);
 }

@@ -119,14 +119,14 @@ static inline tag_t lf_delay_tag(tag_t tag, interval_t interval) {
 
 static inline tag_t lf_tag_max(tag_t a, tag_t b) { return lf_tag_compare(a, b) > 0 ? a : b; }
 static inline tag_t lf_tag_min(tag_t a, tag_t b) { return lf_tag_compare(a, b) < 0 ? a : b; }
-/* The last tag before `tag`; NEVER_TAG and FOREVER_TAG are returned unchanged. */
+/* Return the last tag before `tag`; NEVER_TAG and FOREVER_TAG are returned unchanged. */
 static inline tag_t lf_tag_latest_earlier(tag_t tag) {
   if (tag.time == NEVER || !lf_tag_compare(tag, FOREVER_TAG)) return tag;
   if (tag.microstep) return (tag_t){tag.time, tag.microstep - 1};
   return (tag_t){tag.time - 1, FOREVER_MICROSTEP};
 }
-/* The last tag before `tag` delayed by `interval`; without a delay (interval < 0), the tag
- * itself. */
+/* Return the last tag before `tag` delayed by `interval`; without a delay (interval < 0), the
+ * tag itself. */
 static inline tag_t lf_delay_strict(tag_t tag, interval_t interval) {
   if (tag.time == NEVER || interval < 0) return tag;
   tag_t later = lf_delay_tag(tag, interval);

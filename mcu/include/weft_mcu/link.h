@@ -78,7 +78,7 @@ typedef struct weft_link_op {
   uint8_t *into; /* where the value that is read is stored; it has `room` bytes */
   uint16_t room;
   /* Called in the context of the link's calls when the operation is over; it may offer the
-   * operation anew. If it is 0 nothing is called. */
+   * operation again. If it is 0 nothing is called. */
   void (*over)(struct weft_link_op *op);
   uint8_t status; /* a weft_link_status, set when the operation is over */
   uint8_t won;    /* the guard that was chosen, or whose channel has ended */
@@ -116,7 +116,7 @@ typedef struct weft_link {
   uint16_t in_length;
   uint8_t code, left;
   bool spoilt;
-  uint8_t stage, shift, kind, flags; /* of the frame that is being received */
+  uint8_t stage, shift, kind, flags; /* the parts of the frame that is being received */
   uint64_t field[5];
   uint32_t body;
   uint8_t text[96]; /* the frame's body, if that is not a value */

@@ -10,7 +10,7 @@
  *    Without one it comes from what the linker script leaves free behind the program, and
  *    event_queue_deinit gives it back when the last queue goes. Compile src/lta.c with
  *    -DWEFT_LTA_ARENA=BYTES for a static arena of that size.
- *  - event_t is there, and so are the headers that LTA's header includes: stdlib.h, and with the
+ *  - event_t is defined, and the headers of LTA's header are included: stdlib.h, and with the
  *    pico-sdk pico/sync.h and pico/stdlib.h. An event_queue_t has other members than LTA's.
  *  - schedule_event may be called from both cores and from interrupts; work may run on both cores.
  *  - An event whose release time is more than 2^31 us ahead is posted for a nearer time first, and

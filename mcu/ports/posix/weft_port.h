@@ -21,8 +21,8 @@ extern weft_lock_t weft_posix_locks[WEFT_SPINLOCKS + 1];
 #define WEFT_LOCAL (&weft_posix_locks[WEFT_SPINLOCKS])
 
 uint64_t weft_posix_now(void);
-/* The clock in ns since 1970, read once and continued by the monotonic clock; with virtual time
- * it is weft_now64() * 1000. */
+/* Return the clock in ns since 1970, read once and continued by the monotonic clock; with
+ * virtual time it is weft_now64() * 1000. */
 int64_t weft_posix_now_ns(void);
 unsigned weft_posix_core(void);
 void weft_posix_arm(uint32_t t);

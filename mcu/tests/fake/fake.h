@@ -4,27 +4,28 @@
 #include "weft_mcu/actors.h"
 #include <setjmp.h>
 
-/* Begin anew: the clock at `start` us, all random choices from `seed`. */
+/* Begin anew: set the clock to `start` us, and take all random choices from `seed`. */
 void fake_reset(uint64_t seed, uint64_t start);
-/* Run the given programs (either may be 0) on the two cores until both return or nothing can happen
- * any more. Returns false if some core still sleeps. After `limit` platform calls the test fails as
- * a livelock. */
+/* Run the given programs (either may be 0) on the two cores until both return or none can
+ * proceed. Return false if some core still sleeps. After `limit` platform calls the test fails
+ * as a livelock. */
 bool fake_run(void (*core0)(void), void (*core1)(void), long limit);
-void fake_point(void); /* here the other core, an interrupt or time may come in between */
-uint32_t fake_random(uint32_t n);  /* 0 … n-1 */
-void fake_advance(uint32_t us);    /* time goes on, as in an action that takes its time */
-bool fake_asleep(unsigned core);   /* the core sleeps and nothing has woken it */
-long fake_waits(void);             /* how often a core has slept */
-/* Called where interrupts are possible; it may post. 0: no interrupts. */
+void fake_point(void); /* a point at which the other core, an interrupt or time may intervene */
+uint32_t fake_random(uint32_t n);  /* returns 0 … n-1 */
+void fake_advance(uint32_t us);    /* lets time pass, as in an action that takes some time */
+bool fake_asleep(unsigned core);   /* whether the core sleeps and has not been woken */
+long fake_waits(void);             /* how often any core has slept */
+/* Called where interrupts are possible; it may post. 0 means that there are no interrupts. */
 extern void (*fake_interrupt)(void);
-/* Called when every core sleeps, before time goes on. */
+/* Called when every core sleeps, before time advances. */
 extern void (*fake_quiet)(void);
-/* The next time of an outside event: `fake_outside` is called then, as an interrupt. 0: never. */
+/* The next time of an outside event; `fake_outside` is then called, as an interrupt. 0 means
+ * never. */
 extern uint64_t fake_outside_at;
 extern void (*fake_outside)(void);
 extern int fake_stack_broken;
 /* The text of the last panic; a panic ends the program of its core. */
 extern const char *fake_panicked;
-/* Where a panic goes that the test itself causes outside fake_run. */
+/* Where a panic returns to if the test itself causes it outside fake_run. */
 extern jmp_buf fake_outside_panic;
 #endif

@@ -1,6 +1,6 @@
-/* A machine that exists only in tests: two cores as coroutines of one thread, interleaved by a
- * seeded random choice at every call of the platform API; time, alarms, the event register and
- * interrupts as strict as the hardware's (fake.c). */
+/* A machine that exists only in tests. Its two cores are coroutines of one thread, interleaved
+ * by a seeded random choice at every call of the platform API. Time, alarms, the event register
+ * and interrupts are as strict as the hardware's (fake.c). */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H
 #define WEFT_CORES 2

@@ -1,7 +1,8 @@
 /* sweep: a short program that posts, claims, waits, puts back, cancels and moves. The emulator
  * interrupts it before every instruction. The handler (of interrupt 5, which no hardware raises
  * here) posts one more event and moves another. Both cores serve the queue. The program ends with
- * bkpt 0 if everything ran exactly as often as it should, else with the number of the failure.
+ * bkpt 0 if every action ran exactly as often as it should, otherwise with the number of the
+ * failure.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -56,7 +57,7 @@ int main(void) {
   weft_post(&queue, &event[0], now + 60);
   weft_post(&queue, &event[1], now + 62);
   weft_post(&queue, &event[2], now + 150);
-  weft_post(&queue, &event[4], now + 62); /* a tie with 1, and of its actor */
+  weft_post(&queue, &event[4], now + 62); /* at the time of event 1, and of its actor */
   weft_post(&queue, &event[5], now);
   weft_work(&queue);
   EXPECT(1, !overlap);

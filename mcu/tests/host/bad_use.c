@@ -1,5 +1,5 @@
-/* bad_use.c: a debug build reports each misuse by a panic, other builds return a code, and nothing
- * is corrupted (rule M15). Built once for each. */
+/* bad_use.c: a debug build reports each misuse by a panic, other builds return a code, and no
+ * state is corrupted (rule M15). Built once for each kind of build. */
 #include "../fake/fake.h"
 #include "check.h"
 #include "weft_mcu/lta.h"
@@ -63,7 +63,7 @@ static void beyond_the_horizon(void) {
   begin(&lock);
   MISTAKE(weft_post_in(&queue, &a, 1u << 31), WEFT_E_HORIZON, "horizon");
   MISTAKE(weft_post_at(&queue, &a, fake_now() + (1ull << 31)), WEFT_E_HORIZON, "horizon");
-#if WEFT_DEBUG /* 32 bits cannot tell; the debug build reports a far past time */
+#if WEFT_DEBUG /* 32 bits cannot tell these apart; the debug build reports a time far in the past */
   MISTAKE(weft_post(&queue, &a, (uint32_t)fake_now() + (1u << 31) + 5), 0, "horizon");
 #endif
   CHECK(!a.next);
@@ -137,7 +137,7 @@ static void serve_then_end(void) { weft_work(&queue); }
 static void queue_without_lock_shared(void) {
 #if WEFT_DEBUG
   begin(WEFT_LOCAL);
-  weft_post(&queue, &a, (uint32_t)fake_now() + 10); /* core 0: its queue from now on */
+  weft_post(&queue, &a, (uint32_t)fake_now() + 10); /* core 0 owns the queue from now on */
   (void)fake_run(0, post_from_core1, 100000);
   CHECK(fake_panicked && strstr(fake_panicked, "without a lock"));
   begin(WEFT_LOCAL);
@@ -146,7 +146,8 @@ static void queue_without_lock_shared(void) {
   CHECK(fake_panicked && strstr(fake_panicked, "without a lock"));
 #else
   (void)post_from_core1, (void)serve_then_end,
-      (void)second_core_code; /* WEFT_LOCAL is the caller's promise: no check, no cost */
+      (void)second_core_code; /* WEFT_LOCAL is the caller's promise; it is not checked and costs
+                               * nothing */
 #endif
 }
 /* M15 */
@@ -185,7 +186,7 @@ static uint32_t ticks(weft_event *e, uint32_t release) {
   (void)release;
   if (++actions == 1) {
     (void)weft_periodic_start(&queue, &periodic, &other, ticks, weft_now32(), 50);
-    while (actions < 2 && !fake_panicked) fake_point(); /* until the other core is in it */
+    while (actions < 2 && !fake_panicked) fake_point(); /* until the other core runs the action */
     leaves = 1;
   } else if (actions == 2) {
     while (!leaves) fake_point();
@@ -207,7 +208,7 @@ static void periodic_for_another_actor(void) {
     CHECK(fake_panicked && strstr(fake_panicked, "another actor"));
 #else
     CHECK(!fake_panicked);
-    CHECK(actions == 3); /* the first one, and two of the other actor */
+    CHECK(actions == 3); /* the first action, and two of the other actor */
     CHECK(!(actor.mark & WEFT_BUSY) && !(other.mark & WEFT_BUSY));
 #endif
   }
@@ -222,7 +223,7 @@ static void lta_mistakes(void) {
   fake_reset(3, 100);
   ran = 0;
   CHECK(event_queue_init(&lta, 1u << 30, 4) ==
-        1); /* does not fit: a return code in every build, as in LTA */
+        1); /* the memory does not suffice: a return code in every build, as in LTA */
   CHECK(event_queue_init(&lta, 4, SIZE_MAX / 2) == 1);
   CHECK(event_queue_init(&lta, 2, 3) == 0);
   MISTAKE(schedule_event(&lta, 200, 3, lta_action, 0), 1, "no such actor");

@@ -1,10 +1,10 @@
 /* link_fuzz.c: a fuzz target for everything that may come over the serial line (clang
- * -fsanitize=fuzzer,address,undefined). The first byte of the input says how the rest is taken: as
- * raw bytes of the line; as packets whose checksums are put right; as answers to open operations;
+ * -fsanitize=fuzzer,address,undefined). The first byte of the input says how the rest is used: as
+ * raw bytes of the line; as packets whose checksums are corrected; as answers to open operations;
  * or as a CBOR value.
  *
- * Checked: nothing crashes, no byte beyond a buffer is touched, each operation is over exactly
- * once, and afterwards a new session works.
+ * It checks that nothing crashes, that no byte beyond a buffer is touched, that each operation is
+ * over exactly once, and that afterwards a new session works.
  */
 #include "link_kit.h"
 
@@ -46,7 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   kit_begin(KIT_MINE, 7);
   if (how & 1) kit_greet();
   if (how & 2) kit_give("a", false, 5), kit_give("b", true, 6), kit_give("c", false, 7);
-  uint8_t *into[2] = {malloc(16), malloc(5)}; /* so that a byte too far is seen */
+  uint8_t *into[2] = {malloc(16), malloc(5)}; /* on the heap, so that an access beyond the end is
+                                               * detected */
   ops[0].into = into[0], ops[2].into = into[1];
   bool begun[3];
   for (unsigned i = 0; i < 3; i++) begun[i] = weft_link_offer(&pc, &ops[i]);

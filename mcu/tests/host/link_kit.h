@@ -77,8 +77,8 @@ static void kit_give(const char *name, bool writes, uint32_t number) {
   memcpy(body + 13, name, n);
   kit_frame(30, writes, number, 0, 13 + n, body, 13 + n);
 }
-/* Take everything that the link sends to the PC, and acknowledge it. Returns how many bytes of the
- * session are in `said`.
+/* Take everything that the link sends to the PC, and acknowledge it. Return the number of bytes of
+ * the session that are in `said`.
  */
 static size_t kit_says(void) {
   uint8_t line[WEFT_LINK_PACKET];
@@ -103,7 +103,7 @@ static void kit_greet(void) {
   kit_says();
 }
 static inline void kit_linked(void) {
-  pc.ops = 0; /* those of the previous test are gone */
+  pc.ops = 0; /* the operations of the previous test are gone */
   kit_begin(KIT_MINE, 7);
   kit_greet();
 }

@@ -1,5 +1,5 @@
-/* lta.c: a program in LTA's style, which differs from one for LTA only in its include, on two fake
- * cores (rules M16, M17). */
+/* lta.c: a program in LTA's style, which differs from a program for LTA only in its include, on
+ * two fake cores (rules M16, M17). */
 #include "weft_mcu/lta.h" /* first, because it must need no other header */
 #include "../fake/fake.h"
 #include "check.h"
@@ -24,8 +24,8 @@ static void loop(uint64_t t, size_t id, void *arg) {
   if (t < (1ull << 32) + 1000) CHECK(schedule_event(&q, t + 100, id, loop, arg) == 0);
   busy[id]--;
 }
-/* M16: times are of 64 bits, and an event being run leaves room for the next (max_size is 2, two
- * are queued or run). */
+/* M16: times have 64 bits, and an event that is being run leaves room for the next (max_size is
+ * 2, and two are queued or running). */
 static void periodic_over_the_wrap(void) {
   for (uint64_t seed = 1; seed < 30; seed++) {
     fake_reset(seed, (1ull << 32) - 1000);
@@ -61,7 +61,7 @@ static void order_and_far_times(void) {
   for (int i = 0; i < 8; i++) CHECK(ids[i] == expected[i] && times[i] == when[expected[i]]);
   event_queue_deinit(&q);
 }
-/* M17: four queues at a time; memory is used again. */
+/* M17: four queues at a time; their memory is reused. */
 static void several_queues_and_reuse(void) {
   fake_reset(5, 500);
   event_queue_t more[5];
@@ -73,8 +73,8 @@ static void several_queues_and_reuse(void) {
     event_queue_deinit(&q);
   }
 }
-/* LTA's header defines the type of an event and includes these headers (nothing else here brings
- * div_t). */
+/* LTA's header defines the type of an event and includes these headers (no other header here
+ * defines div_t). */
 static void header_is_whole(void) {
   event_t e = {.time = 1ull << 40, .actor_id = 3, .fn = once, .arg = 0};
   struct event *same = &e;
@@ -86,7 +86,7 @@ static void memory_is_what_is_asked_for(void) {
   fake_reset(5, 500);
   CHECK(event_queue_init(&q, SIZE_MAX / 8, 1) == 1);
   CHECK(event_queue_init(&q, 1, SIZE_MAX / 2) == 1);
-  CHECK(event_queue_init(&q, 5000, 5000) == 0); /* more than any fixed arena had */
+  CHECK(event_queue_init(&q, 5000, 5000) == 0); /* more than fits into any fixed arena */
   for (size_t i = 0; i < 5000; i++) CHECK(schedule_event(&q, 600 + i, i, once, 0) == 0);
   n = 0;
   CHECK(schedule_event(&q, 600, 0, once, 0) == 1);

@@ -9,7 +9,7 @@
  *    lost wake-up would show as a runnable event that no core holds;
  *  - while one core is in an action and the other sleeps, no event that the other could run is
  *    earlier than the one it holds;
- *  - at the end every open post has run or was cancelled; after a stop the rest is in the queue.
+ *  - at the end every open post has run or was cancelled; after a stop the others are in the queue.
  * Built once for each kind of queue (HEAP=0, 1), and once for each WEFT_MUTANT, which must fail.
  * `random SEEDS [FIRST]`.
  */
@@ -73,11 +73,11 @@ static bool open_remove(item *it, uint32_t release) {
 static uint32_t near_release(void) { return (uint32_t)fake_now() + fake_random(60) - 5; }
 
 /* A random operation that any context may do. The test changes only the event's open list; the
- * return code tells what the runtime did. */
+ * return code tells it what the runtime has done. */
 static void act(void) {
   item *it = &items[fake_random(EVENTS)];
   uint32_t release = near_release();
-  if (it->mover) { /* moved, never cancelled: only its last release must run */
+  if (it->mover) { /* it is moved, never cancelled: only its last release must run */
     it->last = release;
     open_add(it, release);
     ORACLE(weft_post_as(&queue, &it->event, release, WEFT_MOVE) == WEFT_OK);
@@ -86,9 +86,9 @@ static void act(void) {
   switch (
       it->again
           ? 0
-          : fake_random(4)) { /* one that will be released again by its worker is only cancelled */
-    case 0: { /* what the open list holds before: a cancelled one is the one that was queued, the
-                 latest added */
+          : fake_random(4)) { /* an event that its worker will release again is only cancelled */
+    case 0: { /* the invariant of the open list before the call: the post that is cancelled is
+                 the one that is queued, which was added last */
       int code = weft_cancel(&queue, &it->event);
       ORACLE(code == WEFT_OK || code == WEFT_LATE);
       if (code != WEFT_OK) break;
@@ -111,8 +111,8 @@ static void act(void) {
     }
   }
 }
-/* The other core may post an event while this one cancels it: let only one of the test's own
- * operations run at a time (not the worker's). */
+/* The other core may post an event while this one cancels it: only one of the test's own
+ * operations may run at a time (the worker's may run beside it). */
 static int acting;
 static void act_alone(void) {
   if (acting) return;
@@ -121,8 +121,8 @@ static void act_alone(void) {
   acting = 0;
 }
 
-/* The other core sleeps while this one is in an action: check that it has nothing better to do
- * (M9). */
+/* The other core sleeps while this one is in an action: check that there is no earlier event for
+ * it (M9). */
 static void other_has_nothing_to_do(void) {
   unsigned other = !fake_core();
   if (acting || !fake_asleep(other)) return;
@@ -203,7 +203,7 @@ static void worker(void) { weft_work(&queue); }
 static void one_seed(void) {
   uint64_t start = seed % 3 == 0   ? (1ull << 32) - 400
                    : seed % 3 == 1 ? (1ull << 31) - 300
-                                   : 1000; /* the wraps of 32-bit time */
+                                   : 1000; /* so that 32-bit times wrap */
   fake_reset(seed, start);
   memset(items, 0, sizeof items);
   memset(running, 0, sizeof running);

@@ -1,4 +1,4 @@
-/* stats.c: tests what a queue counts with WEFT_STATS=1 (built only with it). */
+/* stats.c: tests what a queue counts with WEFT_STATS=1 (this file is built only with it). */
 #include "../fake/fake.h"
 #include "check.h"
 
@@ -32,7 +32,7 @@ static void counts(void) {
   unsigned total = 0;
   for (int i = 0; i < WEFT_LATENESS_BUCKETS; i++) total += s.lateness[i];
   CHECK(total == 3);
-  CHECK(s.lateness[7] + s.lateness[8] == 1); /* 64 … 255 us: b */
+  CHECK(s.lateness[7] + s.lateness[8] == 1); /* 64 … 255 us: event b */
   CHECK(s.busy_us[0] >= 100);
   weft_stats_read(&queue, &s, false);
   CHECK(!s.actions[0] && !s.lateness_max && s.since > 1000);

@@ -1,6 +1,6 @@
 /* threads.c: tests the posix port. Two threads serve one queue while a third posts, under
- * ThreadSanitizer (REAL=1: real time; else virtual). The checks do not depend on the machine's
- * speed. `threads [SEED]`. */
+ * ThreadSanitizer (in real time if REAL=1, otherwise in virtual time). The checks do not depend
+ * on the machine's speed. `threads [SEED]`. */
 #include "check.h"
 #include "weft_mcu/actors.h"
 #include <string.h>
@@ -12,7 +12,8 @@ enum { EVENTS = 8, ACTORS = 3, ROUNDS = 400 };
 static weft_queue queue;
 static weft_actor actors[ACTORS];
 static weft_event events[EVENTS], finish;
-static int inside[ACTORS], overlaps, early, left = ROUNDS * EVENTS; /* left: atomic */
+/* `left` is accessed atomically */
+static int inside[ACTORS], overlaps, early, left = ROUNDS * EVENTS;
 static int runs[EVENTS];
 static unsigned rng[EVENTS];
 
@@ -23,7 +24,8 @@ static unsigned next_random(unsigned *state, unsigned n) {
 static uint32_t act(weft_event *e, uint32_t release) {
   int i = (int)(e - events), a = (int)(e->actor - actors);
   if (inside[a]++)
-    overlaps++; /* not atomic: a second action of this actor would be a data race for TSan too */
+    overlaps++; /* not atomic, so that a second action of this actor would also be a data race
+                 * for TSan */
   if ((int32_t)(weft_now32() - release) < 0) early++;
   runs[i]++;
   inside[a]--;
@@ -41,11 +43,11 @@ static uint32_t end(weft_event *e, uint32_t release) {
 static void core1(void) { weft_work(&queue); }
 #if REAL
 static weft_event pokes[2];
-static int poked; /* called by two actors, so by both cores at once */
+static int poked; /* two actors increment it, and so both cores at once */
 static uint32_t poke(weft_event *e, uint32_t release) {
   return (void)e, (void)release, __atomic_add_fetch(&poked, 1, __ATOMIC_RELAXED), WEFT_DONE;
 }
-static void *outside(void *unused) { /* a thread that is no core posts and cancels */
+static void *outside(void *unused) { /* a thread that is not a core posts and cancels */
   (void)unused;
   for (int i = 0; i < 2000; i++) {
     weft_event *e = &pokes[i % 2];

@@ -70,8 +70,8 @@ static void order_is_time_priority_post(void) {
     for (int i = 0; i < n; i++) CHECK(log_[i].event == expected[i]);
   }
 }
-/* M4, M5, M8: the same with cancels and moves in between; an event that is moved counts as posted
- * anew. Also where the numbers of a heap's posts wrap. */
+/* M4, M5, M8: as above, with cancels and moves in between; an event that is moved counts as
+ * posted anew. Also where the numbers of a heap's posts wrap. */
 static void order_is_kept_by_cancels_and_moves(void) {
   for (uint64_t seed = 1; seed <= 400; seed++) {
     begin(5000);
@@ -79,7 +79,7 @@ static void order_is_kept_by_cancels_and_moves(void) {
 #if HEAP
     queue.posts = (uint32_t[]){0, 0xffe0, 0x3fffffe0, 0xffffffe0}[seed % 4];
 #endif
-    int number[N] = {0}, posts = 0, left = 0; /* 0: not queued */
+    int number[N] = {0}, posts = 0, left = 0; /* 0 means not queued */
     unsigned span = seed % 3 ? 6 : 200, kept = 0;
     for (int i = 0; i < 4; i++) actors[i] = (weft_actor)WEFT_ACTOR(fake_random(3));
     for (int i = 0; i < N; i++) pool[i].actor = &actors[fake_random(4)];
@@ -120,8 +120,10 @@ static uint32_t again_once(weft_event *e, uint32_t release) {
 }
 static void post_others(void) {
   if (logged != 1) return;
-  weft_post(&queue, &pool[1], 1200); /* the time of the one that is held, posted after it */
-  weft_post(&queue, &pool[2], 1150); /* goes before it: it is put back */
+  weft_post(&queue, &pool[1], 1200); /* at the time of the event that is held, but posted after
+                                      * it */
+  weft_post(&queue, &pool[2], 1150); /* goes before the event that is held, so that one is put
+                                      * back */
   fake_quiet = 0;
 }
 /* M5, M7, M9: an action asks for its event again, and the core holds the event and then puts it
@@ -179,8 +181,8 @@ static void post_after_the_last_inserted_has_run(void) {
   run_one_core();
   CHECK(logged == 4 && log_[2].event == 2 && log_[3].event == 3);
 }
-/* M2: never before the release time, also across the wrap of 32-bit time, and for an alarm set to
- * now or the past. */
+/* M2: an action never starts before the release time, even across the wrap of 32-bit time, and
+ * with an alarm set to now or the past. */
 static void starts_at_its_release(void) {
   for (uint64_t start = (1ull << 32) - 40; start < (1ull << 32) + 10; start++)
     for (int ahead = -3; ahead < 8; ahead++) {
@@ -209,9 +211,9 @@ static void returned_delay_does_not_drift(void) {
   int seen = 0;
   for (int i = 0; i < logged; i++)
     if (log_[i].event == 0) CHECK(log_[i].release == 1100u + 10u * (uint32_t)seen++);
-  CHECK(log_[2].event == 1); /* it was due before the third release */
+  CHECK(log_[2].event == 1); /* event 1 was due before the third release */
 }
-/* M8: what a post of a queued event does. */
+/* M8: what a post of an event does that is in the queue already. */
 static void policies(void) {
   begin(1000);
   CHECK(weft_post(&queue, &pool[0], 1100) == WEFT_OK);
@@ -269,9 +271,9 @@ static void busy_actor_is_passed_over(void) {
     fake_reset(seed, 1000);
     pool[0].action = slow;
     pool[2].actor = &actors[1];
-    weft_post(&queue, &pool[0], 1100); /* runs 100 us */
-    weft_post(&queue, &pool[1], 1110); /* the same actor: must wait */
-    weft_post(&queue, &pool[2], 1120); /* another: must not */
+    weft_post(&queue, &pool[0], 1100); /* its action runs for 100 us */
+    weft_post(&queue, &pool[1], 1110); /* has the same actor, so it must wait */
+    weft_post(&queue, &pool[2], 1120); /* has another actor, so it must not wait */
     (void)fake_run(serve, serve, 100000);
     CHECK(logged == 4);
     CHECK(log_[0].event == 0 && log_[1].event == 2 && log_[2].event == 0 && log_[3].event == 1);
@@ -296,7 +298,7 @@ static void stop_and_resume(void) {
   (void)fake_run(serve, serve, 100000);
   CHECK(logged == 3 && log_[1].event == 0 && log_[1].release == 1020 && log_[2].event == 1);
 }
-/* M10: a core with nothing due sleeps: twice for an event a millisecond away, without polling. */
+/* M10: a core with no due event sleeps: twice for an event a second away, without polling. */
 static void idle_does_no_work(void) {
   begin(1000);
   weft_post(&queue, &pool[0], 1000000);
@@ -318,7 +320,7 @@ static void deadline(void) {
     begin(1000);
     late_hit = late_missed = 0;
     weft_deadline *d = deadline_in_pool(
-        10); /* takes two entries of the pool: the heap numbers any memory in its range */
+        10); /* it takes two entries of the pool, since the heap numbers any memory in its range */
     weft_deadline_init(d, &actors[0], hit, missed, (uint32_t)within);
     pool[0].action = slow;
     weft_post(&queue, &pool[0], 1100);
@@ -330,7 +332,7 @@ static void deadline(void) {
 static weft_periodic *periodic_;
 static uint32_t pulse(weft_event *e, uint32_t release) {
   note(e, release);
-  if (logged == 2) fake_advance(33); /* overruns three periods */
+  if (logged == 2) fake_advance(33); /* the action overruns three periods */
   if (logged == 4) weft_periodic_stop(&queue, periodic_);
   return 12345;
 }
@@ -367,7 +369,7 @@ static void periodic_started_anew_by_its_own_action(void) {
   run_one_core();
   CHECK(logged == 5);
   CHECK(log_[1].release == 1110 && log_[2].release == 1135);
-  CHECK(log_[3].release == 1142 && log_[4].release == 1150); /* every 7.5 us, from its start on */
+  CHECK(log_[3].release == 1142 && log_[4].release == 1150); /* every 7.5 us from the start on */
 }
 /* M14: 64-bit times: any distance; far ones hop. */
 static uint64_t far_at;
@@ -395,7 +397,7 @@ static void horizon(void) {
   begin(1ull << 40);
   CHECK(weft_post_at(&queue, &pool[0], (1ull << 40) + WEFT_HORIZON + 1000) == WEFT_E_HORIZON);
   CHECK(weft_post_at(&queue, &pool[0], (1ull << 40) + WEFT_HORIZON - 1000) == WEFT_OK);
-  CHECK(weft_post_at(&queue, &pool[1], 17) == WEFT_OK); /* long past: at once */
+  CHECK(weft_post_at(&queue, &pool[1], 17) == WEFT_OK); /* long past, so it is released at once */
   CHECK(weft_post_in(&queue, &pool[2], WEFT_HORIZON) == WEFT_E_HORIZON);
   CHECK(weft_post_in(&queue, &pool[2], 100) == WEFT_OK);
   run_one_core();
@@ -466,8 +468,9 @@ static uint32_t takes_long(weft_event *e, uint32_t release) {
   log_[9].at = fake_now();
   return WEFT_DONE;
 }
-/* M6: the highest priority waits for the action that runs, and for whatever was released before it.
- * */
+/* M6: the event of the highest priority waits for the action that runs, and for all events that
+ * were released before it.
+ */
 static void priority_never_preempts(void) {
   begin(1000);
   pool[0].action = takes_long;
@@ -482,8 +485,8 @@ static uint32_t in_parts(weft_event *e, uint32_t release) {
   if (log_[8].event++ < 3) weft_post_in(&queue, e, 0);
   return WEFT_DONE;
 }
-/* M5: a long piece of work is split into parts, each posted for now: events that have become due go
- * first. */
+/* M5: a long piece of work is split into parts, each posted for now: events that have become due
+ * run first. */
 static void parts_let_others_go_first(void) {
   begin(1000);
   memset(log_, 0, sizeof log_);
@@ -521,7 +524,7 @@ typedef struct { uint8_t bytes[5]; } message;
 static message slots[7];
 static uint32_t taken_last, taken_sum, put_sum, put_next, refused, wrong_order, batch;
 static uint32_t take_some(weft_event *e, uint32_t release);
-#define ring (*(weft_ring *)(void *)&pool[40]) /* where a heap can number it */
+#define ring (*(weft_ring *)(void *)&pool[40]) /* it lies where a heap can number it */
 static message numbered(uint32_t n) {
   return (message){{(uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n * 7), (uint8_t)~n, 42}};
 }
@@ -538,7 +541,8 @@ static uint32_t take_some(weft_event *e, uint32_t release) {
   if (ring.count) weft_post_as(&queue, e, release, WEFT_KEEP);
   return WEFT_DONE;
 }
-static void put_one(void) { /* an interrupt; one at a time, so that the messages have an order */
+static void put_one(void) { /* the interrupt runs only once at a time, so that the messages have
+                             * an order */
   static bool within;
   if (within || put_next > 300) return;
   within = true;

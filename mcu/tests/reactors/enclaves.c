@@ -76,12 +76,13 @@ static void expect(unsigned until_ms) {
   uint32_t state = 0, n = 0, back_at[LAST + 1], back_value[LAST + 1], sent[LAST + 1], backs = 0;
   for (uint32_t us = 0; us <= until_ms * 1000; us += 100) {
     if (us % 1000 == 0 &&
-        us >= 2000) { /* what was sent 2 ms before arrives; reactions in order: fold, own */
+        us >= 2000) { /* the value that was sent 2 ms before arrives; the reactions run in order:
+                       * fold, own */
       state = state * 31 + sent[us / 1000 - 2];
       back_at[backs] = us + 3000, back_value[backs++] = state;
     }
     if (us % 700 == 0) state = state * 17 + 1;
-    if (n < backs && back_at[n] == us) { /* enclave 0: receive, then send */
+    if (n < backs && back_at[n] == us) { /* enclave 0 first receives, then sends */
       CHECK(n < a.n && a.got[n] == back_value[n] && a.at_us[n] == us);
       n++;
     }

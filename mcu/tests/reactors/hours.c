@@ -1,5 +1,5 @@
-/* hours.c: R6, R8, R9, R22 when nothing happens for longer than half the range of a 32-bit time:
- * ticks of 1 us, as on a device, in virtual time. Core 1 plays the outside. */
+/* hours.c: R6, R8, R9, R22 if no event comes for longer than half the range of a 32-bit time:
+ * ticks of 1 us, as on a device, in virtual time. Core 1 stands for the outside. */
 #define WEFT_TICK_NS 1000
 #define WEFT_RX_TIME64 0
 #define WEFT_RX_PHYSICAL 1
@@ -10,7 +10,7 @@ typedef WEFT_RX_ACTION(int) int_action;
 static int_action press, later, spaced;
 static uint64_t begun;
 static int64_t extra;
-static const int *presses; /* minutes after the start; 0 at the end */
+static const int *presses; /* in minutes after the start; 0 at the end */
 
 static void wait_for_minute(int minute) {
   for (uint64_t t = begun + MINUTES(minute), now; (now = weft_now64()) < t;) {
@@ -68,8 +68,8 @@ static void after_a_long_silence(void) {
   EXPECT("press36.0 0 later37.0 0 press76.0 0 later77.0 0 press150.0 0 later151.0 0 press260.0 0 "
          "later261.0 0 ");
 }
-/* The same beside a timer: the last tag and the event are further apart than 32 bits can tell, but
- * both are near the clock. */
+/* The same beside a timer: the last tag and the event are further apart than 32 bits can
+ * express, but both are near the clock. */
 static void tick(void *self) { (void)self, say("tick%g ", (double)weft_rx_elapsed() / 60e9); }
 static void far_from_the_last_tag(void) {
   static const int minutes[] = {28, 0};
@@ -81,7 +81,7 @@ static void far_from_the_last_tag(void) {
   run_virtual();
   EXPECT("tick30 press48.0 0 later49.0 0 ");
 }
-/* R8: an event of long ago delays no later event. */
+/* R8: an event of long ago does not delay a later event. */
 static int rounds;
 static void each_20_minutes(void *self) {
   (void)self;
@@ -131,7 +131,8 @@ static void spacing_beyond_the_horizon(void) {
 }
 #include "weft_mcu/reactors_run.h"
 int main(void) {
-  weft_posix_virtual(((uint64_t)1 << 32) - MINUTES(50)); /* the clock's 32 bits wrap on the way */
+  /* so that the clock's 32 bits wrap during the run */
+  weft_posix_virtual(((uint64_t)1 << 32) - MINUTES(50));
   TEST(after_a_long_silence);
   TEST(far_from_the_last_tag);
   TEST(spacing_of_long_ago);

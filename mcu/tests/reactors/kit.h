@@ -47,7 +47,7 @@ static unsigned reaction(weft_rx_fn fn, void *self) {
   weft_rx_reactions[r] = (weft_rx_reaction){fn, self};
   return r;
 }
-/* A trigger of n reactions. */
+/* Makes a trigger of n reactions. */
 __attribute__((unused)) static weft_rx_trig on(int n, ...) {
   unsigned at = triggers_used;
   uint64_t mask = 0;

@@ -73,7 +73,8 @@ static void reset_begins_anew(
   run_for(MS(11));
   EXPECT("a@0.0 a@3.0 x@4.1 b@5.0 x@7.0 b@8.0 a@8.1 a@11.0 ");
 }
-static void history_goes_on(void) { /* what remained: a had 2 ms left at 4, b 3 ms at 8 and x 2 */
+static void history_goes_on(void) { /* the remaining times: a had 2 ms left at 4, b 3 ms at 8 and
+                                     * x 2 ms */
   set_up(MS(4));
   TURN(0, &ab[1], WEFT_RX_HISTORY);
   TURN(1, &ab[0], WEFT_RX_HISTORY);
@@ -88,7 +89,8 @@ static void reset_of_itself(void) {
   EXPECT("a@0.0 a@3.0 a@4.1 a@7.0 ");
 }
 static void inner_modes(
-    void) { /* reset from around: as at the start; history from around: as it was left */
+    void) { /* reset of the outer mode: as at the start; history of the outer mode: as it was
+             * left */
   set_up(MS(2));
   TURN(0, &ab[1], WEFT_RX_RESET);
   TURN(1, &xy[1], WEFT_RX_RESET);
@@ -128,7 +130,7 @@ static void startup_reset_shutdown(void) { /* R18; reset state */
   run_for(MS(11));
   EXPECT("startA@0.0 startB@2.1 n1 n2 resetB@8.1 n1 endA@11.0 endB@11.0 ");
 }
-static void actions_wait(void) { /* an event of a mode that is left waits; by reset it is dropped */
+static void actions_wait(void) { /* an event of a mode that is left waits; a reset drops it */
   set_up(MS(2));
   unsigned p = in(&ab[0], reaction(put, &late[0])), h = in(&ab[0], reaction(heard, &late[0]));
   late[0] = (int_action)WEFT_RX_VALUE_INIT(int, on(1, h), 0, 0, WEFT_RX_DEFER, WEFT_RX_LOGICAL);

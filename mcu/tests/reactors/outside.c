@@ -33,7 +33,8 @@ static void start_threads(void *self) {
   for (int i = 0; i < SENDERS; i++)
     CHECK(!pthread_create(&threads[i], 0, sender, (void *)(intptr_t)i));
 }
-static void receive(void *self) { /* in order, not before it was sent, tags ascend */
+static void receive(void *self) { /* values come in order, not before they were sent, and tags
+                                   * ascend */
   int i = (int)(intptr_t)self;
   int n = in[i].value;
   wrong += n != got[i] || weft_rx_logical() < __atomic_load_n(&sent_at[i][n], __ATOMIC_ACQUIRE) ||
@@ -50,7 +51,7 @@ static void run_real(void) {
   said_length = 0, said[0] = 0;
   CHECK(weft_rx_run(0) == 0);
 }
-/* R14: with nothing else left, the run waits for physical actions, because it has some. */
+/* R14: when no event is left, the run waits for physical actions, because it has some. */
 static void from_threads(void) {
   kit_new();
   unsigned s = reaction(start_threads, 0);
@@ -74,7 +75,7 @@ static void from_threads(void) {
   int v = 1;
   CHECK(weft_rx_schedule_copy(&in[0], 0, &v, 1) == 0); /* R13: the run is over */
   int *gone = malloc(sizeof *gone);
-  CHECK(weft_rx_schedule_value(&arrays, 0, gone, 1) == 0); /* and it is freed */
+  CHECK(weft_rx_schedule_value(&arrays, 0, gone, 1) == 0); /* and the value is freed */
 }
 /* A thread ends a wait that would last an hour; the timer of that hour is never reached. */
 static int_action wake;
@@ -172,8 +173,8 @@ static void deadline_missed(void) {
   run_real();
   EXPECT("late ");
 }
-/* R9: an event that is scheduled before the start, by main or by an interrupt that is on already,
- * is there at the start tag. */
+/* R9: an event that is scheduled before the start, by main or by an interrupt that is already
+ * enabled, is present at the start tag. */
 static int_action early;
 static void on_early(void *self) {
   (void)self;
@@ -191,13 +192,13 @@ static void before_the_start(void) {
   run_real();
   EXPECT("got0 early1 at@0.0 early2 at@0.1 ");
 }
-/* R13: at the stop tag nothing can be scheduled any more, not even by a reaction. */
+/* R13: at the stop tag no event can be scheduled any more, not even by a reaction. */
 static void at_the_end(void *self) {
   (void)self;
   int v = 1;
   say("scheduled%d ", weft_rx_schedule_copy(&spaced, 0, &v, 1));
   int *array = malloc(sizeof *array);
-  say("%d ", weft_rx_schedule_value(&arrays, 0, array, 1)); /* and it is freed */
+  say("%d ", weft_rx_schedule_value(&arrays, 0, array, 1)); /* and the array is freed */
 }
 static void physical_at_the_stop(void) {
   kit_new();
@@ -213,7 +214,7 @@ static void physical_at_the_stop(void) {
 }
 #include "weft_mcu/reactors_run.h"
 int main(void) {
-  TEST(before_the_start); /* of the first run */
+  TEST(before_the_start); /* before the start of the first run */
   TEST(from_threads);
   TEST(ends_a_wait);
   TEST(drop_from_outside);

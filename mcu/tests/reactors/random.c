@@ -3,9 +3,10 @@
  *
  * A program has nodes in an order. Each node is a reaction, perhaps with a timer, with an action
  * that has a spacing, with inputs from ports of earlier nodes, and with delayed inputs from any
- * node. A body decides by its state, into which it folds everything that it sees; so any difference
- * shows in every later line of the trace. The model has no queue, no list of present ports and no
- * bitmap: it searches all events for the earliest tag, and goes through all nodes in order.
+ * node. A body makes its decisions from its state, into which it folds everything that it sees, so
+ * any difference shows in every later line of the trace. The model has no queue, no list of present
+ * ports and no bitmap: it searches all events for the earliest tag, and goes through all nodes in
+ * order.
  */
 enum { NODES = 12, INPUTS = 3, DELAYS = NODES, LINES = 4000, WAITING = 1000 };
 #ifndef WEFT_RX_REACTIONS
@@ -15,9 +16,9 @@ enum { NODES = 12, INPUTS = 3, DELAYS = NODES, LINES = 4000, WAITING = 1000 };
 
 typedef struct { int64_t time; uint32_t step, node, state; } line;
 typedef struct {
-  int offset, period;            /* ms; period 0: no timer */
-  int min_delay, spacing, policy; /* of the action */
-  int inputs[INPUTS], late[2];   /* nodes before this one; delays: -1 none */
+  int offset, period;            /* in ms; period 0 means that there is no timer */
+  int min_delay, spacing, policy; /* the action's parameters */
+  int inputs[INPUTS], late[2];   /* inputs: nodes before this one; late: delays; -1 means none */
   bool may_stop;
 } plan;
 static struct { plan nodes[NODES]; struct { int from, ms; } delays[DELAYS]; int timeout; } program;
@@ -51,7 +52,7 @@ typedef struct {
   void (*stop)(void);
 } world;
 static uint32_t mix(uint32_t a, uint32_t b) { return (a ^ b) * 0x9e3779b1u + (a >> 15); }
-/* Without budget (after many microsteps) the body begins nothing new. */
+/* Without budget (after many microsteps) the body starts no further activity. */
 static void body(const world *w, int n, uint32_t *state, bool budget) {
   const plan *p = &program.nodes[n];
   uint32_t v, s = mix(*state, 1);
@@ -61,7 +62,7 @@ static void body(const world *w, int n, uint32_t *state, bool budget) {
     if (p->late[i] >= 0 && w->delayed(p->late[i], &v)) s = mix(s, v + 10 + (uint32_t)i);
   if (w->action(n, &v)) s = mix(s, v + 20);
   if (s & 3 && budget) w->set(n, s);
-  if (!(s >> 2 & 7) && budget) w->set(n, s + 1); /* the last set counts */
+  if (!(s >> 2 & 7) && budget) w->set(n, s + 1); /* only the last set counts */
   if (!(s >> 5 & 3) && budget)
     for (uint32_t k = 0; k <= (s >> 7 & 1); k++)
       s = mix(s, (uint32_t)(w->schedule(n, (int)(s >> 9 & 3) - 1, s + k) > 0));
@@ -86,7 +87,7 @@ static struct {
   uint32_t out_value[NODES], late_value[DELAYS], act_value[NODES];
   int last_time[NODES];
   bool spaced[NODES];
-  uint32_t last_number[NODES]; /* of the event scheduled last */
+  uint32_t last_number[NODES]; /* the number of the event that was scheduled last */
   line lines[LINES];
   int n;
 } m;
@@ -125,7 +126,7 @@ static int m_schedule(int n, int extra, uint32_t v) {
   if (p->spacing) { /* R8 */
     event *last = m.spaced[n] ? waiting(m.last_number[n]) : 0;
     if (last && program.timeout >= 0 && last->time > program.timeout)
-      last = 0; /* it will never happen */
+      last = 0; /* the event will never be released */
     if (m.spaced[n] && time < m.last_time[n] + p->spacing) {
       if (p->policy == WEFT_RX_DROP) return 0;
       if (p->policy == WEFT_RX_REPLACE && last) return last->value = v, 0;
@@ -147,7 +148,7 @@ static void run_model(void) {
     uint32_t step = 0;
     if (first) time = 0;
     else {
-      for (int n = 0; n < NODES; n++) { /* the next of each timer */
+      for (int n = 0; n < NODES; n++) { /* the next tick of each timer */
         const plan *p = &program.nodes[n];
         if (!p->period) continue;
         int next = p->offset;
@@ -271,7 +272,8 @@ static void traces_are_equal(void) {
   for (uint32_t seed = first_seed; seed < first_seed + programs; seed++) {
     make_program(seed);
     if (program.timeout < 0)
-      program.nodes[0].may_stop = true, program.timeout = 200; /* a timer never ends by itself */
+      /* a timer never ends by itself, so the program needs a stop */
+      program.nodes[0].may_stop = true, program.timeout = 200;
     run_model();
     run_engine();
     int i = 0;

@@ -28,8 +28,8 @@ static void timeout_of_zero(void) { /* R12 */
   run_for(0);
   EXPECT("start@0.0 end@0.0 ");
 }
-static void nothing_left(void) { /* R12: without keepalive the microstep after the last tag; a later
-                                    timeout does not hold it */
+static void nothing_left(void) { /* R12: without keepalive the run stops at the microstep after
+                                    the last tag; a later timeout does not delay that */
   kit_new();
   unsigned s = reaction(teller, "start"), e = reaction(teller, "end");
   weft_rx_programs[0].startup = on(1, s);
@@ -40,7 +40,7 @@ static void nothing_left(void) { /* R12: without keepalive the microstep after t
   EXPECT("start@0.0 end@0.1 ");
 }
 static void a_timer_of_one_run_over_the_other(
-    void) { /* many timers of equal and of other periods: the queue's order */
+    void) { /* many timers with equal and different periods: the order of the queue */
   kit_new();
   static weft_rx_timer t[12];
   static char name[12][4];
@@ -106,7 +106,7 @@ static void last_set_wins(void) {
 /* ---- R6, R7, R8: logical actions ------------------------------------------------------------- */
 static int_action act;
 static int script[32], script_length,
-    script_at; /* pairs: extra ms, value; a negative ms below -1 is "end of this call" */
+    script_at; /* pairs of extra ms and a value; ms below -1 mean the end of this call */
 static void play(void *self) {
   (void)self;
   while (script_at < script_length) {
@@ -139,12 +139,12 @@ static void with_action(int64_t min_delay, int64_t spacing, int policy, int n, .
 }
 static void delays_of_actions(void) {
   with_action(0, 0, WEFT_RX_DEFER, 8, 0, 1, 5, 2, 3, 3, -1,
-              4); /* R6: -1 ms counts as 0: with event 1 at microstep 1 it goes to 2 (R7) */
+              4); /* R6: -1 ms counts as 0; as event 1 is at microstep 1 this one goes to 2 (R7) */
   EXPECT("1@0.1 4@0.2 3@3.0 2@5.0 ");
   with_action(MS(2), 0, WEFT_RX_DEFER, 4, 0, 1, 1, 2);
   EXPECT("1@2.0 2@3.0 ");
 }
-static void same_tag(void) { /* R7: order of scheduling is kept, nothing is lost */
+static void same_tag(void) { /* R7: the order of scheduling is kept, and no event is lost */
   with_action(0, 0, WEFT_RX_DEFER, 10, 4, 1, 4, 2, 4, 3, 7, 4, 4, 5);
   EXPECT("1@4.0 2@4.1 3@4.2 5@4.3 4@7.0 ");
   with_action(0, 0, WEFT_RX_DEFER, 6, 0, 1, 0, 2, 0, 3);
@@ -160,10 +160,11 @@ static void spacing(void) { /* R8 */
   with_action(0, MS(3), WEFT_RX_UPDATE, 8, 1, 1, 2, 2, 3, 3, 9, 4);
   EXPECT("3@3.0 4@9.0 ");
   with_action(0, MS(3), WEFT_RX_UPDATE, 4, 0, 1, 1,
-              2); /* the one in the next microstep is taken out too */
+              2); /* the event in the next microstep is removed too */
   EXPECT("2@1.0 ");
   with_action(0, MS(12), WEFT_RX_REPLACE, 8, 0, 1, -2, 0, 0, 2, 0,
-              3); /* the last has been handled: defer; then it waits: replaced */
+              3); /* the last event has been handled, so this one is deferred; while it waits it
+                   * is replaced */
   EXPECT("1@0.1 refused3 3@12.0 ");
 }
 
@@ -194,7 +195,7 @@ static void with_delay(int64_t ns) {
 static void after(void) {
   with_delay(0);
   EXPECT("1@0.1 2@1.1 3@2.1 4@3.1 ");
-  with_delay(WEFT_RX_USEC(2500)); /* several on their way at once */
+  with_delay(WEFT_RX_USEC(2500)); /* several values are under way at once */
   EXPECT("1@2.5.0 2@3.5.0 ");
   with_delay(MS(1));
   EXPECT("1@1.0 2@2.0 3@3.0 4@4.0 ");
@@ -208,7 +209,8 @@ static void ask_to_stop(void *self) {
   CHECK(weft_rx_schedule_copy(&act, MS(5), &v, 1) > 0); /* dropped at the stop */
   weft_rx_request_stop();
   weft_rx_request_stop();
-  CHECK(weft_rx_schedule_copy(&act, 0, &v, 1) > 0); /* at the stop tag: it is there */
+  /* it comes at the stop tag, where it is present */
+  CHECK(weft_rx_schedule_copy(&act, 0, &v, 1) > 0);
 }
 static void last_words(void *self) {
   (void)self;
@@ -235,7 +237,7 @@ static void always_missed(void *self) {
   WEFT_RX_DEADLINE(self, 0, missed);
   tell("met");
 }
-static void never_missed(void *self) { /* fast: physical time is behind */
+static void never_missed(void *self) { /* with `fast`, physical time is behind */
   WEFT_RX_DEADLINE(self, WEFT_RX_SEC(3600), missed);
   CHECK(!weft_rx_check(self, &weft_rx_limit_here, true));
   tell("met");
@@ -301,16 +303,17 @@ static void tokens(void) {
   EXPECT(
       "scaled 10,20,30 whole 1,2,3 delayed 3@1 held 3: 3@2 scaled 10,20,30 whole 1,2,3 delayed 3@5 ");
   CHECK(freed ==
-        4); /* two arrays and two copies; the one still on its way at the stop is freed too */
+        4); /* two arrays and two copies; the one that is under way at the stop is freed too */
 }
 static int *last_value;
-static void own(void *self) { /* the only reader: the token itself */
+static void own(void *self) { /* there is only one reader, so it gets the token itself */
   (void)self;
   ints_port copy = array, *in = &copy;
   weft_rx_make_mutable(in, true);
   CHECK(in->value == last_value);
   weft_rx_token *t = weft_rx_writable(&array);
-  CHECK(t != array.token); /* now two hold it, and the second may change it */
+  CHECK(t != array.token); /* now two hold the token, so the reader gets another, which it may
+                            * change */
   weft_rx_hold_token(t);
   weft_rx_drop_token(t);
   weft_rx_release_mutable(in);
@@ -325,7 +328,7 @@ static void make_one(void *self) {
   CHECK(array.length == 1 && array.token->ref_count == 1);
 }
 static void set_again(
-    void *self) { /* the last token set at a tag counts; the one before is freed */
+    void *self) { /* the last token set at a tag counts; the previous one is freed */
   (void)self;
   make_one(0), make_one(0);
   CHECK(freed == 1);
@@ -356,7 +359,7 @@ static void wide_values(void) {
   unsigned s = reaction(schedule_wide, 0), h = reaction(heard_wide, 0);
   broad = (wide_action)WEFT_RX_VALUE_INIT(wide, on(1, h), 0, 0, WEFT_RX_DEFER, WEFT_RX_LOGICAL);
   weft_rx_programs[0].startup = on(1, s);
-  run_for(MS(1)); /* the third is still waiting: freed */
+  run_for(MS(1)); /* the third is still waiting, and is freed */
   EXPECT("0,1,2 1,2,3 ");
 }
 /* ---- many microsteps ------------------------------------------------------------------------- */
@@ -367,7 +370,7 @@ static void go_round(void *self) {
   if (rounds < 100000) rounds++, weft_rx_schedule(&again, 0);
   else tell("done");
 }
-static void microsteps(void) { /* R2: more than 16 bits of them */
+static void microsteps(void) { /* R2: there may be more than 2^16 of them */
   kit_new();
   unsigned g = reaction(go_round, 0);
   again = (weft_rx_void_action)WEFT_RX_ACTION_INIT(on(1, g), 0, 0, WEFT_RX_DEFER, WEFT_RX_LOGICAL);

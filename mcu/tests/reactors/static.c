@@ -1,5 +1,5 @@
-/* static.c: R23: a static schedule has the same trace as timers. With TIMERS=1 the same program is
- * compiled to run from timers. */
+/* static.c: R23: a static schedule has the same trace as timers. With TIMERS=1 the same program
+ * is compiled with timers. */
 #define WEFT_RX_REACTIONS 5
 #define WEFT_RX_TABLE
 #ifdef TIMERS
@@ -77,7 +77,7 @@ static void trace(void) {
       said,
       "two@0.0 three@1.0 six@1.0 two@2.0 even@2.0 three@4.0 two@4.0 two@6.0 even@6.0 three@7.0 six@7.0 two@8.0 three@10.0 two@10.0 "
       "even@10.0 two@12.0 three@13.0 six@13.0 end@13.0 "));
-  run(WEFT_RX_USEC(4500)); /* the stop tag is its own */
+  run(WEFT_RX_USEC(4500)); /* the stop tag is not the tag of a slot */
   CHECK(!strcmp(said, "two@0.0 three@1.0 six@1.0 two@2.0 even@2.0 three@4.0 two@4.0 end@4.5.0 "));
   run(0);
   CHECK(!strcmp(said, "two@0.0 end@0.0 "));

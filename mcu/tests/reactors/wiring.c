@@ -1,5 +1,5 @@
-/* wiring.c: R22, R24: mistakes in the tables are reported before the start, and nothing runs; ticks
- * of 1 us, 32-bit times. */
+/* wiring.c: R22, R24: mistakes in the tables are reported before the start, and no reaction
+ * runs; with ticks of 1 us and 32-bit times. */
 #define WEFT_TICK_NS 1000
 #define WEFT_RX_TIME64 0
 #define WEFT_RX_FAST 1
@@ -85,7 +85,7 @@ static void end_after_nine(void *self) {
   if (ran == 10) weft_rx_request_stop();
 }
 static void times_that_wrap(
-    void) { /* 32 bits of us are 71 minutes: three hours in steps of 20 minutes */
+    void) { /* 32 bits of us are 71 minutes, so this runs three hours in steps of 20 minutes */
   kit_new();
   unsigned r = reaction(run_it, 0);
   t = (weft_rx_timer)WEFT_RX_TIMER(0, WEFT_RX_SEC(1200), on(1, r));

@@ -1,6 +1,6 @@
 /* two_cores: the runtime in a program of the pico-sdk, with the SDK's start-up, clocks, stdio,
- * floating point, multicore and flash, and with our actors on both cores. run.mjs reads what it
- * prints. A failed check is printed and ends in exit status 1. */
+ * floating point, multicore and flash, and with Weft's actors on both cores. run.mjs reads what
+ * it prints. A failed check is printed and ends in exit status 1. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@ enum { PIN_0 = 2, PIN_1 = 3, PERIOD_0 = 100, PERIOD_1 = 70, RELEASES = 200, ROUN
 
 /* One periodic actor on each core, and what it has seen. */
 typedef struct {
-  weft_event event; /* first: the action finds the rest through it */
+  weft_event event; /* the first member, so that the action finds the others through it */
   unsigned pin, core, times, wrong_core;
-  uint32_t period, late; /* us */
+  uint32_t period, late; /* in us */
 } task;
 
 static weft_queue own[2];
@@ -103,7 +103,7 @@ static void flash(void) {
 int main(void) {
   stdio_init_all();
   printf("clk_sys %lu Hz\n", (unsigned long)clock_get_hz(clk_sys));
-  hardware_alarm_claim(0); /* the runtime uses one alarm on each core: the SDK must know */
+  hardware_alarm_claim(0); /* the runtime uses one alarm on each core, and the SDK must know this */
   hardware_alarm_claim(1);
   rom();
   weft_list_init(&own[0], WEFT_SPINLOCK((unsigned)spin_lock_claim_unused(true)));
@@ -134,7 +134,7 @@ int main(void) {
            tasks[i].wrong_core, (unsigned long)tasks[i].late);
   printf("%u rounds\n", rounds);
   uint32_t before = time_us_32();
-  sleep_ms(3); /* the SDK's own alarms work beside ours */
+  sleep_ms(3); /* the SDK's own alarms work beside the runtime's */
   uint32_t slept = time_us_32() - before;
   check(slept >= 3000 && slept < 3100, "sleep_ms");
   multicore_reset_core1();

@@ -299,7 +299,8 @@ PyObject* plus(PyObject* o) { return make_end<Side::in>(o, nullptr); }
 PyObject* minus(PyObject* o) { return make_end<Side::out>(o, nullptr); }
 PyObject* class_getitem(PyObject* type, PyObject*) { return Py_NewRef(type); }
 
-// The error of an operation on the channel itself: a channel is used through its ends.
+// Raises the error for an operation on the channel itself, since a channel is used through its
+// ends.
 template <const char* Verb>
 PyObject* through_an_end(PyObject* o, PyObject*, PyObject*) {
   const std::string_view verb(Verb);

@@ -14,7 +14,7 @@
 //    `receives` is set, which it is from the first receipt on.
 //  2 A receipt refers to its end and its process, and keeps neither alive: the one that is
 //    destroyed first removes the receipt.
-//  3 This file knows nothing of an end inside another object: such an end is released when that
+//  3 This file does not handle an end inside another object; such an end is released when that
 //    object is.
 #include "channels/held.hpp"
 

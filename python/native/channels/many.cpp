@@ -40,8 +40,8 @@ bool one_by_one(const ChannelObject* c) noexcept {
   return observing() || !c->core.ring || is_wired(c) || is_far(c);
 }
 
-// The most values that are moved before the next operation, so that others run and a cancellation
-// is noticed.
+// The maximum number of values that are moved before the next operation, so that others run and a
+// cancellation is noticed.
 constexpr Py_ssize_t kAtOnce = 4096;
 
 // Counts n operations that have completed at once. When a process has completed as many as it may,
@@ -125,7 +125,7 @@ struct ManyObject {
   PyObject* op;      // the operation that waits or is to be awaited; null if there is none yet
   PyObject* values;  // for write_many: the tuple of values; otherwise null
   PyObject* list;    // for read_many: the list of values read; otherwise null
-  // for read_many: the most values to read; for write_many: how many are written
+  // for read_many: the maximum number of values to read; for write_many: the number written
   Py_ssize_t number;
   bool begun, over, awaited;
 };

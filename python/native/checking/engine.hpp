@@ -52,10 +52,11 @@ class Checker final : public Points, public Deciding<Checker> {
  public:
   const Services* services = nullptr;
   bool on = false;
-  std::uint64_t lost = 0;                        // values
-  std::map<std::string, std::uint64_t> lost_in;  // by the name of the channel
-  std::set<std::string> starved;                 // sentences
-  // What is called before each operation of a process with a stack of its own (faults).
+  std::uint64_t lost = 0;                        // the number of values lost
+  std::map<std::string, std::uint64_t> lost_in;  // the key is the name of the channel
+  std::set<std::string> starved;                 // sentences about starvation
+  // The functions that are called before each operation of a process with a stack of its own
+  // (faults).
   std::unordered_map<const ProcessBase*, Owned<PyObject>> marked;
 
   void begin(weft::checking::Strategy&);

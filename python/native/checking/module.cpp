@@ -197,7 +197,7 @@ PyObject* f_decisions(PyObject*, PyObject*) {
   return list.release();
 }
 
-// choose(options, kind): returns which of so many options is taken; 0 outside a check.
+// choose(options, kind): returns which of `options` options is taken; 0 outside a check.
 PyObject* f_choose(PyObject*, PyObject* args) {
   unsigned options;
   const char* name;

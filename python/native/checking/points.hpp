@@ -9,7 +9,7 @@
 //
 // Invariants
 //  1 `checking` is true only in a run of a check, on the thread of that run. So what other threads
-//    do meanwhile, including their own networks, is no part of the check.
+//    do meanwhile, including their own networks, is not part of the check.
 //  2 The engine is a module of its own, which sees no variable of the extension: it uses Services.
 //  3 While nothing is checked no operation of a coroutine process pays for it, except an io call,
 //    which tests `checking`. The functions that the interpreter calls (am_send) are exchanged, as
@@ -35,24 +35,26 @@ class Points {
   virtual bool ends_later(ProcessObject*) noexcept = 0;
   virtual void ended(ProcessObject*, const void* group) noexcept = 0;
 
-  // An operation is about to begin. True: another process goes first; this one is in the run queue,
-  // and the operation begins when it is run again. `yields`: the ready processes go first (rule
-  // 7.7).
+  // Called when an operation is about to begin. Returns true if another process goes first; this
+  // process is then in the run queue, and the operation begins when it is run again. `yields` says
+  // that the ready processes go first (rule 7.7).
   virtual bool pauses(ProcessBase*, const void* operation, bool yields) noexcept = 0;
-  // The operation begins at a place; null: at none that others see.
+  // Called when the operation begins at a place; null: at none that others see.
   virtual void arrives(ProcessBase*, const void* place, Access) noexcept = 0;
-  // A select begins, and asks its guards from `from` on. Returns the guard that it is to take, or
-  // -1.
+  // Called when a select begins, and tries its guards from `from` on. Returns the guard that it
+  // must take, or -1.
   virtual int selects(ProcessBase*, Choice&, std::uint32_t from, std::uint64_t key) noexcept = 0;
-  // The operation has begun. True: it is over, and another goes first: its outcome is to be kept.
+  // Called when the operation has begun. Returns true if it is over and another goes first: then
+  // its outcome must be kept.
   virtual bool begun(ProcessBase*, Begun) noexcept = 0;
-  // A process with a stack of its own is in the run queue: it waits here until it goes on.
+  // Called when a process with a stack of its own is in the run queue; it waits here until it goes
+  // on.
   virtual void stops(ProcessBase*) noexcept = 0;
 
-  // Ordinary code enters a block (rule 7.5), or has an operation: it is a process of the check, of
-  // that run. Null: it is in no block, so nobody else can go.
+  // Called when ordinary code enters a block (rule 7.5), or has an operation: it is a process of the
+  // check, of that run. Null: it is in no block, so no other process can go.
   virtual void in_ordinary_code(ProcessBase*, runtime::Run*) noexcept = 0;
-  // The process goes on after the end of this group.
+  // Called when the process goes on after the end of this group.
   virtual void joined(ProcessBase*, const void* group) noexcept = 0;
 
   // These report what else happens in a step.
@@ -109,7 +111,7 @@ struct Services {
   bool (*park)(ProcessBase*);
 };
 
-// The key by which the engine identifies the place of a channel or a barrier.
+// Returns the key by which the engine identifies the place of a channel or a barrier.
 inline const void* place_at(core::SyncObject& place) noexcept { return &place; }
 
 // Each exchanges the functions that the interpreter calls, and is in the file that has these

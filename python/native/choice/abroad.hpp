@@ -36,8 +36,8 @@ class Abroad final : public wire::FarOp {
 
   static bool at_barrier(const Seat& s) noexcept;
 
-  // `seats` are in order of preference, and at least one is far. `alone`: only these guards and
-  // timers decide the choice.
+  // `seats` are in order of preference, and at least one is far. `alone` says that only these
+  // guards and timers decide the choice.
   Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool alone);
   ~Abroad();
 

@@ -29,7 +29,7 @@ namespace weft::py {
 struct Spec {
   GuardKind kind;
   PyObject* target;
-  GuardObject* guard;  // null: the end or barrier was given without a Guard object
+  GuardObject* guard;  // null if the end or barrier was given without a Guard object
 };
 
 namespace {
@@ -356,7 +356,7 @@ std::int64_t Choice::deadline() noexcept {
 }
 
 // Stops using a standing alternative. It could be given a value while it sleeps, which an asyncio
-// task cannot handle. So a task selects over its guards anew each time.
+// task cannot handle. So a task uses a new select over its guards each time.
 void Choice::unstand() noexcept {
   if (!standing_) return;
   standing_.reset();

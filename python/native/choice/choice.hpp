@@ -53,8 +53,8 @@ class Choice {
   bool with_partner() const noexcept;
 
   bool any_far() const noexcept { return far_; }
-  // Begins the choice. Returns the index of the chosen guard, or parked. `foreign`: p belongs to an
-  // asyncio task (rule 6.6), and the caller keeps the timer.
+  // Begins the choice. Returns the index of the chosen guard, or parked. `foreign` says that p
+  // belongs to an asyncio task (rule 6.6), and the caller keeps the timer.
   int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign = false);
   // for a foreign choice that was woken
   int look_again() noexcept { return select_->look_again(); }

@@ -67,7 +67,7 @@ weft_status status_of(Call& c, Status s) noexcept;
 // Records that an operation has met this end of a channel (rule 3.5). Returns `end`.
 weft_status met(Call& c, weft_status end) noexcept;
 bool idle(Call& c, const char* verb);
-// Returns false, and reports bad use, on the pool: there no operation waits on the stack.
+// Returns false, and reports bad use, on the pool, where no operation may wait on the stack.
 bool may_wait(Call& c, const char* verb);
 // Return the end or the barrier for an operation; null for bad use.
 EndObject* end_at(Call& c, std::uint32_t number, bool reads, const char* verb);

@@ -10,7 +10,7 @@
 //  2 An outcome is reported only to observers to which the beginning was reported. At channels with
 //    ends in other OS processes operations are those of a Python thread (component_abroad.cpp),
 //    which report themselves.
-//  3 Values are not shown: they belong to the component. Observation does not change what the
+//  3 Values are not shown, since they belong to the component. Observation does not change what the
 //    process gets: no request of a cancellation is met here.
 #include "channels/marks.hpp"
 #include "choice/barrier.hpp"

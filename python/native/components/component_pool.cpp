@@ -144,7 +144,7 @@ void pool_body(void* arg) {
 }
 
 // Returns a thread with the fewest processes, or a new one while there are fewer threads than CPUs.
-// Null with an exception: there is no thread, and none can be started for `process`.
+// Returns null with an exception if there is no thread, and none can be started for `process`.
 PoolThread* pool_thread(runtime::Run& run, const char* process) {
   auto& all = run_of(run).pool;
   static const unsigned most = cpus();

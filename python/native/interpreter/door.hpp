@@ -26,8 +26,8 @@ namespace weft::py {
 // holds there too.
 PyObject* called(PyObject* f, PyObject* a = nullptr, PyObject* b = nullptr) noexcept;
 
-// The first step of a thread that the interpreter does not know yet. PyGILState_Release() undoes
-// it.
+// Performs the first step of a thread that the interpreter does not know yet. PyGILState_Release()
+// undoes it.
 PyGILState_STATE enter_interpreter();
 
 // called when the interpreter ends: a thread without the lock never gets it again

@@ -117,8 +117,8 @@ PyObject* handler_of(int n) noexcept {
 // look-up might run a method of a key, so none is done.
 class Dictionaries {
  public:
-  // Returns a borrowed reference. Null: the name is not there, or `dict` has keys that are no plain
-  // strings.
+  // Returns a borrowed reference. Null: the name is not there, or `dict` has keys that are not
+  // plain strings.
   PyObject* get(PyObject* dict, PyObject* name) {
     PyObject* const found = dict && plain(dict) ? PyDict_GetItemWithError(dict, name) : nullptr;
     if (!found) PyErr_Clear();
@@ -164,7 +164,8 @@ class Search {
   }
 
  private:
-  static constexpr std::size_t kMost = 600'000;  // the most steps; they take at most 0.1 s
+  // the maximum number of steps; they take at most 0.1 s
+  static constexpr std::size_t kMost = 600'000;
   static constexpr int kCalls = 2;
 
   bool is_over() const noexcept { return found_ || dicts_.steps > kMost; }

@@ -148,7 +148,7 @@ std::vector<Row> rows_where(PyRun& run, F&& wanted) {
 std::vector<Row> running_in(PyRun& run) {
   return rows_where(run, [](ProcessBase& p) { return !p.op; });
 }
-// The rows of all processes of a run, those that wait first.
+// Returns the rows of all processes of a run, those that wait first.
 std::vector<Row> rows_of(PyRun& run) {
   std::vector<Row> rows = rows_where(run, [](ProcessBase& p) { return p.op != nullptr; });
   for (Row& row : running_in(run)) rows.push_back(std::move(row));

@@ -45,7 +45,7 @@ class HoldSignals {
   bool mine_;
 };
 
-// Called when the main thread is about to check for signals and then to sleep by p (null: it is
+// Called when the main thread is about to check for signals and then to sleep by p (null if it is
 // awake). On other threads this does nothing.
 void main_sleeps_by(runtime::Parking* p) noexcept;
 

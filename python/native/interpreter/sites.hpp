@@ -1,7 +1,7 @@
 // The lines of the program at which channels and ends were made. Each line has a number that is
 // small enough for an end to hold.
 //
-// Invariant: a line that has a number keeps it, with the name of its file; 0 is no line. The GIL
+// Invariant: a line that has a number keeps it, with the name of its file; 0 is not a line. The GIL
 // protects everything here.
 #pragma once
 #define PY_SSIZE_T_CLEAN
@@ -14,7 +14,8 @@ struct Site {
   PyObject* file;  // a str
   std::uint32_t line;
 };
-inline constexpr std::uint32_t kSites = 1u << 24;  // the most numbers that an end can hold
+// the maximum number of numbers that an end can hold
+inline constexpr std::uint32_t kSites = 1u << 24;
 
 // Returns the number of the line that runs; 0 if no line runs, or there are too many.
 std::uint32_t site_here() noexcept;

@@ -1,6 +1,6 @@
-// Foreign threads, which are no processes, and their ends (rule 10.3). A run that stands still goes
-// on waiting while such a thread lives that may hold an end for which the run waits. When the last
-// of these threads has ended, the run must look again, and nothing else would tell it.
+// Foreign threads, which are not processes, and their ends (rule 10.3). A run that stands still
+// goes on waiting while such a thread lives that may hold an end for which the run waits. When the
+// last of these threads has ended, the run must look again, and nothing else would tell it.
 //
 //   a run finds it in Python: watch_stranger()          it uses Weft: note_stranger()
 //        │ it leaves Python (its state is cleared)            │
@@ -48,8 +48,7 @@ namespace {
 // GIL.
 std::map<PyThreadState*, runtime::Run*> own_threads;
 std::set<PyThreadState*> helpers;  // threads of the package's own Python modules
-// Stands for the run of a worker whose call has nobody waiting for it any more: that worker is not
-// idle.
+// Stands for the run of a worker whose call is no longer waited for; that worker is not idle.
 runtime::Run* of_the_users() noexcept {
   static char nobody;
   return reinterpret_cast<runtime::Run*>(&nobody);

@@ -1,4 +1,4 @@
-// Foreign threads, which are no processes (strangers.cpp, rule 10.3). own_threads.hpp has the
+// Foreign threads, which are not processes (strangers.cpp, rule 10.3). own_threads.hpp has the
 // functions by which the extension records its own threads.
 #pragma once
 #define PY_SSIZE_T_CLEAN
@@ -23,11 +23,11 @@ void watch_foreign(runtime::Run& run) noexcept;
 // Returns true if there is no run, and no other Python thread that could use an end.
 bool nobody_else() noexcept;
 // Returns the identities of the live Python threads that do not belong to the run, as far as they
-// can be seen. With a null `run`: of those that are no processes, except the caller's.
+// can be seen. With a null `run`: of those that are not processes, except the caller's.
 PyObject* foreign_idents(runtime::Run* run);
 #ifdef Py_GIL_DISABLED
-// Returns the identities of the threads that are not foreign to every run, and that the interpreter
-// counts.
+// Returns the identities of the threads that the interpreter counts and that are not foreign to all
+// runs.
 PyObject* known_of_all();
 // Returns whether `_thread` counts the thread. Also true for the main thread, which `_thread`
 // leaves out.

@@ -34,7 +34,7 @@ thread_local LinkObject* in_section = nullptr;  // the link of the section that 
 
 PyObject* get_running = nullptr;  // asyncio's function, once asyncio was imported
 PyObject* cancelled_error = nullptr;
-// the dictionary of current tasks, by loop; null: `current` is called instead
+// the dictionary of current tasks, by loop; if null, `current` is called instead
 PyObject* tasks = nullptr;
 PyObject* current = nullptr;  // asyncio.current_task
 std::size_t owing = 0;        // the number of tasks to which a cancellation is owed

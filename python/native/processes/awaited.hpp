@@ -12,7 +12,7 @@
 //     └──collected: RuntimeWarning, it was never awaited
 //
 //   deciding: code of the user runs within begin() or go_on(). Nothing else may step it.
-//   gives_way: so many operations have completed at once that others run now (rule 7.7). The
+//   gives_way: many operations have completed at once, so that others run now (rule 7.7). The
 //   operation cannot be cancelled here, unless it is a yield of the program's own (only_yields()).
 //
 // Invariants
@@ -101,7 +101,7 @@ void leave_outcome(D* o) noexcept {
   if (std::exchange(me->yielded, 0)) me->owed = 1;
 }
 
-// Called when nobody awaits the operation any longer.
+// Called when the operation is no longer awaited.
 template <class D>
 void leave_it(D* o) noexcept {
   if (!is_parked(o->state)) return;

@@ -59,9 +59,9 @@ inline bool gives_way_first(ProcessObject* p) noexcept {
 PyObject* being_awaited(const char* verb, ProcessObject* by);
 
 enum class Left : std::uint8_t { withdrawn, resumed, decided };
-// Called when nobody awaits the operation any longer. `withdraw` returns whether the operation was
-// left before the commit. A process that is parked in the operation is woken; the code that awaited
-// it there finds it over.
+// Called when the operation is no longer awaited. `withdraw` returns whether the operation was left
+// before the commit. A process that is parked in the operation is woken; the code that awaited it
+// there finds it over.
 template <class Withdraw>
 Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept {
   if (p->waits != operation) return Left::resumed;
@@ -75,7 +75,7 @@ Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept 
   return withdrawn ? Left::withdrawn : Left::decided;
 }
 
-// What to do at the wake-up for an operation that nobody awaits any longer (awaited.hpp).
+// What to do at the wake-up for an operation that is no longer awaited (awaited.hpp).
 using Late = void (*)(PyObject*, ProcessBase&) noexcept;
 // Called if a partner still holds the operation: keeps the operation until the wake-up, and then
 // calls `late`.

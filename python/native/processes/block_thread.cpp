@@ -58,8 +58,8 @@ runtime::Scheduler* scheduler_of_block(runtime::ThreadProcess& t) noexcept {
 
 void wait_in_block(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
   runtime::Scheduler& s = *static_cast<ThreadProcess&>(t).block_scheduler;
-  // From now on, a thread that cancels this one withdraws this operation. If a thread did so
-  // before, it has left a nudge, which the loop finds.
+  // Makes a thread that cancels this one withdraw this operation from now on. If a thread has
+  // cancelled it before, that thread has left a nudge, which the loop finds.
   t.op = &kind;
   run_loop(s);
   t.op = nullptr;

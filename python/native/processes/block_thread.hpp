@@ -12,7 +12,7 @@ struct ThreadProcess;
 void join_scheduler(ThreadProcess& t, runtime::Scheduler& s);
 // Called before that scheduler is destroyed.
 void leave_scheduler(ThreadProcess& t) noexcept;
-// Returns that scheduler; null if the thread is no process of one.
+// Returns that scheduler; null if the thread is not a process of one.
 runtime::Scheduler* scheduler_of_block(runtime::ThreadProcess& t) noexcept;
 // Waits until the operation that has begun has its outcome.
 void wait_in_block(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept;

@@ -1,7 +1,7 @@
 // The caller of an operation that blocks, and how it waits. Threads and greenlets differ only here.
 //
 //   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_in_block()
-//                 │    ordinary code that nobody could wake, or can any more: BadUse instead
+//                 │    ordinary code that no process could wake, or can any more: BadUse instead
 //                 │    (rule 11.2); ordinary code that waits long: told (10.6)
 //                 └──► a greenlet: parked (op says on what) ──woken──► run again
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
@@ -160,7 +160,8 @@ Caller::Caller(const char* verb) noexcept {
     return;
   }
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();
-  if (!runtime::ThreadProcess::current_or_null()) {  // ordinary code in a thread that is no process
+  // ordinary code in a thread that is not a process
+  if (!runtime::ThreadProcess::current_or_null()) {
     t.interrupted = &guest_interrupted;
     note_stranger();
   }

@@ -106,8 +106,8 @@ class Search {
       }
     }
     std::reverse(ahead_.begin() + static_cast<std::ptrdiff_t>(before), ahead_.end());
-    // A small container without ends or containers is searched again if it comes again: that is
-    // quick.
+    // A small container without ends or containers is searched again if it occurs again, since that
+    // is quick.
     constexpr Py_ssize_t kSmall = 16;
     if (ahead_.size() > before || size > kSmall) seen_.insert(o);
     return 0;

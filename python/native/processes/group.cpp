@@ -72,7 +72,7 @@ bool withdraw_wait(ProcessBase& p) noexcept {
 }  // namespace
 
 // Returns whether the exception that left a block beside a failure does not count as a failure
-// itself: it is quiet in a process (rules 3.5, 4.3, 6.5). Such an exception follows from the
+// itself because it is quiet in a process (rules 3.5, 4.3, 6.5). Such an exception follows from the
 // failure, which cancelled the block and released ends, in either order.
 static bool quiet(PyObject* e) noexcept {
   if (PyErr_GivenExceptionMatches(e, errors.Cancelled)) return true;
@@ -410,8 +410,8 @@ const char* verb_of(GroupOpObject* o) noexcept {
   return o->parallel ? "Parallel" : "leaving a Group";
 }
 
-// Called when nobody awaits the operation any longer: the processes for which it waited are
-// cancelled, and the owner's group waits for them (rules 6.2, 7.6).
+// Called when the operation is no longer awaited: the processes for which it waited are cancelled,
+// and the owner's group waits for them (rules 6.2, 7.6).
 void give_up(GroupOpObject* o) noexcept {
   GroupObject* const g = o->group;
   if (o->done) return;

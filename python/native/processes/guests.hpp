@@ -19,8 +19,8 @@ void join_guest(runtime::Scheduler& s, ProcessObject* p) noexcept;
 // Called before a step. Returns an exception to be thrown into the process, or null. `woken_in`:
 // the operation in which it waited.
 PyObject* guest_begin(ProcessObject* p, const runtime::OpKind* woken_in, bool yielded) noexcept;
-// Returns 1 if the process is parked on a future, 0 if `yielded` is no future, -1 if an exception
-// is set.
+// Returns 1 if the process is parked on a future, 0 if `yielded` is not a future, -1 if an
+// exception is set.
 int guest_await(ProcessObject* p, PyObject* yielded) noexcept;
 void leave_guest(ProcessObject* p) noexcept;  // called when the process has ended
 // Returns the CancelledError that is due now (a new reference), or null.
@@ -31,7 +31,7 @@ PyObject* guest_cancellation(ProcessBase& p) noexcept;
 GuestObject* guest_open() noexcept;  // null with an exception set
 runtime::Group* group_of(GuestObject* g) noexcept;
 LinkObject* link_of(GuestObject* g) noexcept;
-// Abandons guests for which nobody waits, because the code that should have waited was never
+// Abandons guests that are not waited for, because the code that should have waited was never
 // reached.
 void abandon_orphans(LinkObject* l) noexcept;
 void let_go_of_tasks(LinkObject* l, std::vector<PyObject*>& kept);

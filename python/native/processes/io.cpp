@@ -47,7 +47,7 @@ CallObject* call_of(PyObject* o) noexcept { return reinterpret_cast<CallObject*>
 PyTypeObject CallType{PyVarObject_HEAD_INIT(nullptr, 0)};
 PyObject* submit = nullptr;  // the function of the pool
 
-// Called when nobody waits for the call any longer. Returns false if its process has been woken
+// Called when the call is no longer waited for. Returns false if its process has been woken
 // already.
 bool leave(CallObject* c) noexcept {
   ProcessBase* p = std::exchange(c->process, nullptr);
@@ -231,7 +231,7 @@ PyObject* call_run(PyObject* self, PyObject*) {
   }
   Owned function(std::exchange(c->function, nullptr));
   {
-    const ForeignThread beyond;  // a call for which nobody waits any longer may hold ends
+    const ForeignThread beyond;  // a call that is no longer waited for may hold ends
     PyObject* r = nullptr;
     if (PyContext_Enter(c->context) == 0) {
       {

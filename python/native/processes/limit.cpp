@@ -50,8 +50,8 @@ ProcessBase* owner() {
   return &t;
 }
 
-// Converts `when`, in seconds or None, to ns of the process's clock. `relative`: the seconds count
-// from now. Returns false, with an exception set, if it cannot.
+// Converts `when`, in seconds or None, to ns of the process's clock. `relative` says that the
+// seconds count from now. Returns false, with an exception set, if it cannot.
 bool deadline_of(PyObject* when, bool relative, ProcessBase& p, std::int64_t& ns) {
   ns = prim::forever;
   if (when == Py_None) return true;

@@ -4,7 +4,7 @@
 namespace weft::py {
 
 bool in_asyncio() noexcept;  // returns whether a loop runs on this thread
-// Returns true if a loop runs and the caller is no process of a scheduler, but a task or a
+// Returns true if a loop runs and the caller is not a process of a scheduler, but a task or a
 // callback.
 bool in_task() noexcept;
 void ring_loops() noexcept;  // wakes the loops in which something waits

@@ -4,8 +4,8 @@
 //   end_process() ──quiet──► a Why in p->outcome ──somebody asks for the result: result_of()──► a NoResult in p->outcome
 //                 ──a failure that is its watchers'──► a Why in its Watch ──result_of()──► a NoResult there
 //
-// Processes commonly end without a result, and usually nobody asks why. So when one ends, only
-// references are taken. The texts are made when somebody asks for them.
+// Processes commonly end without a result, and usually the reason is not needed. So when one ends,
+// only references are taken. The texts are made when they are asked for.
 //
 // Invariant: a Why refers to strings and to the code of a function; never to an exception, a
 // traceback, a frame or an end.
@@ -29,9 +29,9 @@ struct WhyObject {
   // The code in which the exception that ended the process was raised; or the place itself, as a
   // str; or null if that is not known.
   PyObject* code;
-  // a str; null: the process failed, and result_of() has not made the text yet
+  // a str; null if the process failed, and result_of() has not made the text yet
   PyObject* reason;
-  std::uint32_t index;  // ProcessBase::index plus one; 0: the path has no index
+  std::uint32_t index;  // ProcessBase::index plus one; 0 if the path has no index
   // the number of the instruction in that code; if negative, the line, negated
   int instruction;
   Ending how;

@@ -1,8 +1,8 @@
 // How processes run and end: a coroutine is stepped by the scheduler; a function runs on its own
 // thread or in a greenlet (greenlet.cpp). process_type.cpp has the type that Python code sees.
 //
-//   made (holds its ends) ──start_process()──► running ──► ended: lets go of its ends, then its group is told (rule 7.7)
-//     └──collected: its ends are let go, RuntimeWarning
+//   made (holds its ends) ──start_process()──► running ──► ended: releases its ends, then its group is told (rule 7.7)
+//     └──collected: its ends are released, RuntimeWarning
 //
 // A coroutine *apart* has a thread and a scheduler of its own. Groups that it started and did not
 // leave run to their ends there:
@@ -229,8 +229,8 @@ void never_run(PyObject* list) noexcept {
 }
 
 // _continue_with_parent(): asks the system to send SIGCONT to this program when the thread that
-// started it ends, usually with its whole program: this program may be stopped then. A signal that
-// ends this program would be wrong, because that thread may end alone. Only Linux has such a
+// started it ends, usually with its whole program, since this program may be stopped then. A signal
+// that ends this program would be wrong, because that thread may end alone. Only Linux has such a
 // request.
 PyObject* f_continue_with_parent(PyObject*, PyObject*) {
 #ifdef __linux__
@@ -418,7 +418,7 @@ void end_late(ProcessObject* p) {
 
 }  // namespace
 
-// Called when the process has yielded an object that is no operation of Weft. A bare yield lets
+// Called when the process has yielded an object that is not an operation of Weft. A bare yield lets
 // others run; a future is waited for if a loop runs. Returns false, with an exception set, if the
 // object cannot be waited for here.
 [[gnu::noinline]] static bool is_parked_on(ProcessObject* p, PyObject* yielded) {

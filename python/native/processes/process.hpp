@@ -73,7 +73,7 @@ struct ProcessObject {
   // The collector treats the coroutine as a part of the process, and does not track it.
   std::uint8_t within;
   std::uint8_t owed;  // a wake-up is on its way for which no operation waits (awaiting.hpp)
-  // The coroutine has ended and its outcome is there, but the process is owed a wake-up.
+  // The coroutine has ended and its outcome is known, but the process is owed a wake-up.
   std::uint8_t over;
   // the process still holds an end that it received in an extended read (held.cpp)
   std::uint8_t receives;
@@ -112,7 +112,7 @@ inline ProcessObject* current_coroutine() noexcept { return coroutine_of(this_pr
 
 // Returns the object of any process that has one; null for the outermost run's own thread.
 ProcessObject* process_object(ProcessBase* p) noexcept;
-// Returns whether the process has ended, so that only a finaliser can run in it: then nobody would
+// Returns whether the process has ended, so that only a finaliser can run in it: then no code would
 // close what that opens.
 inline bool is_over(ProcessBase* p) noexcept {
   const ProcessObject* const o = process_object(p);

@@ -1,4 +1,4 @@
-// Converts the processes that a function was given to a list, and refuses what is no process.
+// Converts the processes that a function was given to a list, and refuses what is not a process.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -7,7 +7,8 @@ namespace weft::py {
 
 // Returns a list of processes from processes and iterables of processes, flattened by one level.
 PyObject* process_list(PyObject* const* args, Py_ssize_t n);
-// Raises the error for an object that is no process. `where` follows its repr, as in " in a list".
+// Raises the error for an object that is not a process. `where` follows its repr, as in " in a
+// list".
 PyObject* no_process(PyObject* o, const char* where);
 
 }  // namespace weft::py

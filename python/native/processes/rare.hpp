@@ -18,7 +18,7 @@ struct Watch {
   std::string name;
   ProcessObject* process;                      // the process that is watched
   std::vector<Owned<ProcessObject>> watchers;  // kept until the process has ended
-  bool beyond = false;                         // whether something that is no process watches
+  bool beyond = false;                         // whether something that is not a process watches
   // whether the failure of the process goes to its watchers
   bool watched = false;
   Owned<> why;  // the reason of such a failure (no_result.cpp)
@@ -35,7 +35,7 @@ struct SelectMemory {
 
 struct Rare {
   SelectMemory selects;
-  std::unique_ptr<Watch> watch;  // null if nobody has asked for the process's end
+  std::unique_ptr<Watch> watch;  // null if the process's end has not been asked for
   Outcome kept;                  // the outcome of an operation that gives way
 };
 

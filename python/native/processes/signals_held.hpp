@@ -8,7 +8,7 @@ namespace weft::py {
 
 // A signal handler could raise in the middle of a loop's method that is written in Python, and
 // leave a future done whose task is never told. So signals are held back during such a call
-// (HoldSignals). Exceptions from handlers of earlier signals do not belong there either: they are
+// (HoldSignals). Exceptions from handlers of earlier signals do not belong there either. They are
 // kept, and raised in the main thread as soon as that runs Python code again.
 //
 // raised_by_signals() returns the exception of signals that have come already (a new reference), or

@@ -32,7 +32,7 @@ struct TaskWaiter final : runtime::ProcessBase {
   bool is_mine() const noexcept;  // returns whether it belongs to the running task
 };
 bool task_lives(TaskWaiter* p) noexcept;
-// Called when another task drops the operation for which this one waits: this task is told.
+// Called when another task drops the operation for which this one waits; this task is told.
 void let_waiting_task_go_on(TaskWaiter* p) noexcept;
 
 // Makes a task waiter for an operation that begins in a task. Null with an exception: no loop runs

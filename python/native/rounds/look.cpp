@@ -5,7 +5,7 @@
 //   ──► _look_rows(): pieces, until one is empty ──► _look_channels() ──► _look_base() …
 //
 // No process counts or records anything for a look. A sample reads what the runtime has anyway, at
-// that moment, with the GIL. So it costs nothing while nobody looks.
+// that moment, with the GIL. So it costs nothing while no program looks.
 //
 // Invariants
 //  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces,
@@ -143,11 +143,11 @@ struct Look {
   std::unordered_map<const core::SyncObject*, Flow> flows;
   std::uint64_t samples = 0, round = 1;
   std::uint32_t in_round = 0;
-  std::uint64_t stride = 1;  // a sample looks at one of so many processes, in turn
+  std::uint64_t stride = 1;  // a sample looks at one process out of this many, in turn
 };
 
-// The most processes, approximately, at which a sample looks. That keeps a sample short for threads
-// that wait for the GIL meanwhile.
+// The approximate maximum number of processes at which a sample looks. That keeps a sample short
+// for threads that wait for the GIL meanwhile.
 constexpr std::size_t kInASample = 30'000;
 
 constexpr const char* kLook = "weft look";

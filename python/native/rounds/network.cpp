@@ -1,7 +1,7 @@
 // This program's part in the question whether a network over several OS processes stands still
 // (WIRE.md 10). weft/_distributed_deadlock/rounds.py has the rounds and the reports.
 //
-// Everything is read with the GIL held and without running Python code: so it describes one moment,
+// Everything is read with the GIL held and without running Python code, so it describes one moment,
 // as in partial.cpp. A link receives frames under the GIL too, so every frame that was received has
 // already woken the processes that it wakes.
 #include <set>
@@ -64,7 +64,7 @@ PyObject* ends_held() {
 //   ends_held().
 // The names of ends are those of WIRE.md 10.7.
 PyObject* network(int known = 0) {
-  // A program that is no peer yet may connect over a network, too (WIRE.md 17.16).
+  // A program that is not a peer yet may connect over a network, too (WIRE.md 17.16).
   bool quiet = !ends_pending() && runtime::due_tokens.load() == runtime::link_tokens.load() + known;
   for (PyRun* run : every_run()) quiet = quiet && run->run.waits_for_links();
   Owned sessions(PyList_New(0)), lent(PyList_New(0)), far(PyList_New(0));
@@ -215,7 +215,7 @@ PyObject* f_waits_at(PyObject*, PyObject* o) {
   const Space::Step step(*side.peer->space);
   return PyBool_FromLong(side.peer->far.waits_at(side.number));
 }
-// _strangers(): returns (True, identities of the threads that are no process of any run and not
+// _strangers(): returns (True, identities of the threads that are not a process of any run and not
 // Weft's). On a free-threaded build, where these cannot be listed: (False, identities of the other
 // threads), without threads that C code has made known.
 PyObject* f_strangers(PyObject*, PyObject*) {

@@ -91,7 +91,7 @@ std::uint32_t parent_of(const ProcessBase& p) {
   return p.group && p.group->owner() ? std::uint32_t(p.group->owner()->id) : 0u;
 }
 
-// Returns whether the process waits at a channel of another program, in an operation that is no
+// Returns whether the process waits at a channel of another program, in an operation that is not a
 // choice. A party for which a home is asked is in no waiting queue here, so facing() cannot tell.
 bool waits_afar(ProcessBase& p, const runtime::OpKind& op) noexcept {
   if (op.withdraw != &weft::detail::withdraw_plain<Engine, Side::in> &&

@@ -1,4 +1,4 @@
-// The functions that the runtime calls in the extension: they release the GIL around a sleep, and
+// The functions of the extension that the runtime calls. They release the GIL around a sleep, and
 // say where processes are, and which process holds which end.
 #include "rounds/report.hpp"
 
@@ -346,7 +346,7 @@ void on_deadlock(runtime::Run& run, const runtime::Report& r) {
   for (const LeftOpen& l : mine.left_open) Py_INCREF(reinterpret_cast<PyObject*>(l.channel));
 }
 
-// --- threads that are no processes (rule 10.3) ---------------------------------------------------
+// --- threads that are not processes (rule 10.3) --------------------------------------------------
 
 std::set<PyRun*> runs;  // protected by the GIL
 

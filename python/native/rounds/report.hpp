@@ -7,7 +7,7 @@ namespace weft::py {
 
 struct ChannelObject;
 
-// Called when threads that are no processes may hold ends (rule 10.3).
+// Called when threads that are not processes may hold ends (rule 10.3).
 void watch_outside(runtime::Run& run) noexcept;
 PyObject* block_interrupt(
     // Returns the exception (owned) that `p`, in the block of a run, must raise instead of

@@ -14,8 +14,8 @@
 // Invariants
 // - The news is touched only in a step of the space, which is taken with the GIL.
 // - A run is condemned within the step in which the deadlock is announced. The ends of the program
-//   that heard it first are released with its run, and frames that then come by the same session
-//   must not let a run end well.
+//   that learned of it first are released with its run, and frames that then come by the same
+//   session must not let a run end well.
 // - A run stays condemned until take_condemned() takes it, or until it is over.
 #include "rounds/rounds.hpp"
 

@@ -40,7 +40,7 @@ void drop_cell(PyObject* o) noexcept;
 int attach(ChannelObject* c, const NativeType* t, const char* who);
 // Returns 0 if the type could be attached now, or -1 as attach() does. Changes nothing.
 int may_attach(ChannelObject* c, const NativeType* t, const char* who);
-// For `Channel(type=...)`: returns -1 with BadUse if `type` is no type of a native channel.
+// For `Channel(type=...)`: returns -1 with BadUse if `type` is not a type of a native channel.
 int type_channel(ChannelObject* c, PyObject* type);
 // Gives `to` the type of `c`. Returns -1 with an exception.
 int type_like(const ChannelObject* c, ChannelObject* to);

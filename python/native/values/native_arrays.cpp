@@ -154,7 +154,7 @@ struct DLTensor {
   std::uint8_t code, bits;
   std::uint16_t lanes;
   std::int64_t* shape;
-  std::int64_t* strides;  // in items; null: row by row
+  std::int64_t* strides;  // in items; null means row by row
   std::uint64_t byte_offset;
 };
 struct DLManaged {

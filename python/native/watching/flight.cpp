@@ -32,7 +32,7 @@ struct Recorder {
 std::unique_ptr<Recorder> recorder;
 PyObject* on_failure = nullptr;  // the function that is called when an outermost run raises
 
-// Returns the name of a thread that is no process. Called before the lane is touched, because it
+// Returns the name of a thread that is not a process. Called before the lane is touched, because it
 // runs Python code.
 const std::string& name_of_thread() noexcept {
   static thread_local std::string name;
@@ -53,7 +53,7 @@ const std::string& name_of_thread() noexcept {
 Known& the_process(ProcessBase& b) {
   return recorder->lane.process(std::uint32_t(b.id), [&] { return runtime::path_of(b); });
 }
-// Returns the entry of what runs here. Null: it is not to be recorded.
+// Returns the entry of the process that runs here; null if it is not to be recorded.
 Known* the_running() {
   ProcessBase* const b = this_process();
   if (process_object(b)) return &the_process(*b);
@@ -207,7 +207,7 @@ void forget_flight() noexcept { recorder.reset(); }
 
 namespace {
 
-// _flight_on(bytes): starts the recorder, with a ring of so many bytes.
+// _flight_on(bytes): starts the recorder, with a ring of `bytes` bytes.
 PyObject* f_on(PyObject*, PyObject* o) {
   const std::size_t size = PyLong_AsSize_t(o);
   if (size == static_cast<std::size_t>(-1) && PyErr_Occurred()) return nullptr;

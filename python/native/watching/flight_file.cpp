@@ -13,7 +13,7 @@ namespace weft::py::flight_file {
 
 namespace {
 
-constexpr std::uint32_t kLongest = 1 << 20;  // the most bytes of a piece
+constexpr std::uint32_t kLongest = 1 << 20;  // the maximum size of a piece in bytes
 
 std::size_t read_at(int fd, std::uint64_t at, unsigned char* to, std::size_t n) {
   std::size_t got = 0;

@@ -58,7 +58,7 @@ struct Head {
   std::uint64_t units0 = 0, ns0 = 0, units1 = 0, ns1 = 0, system = 0, pid = 0, dropped = 0;
   std::string host, program, version;
 };
-// The file is no trace that can be read; the text says why.
+// The file is not a trace that can be read; the text says why.
 struct NoTrace : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -192,7 +192,7 @@ class Backwards {
       if (heed(count) < 0) return false;
       if (e->what == form::kAway) continue;
       if (!begun_) {
-        // these were written when the file was written, so they are no events of the path
+        // these were written when the file was written, so they are not events of the path
         if (e->what == form::kWaits) continue;
         begun_ = true;
         me_ = e->process;

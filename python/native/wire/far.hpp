@@ -20,7 +20,7 @@ inline const char* type_of(Carries what) noexcept {
   return what == Carries::typed ? kValues : what == Carries::cbor ? kCbor : kPickle;
 }
 
-// Returns the value that came in a frame; null if the payload is no value of that kind.
+// Returns the value that came in a frame; null if the payload is not a value of that kind.
 inline PyObject* value_from(Carries what, const wire::Payload& p, wire::Carrier& by) noexcept {
   if (what == Carries::nothing) return p.in_body || p.small ? nullptr : Py_NewRef(Py_None);
   return what == Carries::pickle ? packed_from(p, by) : cbor_from(p, what);
@@ -239,7 +239,7 @@ class FarSide : public core::FarAgent {
   // Whether the value of an extended read goes to the next reader if this program dies (WIRE.md
   // 4.7).
   bool keeps = false;
-  std::shared_ptr<wire::FarEnd> end;  // null: the end was given back
+  std::shared_ptr<wire::FarEnd> end;  // null if the end was given back
 
   // Returns the number by which the home knows an extended read that has committed. Called once for
   // each such read; then its block is over.

@@ -1,9 +1,9 @@
 // Barriers whose parties are in several OS processes (rule 8.7, WIRE.md 4.9).
 //
 // At its home such a barrier is an ordinary one, and a port hands it out. Elsewhere it is a Reader
-// at which a read is an arrival: so sync() is a read there, and a guard is an input.
+// at which a read is an arrival, so sync() is a read there, and a guard is an input.
 //
-// Invariant: nobody uses the core of a Barrier with `far`.
+// Invariant: the core of a Barrier with `far` is never used.
 #pragma once
 #include "choice/barrier.hpp"
 #include "weft/wire/barrier.hpp"
@@ -13,7 +13,7 @@ namespace weft::py {
 
 using Parties = wire::FarGuard::Parties;
 
-// The port at the home. `dies`: whether the barrier dies with a peer that has it.
+// The port at the home. `dies` says whether the barrier dies with a peer that has it.
 class BarrierPort final : public wire::BarrierPort {
  public:
   explicit BarrierPort(BarrierObject* b, bool dies = true) noexcept
@@ -32,7 +32,8 @@ class BarrierPort final : public wire::BarrierPort {
   const bool dies_;
 };
 
-// Makes the Barrier object for a barrier of another OS process. Null with an exception.
+// Makes the Barrier object for a barrier of another OS process. Returns null with an exception if
+// it cannot.
 PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called);
 // Returns the share that is to be handed to a peer, or to go in a value. Null, with an exception,
 // if the barrier has died.
@@ -41,7 +42,7 @@ std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b);
 // it has died already. Does nothing if the home was told before.
 void far_dies(BarrierObject* b);
 // Sends a message about the parties to the home, and waits for the answer. Returns the number of
-// enrolled parties for `ask`, otherwise None. Null with an exception.
+// enrolled parties for `ask`, otherwise None; null with an exception on failure.
 //
 // The message cannot be withdrawn or cancelled: once sent, it takes effect (rule 8.2). And a
 // process that resigns because it was cancelled must be able to resign. So the call blocks its

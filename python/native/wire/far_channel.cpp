@@ -55,7 +55,8 @@ void far_dealloc(PyObject* o) {
 
 }  // namespace
 
-// Makes a new end from what the peer has handed to this program. Null with an exception.
+// Makes a new end from what the peer has handed to this program. Returns null with an exception if
+// it cannot.
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
                   Carries what) {
   const std::shared_ptr<Peer> peer = e->peer;

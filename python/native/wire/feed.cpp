@@ -170,7 +170,7 @@ bool Feed::send_now(Direct& by) noexcept {
 
 namespace {
 
-constexpr std::size_t kTurn = 1 << 16;  // the most bytes that are read at once
+constexpr std::size_t kTurn = 1 << 16;  // the maximum number of bytes that are read at once
 struct Rooms {
   std::array<char, kTurn> raw, plain;
 };

@@ -43,9 +43,9 @@ class Feed final : public wire::LinkBase {
   bool over() const noexcept { return peer_->session.is_over(); }
   // Called when the loop has heard the bell.
   void hush() noexcept;
-  // Returns the next piece to send (WIRE.md 17.13), of at most `most` bytes, or one frame. The
-  // frames are whole, so the other side can read them in place. Null: there is nothing now, or no
-  // memory.
+  // Returns the next piece to send (WIRE.md 17.13), of at most `most` bytes, or one frame; null if
+  // there is nothing to send now, or no memory. The frames are whole, so the other side can read
+  // them in place.
   PyObject* piece(std::size_t most) noexcept;
 
   // What a thread needs to send by itself. The functions are in C, so no signal handler runs

@@ -27,7 +27,7 @@ PyObject* to_bytes(const wire::Buffer& b) {
   return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(b.data()),
                                    static_cast<Py_ssize_t>(b.size()));
 }
-// Calls f, which allocates. Null with an exception.
+// Calls f, which allocates. Returns null with an exception if there is no memory.
 template <class F>
 PyObject* tried(F&& f) noexcept {
   try {

@@ -8,8 +8,8 @@
 //
 // A table has the number of parts, then the length of each, in 8 bytes; the pickle, then its
 // buffers, each at a multiple of 64. A plain array has the head of plain.hpp in place of the
-// pickle. The receiver of the value gets the buffers in place, and may write to them: nobody else
-// has them.
+// pickle. The receiver of the value gets the buffers in place, and may write to them, since no
+// other code has them.
 //
 // A *place* is a slot that is made before its value: the program fills a buffer in it, and the
 // table is written in front of the buffer when the value is sent.
@@ -245,8 +245,8 @@ PyObject* apart(PyObject* list, PyObject* buffer) {
 }
 PyMethodDef apart_def{"apart", apart, METH_O, nullptr};
 
-// Returns the bytes of a pickle, or the head of an array (plain.hpp). `list` receives the buffers
-// that go beside it. Null with an exception.
+// Returns the bytes of a pickle, or the head of an array (plain.hpp); null with an exception on
+// failure. `list` receives the buffers that go beside it.
 PyObject* pickled(PyObject* value, PyObject* channel, Owned<>& list) {
   if (PyObject* const plain = plain_pickle(value)) return plain;
   if (PyErr_Occurred()) return nullptr;
@@ -349,8 +349,8 @@ PyObject* f_set_cbor(PyObject*, PyObject* args) {
   Py_XSETREF(codec.loads, Py_NewRef(l));
   Py_RETURN_NONE;
 }
-// _cbor_fault(bytes, typed): says why the bytes are no value of a board's channel, or no value for
-// a program on another machine. Returns None if they are one.
+// _cbor_fault(bytes, typed): says why the bytes are not a value of a board's channel, or no value
+// for a program on another machine. Returns None if they are one.
 PyObject* f_cbor_fault(PyObject*, PyObject* args) {
   PyObject* bytes;
   int typed = 0;
@@ -644,7 +644,7 @@ PyObject* unpack(const ChannelObject* c, PyObject* packed) {
       if (!r && !PyErr_Occurred()) r = PyObject_CallOneArg(pickle_loads, p->bytes);
     } else {
       PyObject* const at = c ? reinterpret_cast<PyObject*>(const_cast<ChannelObject*>(c)) : Py_None;
-      // Make the value writable: it belongs to its reader. If another read may get it too (an
+      // Make the value writable, since it belongs to its reader. If another read may get it too (an
       // extended read may give it back), this is a copy.
       const Owned whole(PyByteArray_Check(p->bytes) && Py_REFCNT(packed) > 1
                             ? PyBytes_FromObject(p->bytes)

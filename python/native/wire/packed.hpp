@@ -6,10 +6,10 @@
 
 namespace weft::py {
 
-// Makes the packed value that came in a frame. Null if the payload is no value.
+// Makes the packed value that came in a frame. Null if the payload is not a value.
 PyObject* packed_from(const wire::Payload& p, wire::Carrier& by) noexcept;
-// Makes the packed value that came in the form `what` of CBOR. Null if it is no value, or there is
-// no memory.
+// Makes the packed value that came in the form `what` of CBOR. Null if it is not a value, or there
+// is no memory.
 PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept;
 // Returns a packed value in the form for a frame. `keep` owns the memory to which the payload
 // refers.
@@ -27,7 +27,7 @@ class Coming {
   ~Coming();
   bool will_come(Carries what, std::size_t bytes) noexcept;
   void more(wire::Bytes piece) noexcept;
-  // returns the packed value, or null if the pieces are no value
+  // returns the packed value, or null if the pieces are not a value
   PyObject* last(wire::Bytes piece) noexcept;
 
  private:

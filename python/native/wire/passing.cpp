@@ -119,7 +119,7 @@ class Passing {
   std::size_t have_ = 0;  // how many bytes of an unfinished piece are in plain_
   Kept to_tcp_, to_link_;
   wire::detail::Lookout lookout_;
-  std::int64_t until_ = 0;  // when to stop receiving; 0: no time is set yet
+  std::int64_t until_ = 0;  // when to stop receiving; 0 if no time is set yet
   // whether TLS may have decrypted bytes, which wait while to_link_ is not empty
   bool inside_ = true;
   bool said_all_ = false;  // whether the caller was told that this side has finished
@@ -202,7 +202,7 @@ void Passing::pass_on(bool tcp_takes, bool link_takes) {
 
 // Handles `came` bytes from the connection; 0 or less means that it is closed.
 void Passing::hear(ssize_t came) {
-  if (came <= 0) {  // encrypted bytes that are left in TLS are no whole record
+  if (came <= 0) {  // encrypted bytes that are left in TLS are not a whole record
     heard_all_ = true;
     return;
   }

@@ -92,7 +92,8 @@ std::atomic<PyTypeObject*> ndarray{nullptr};
 std::mutex lock;
 std::unordered_map<PyObject*, PyObject*> texts;    // the key is the type; both references are owned
 std::unordered_map<std::string, PyObject*> types;  // the key is the text; the reference is owned
-constexpr std::size_t kKept = 64;                  // the most entries of each of these two maps
+// the maximum number of entries of each of these two maps
+constexpr std::size_t kKept = 64;
 
 template <class Map>
 PyObject* found(const Map& all, const typename Map::key_type& key) {
@@ -112,7 +113,8 @@ bool is_array(PyObject* o) noexcept {
   return true;
 }
 
-// Returns the text of a type of plain numbers. Null: it is another type, or an exception is set.
+// Returns the text of a type of plain numbers; null if it is another type, or if an exception is
+// set.
 PyObject* text_of(PyObject* dtype) {
   if (PyObject* const text = found(texts, dtype)) return text;
   const Owned kind(PyObject_GetAttr(dtype, name_kind));
@@ -130,7 +132,7 @@ PyObject* text_of(PyObject* dtype) {
   return text.release();
 }
 
-// Returns the type with that text. Null with an exception.
+// Returns the type with that text; null with an exception on failure.
 PyObject* type_of_text(const std::string& text) {
   if (PyObject* const type = found(types, text)) return type;
   const Owned numpy(PyImport_ImportModule("numpy"));

@@ -12,16 +12,17 @@
 namespace weft::py {
 
 // plain_pickle() makes the pickle of an int of up to eight bytes, of None or of a bool;
-// plain_value() makes the value of such a pickle. Null without an exception: it is another value,
-// or another pickle.
+// plain_value() makes the value of such a pickle. Both return null without an exception for another
+// value or another pickle.
 PyObject* plain_pickle(PyObject* value) noexcept;
 PyObject* plain_value(PyObject* pickle) noexcept;
 
 // Makes the head of an array of plain numbers, if it has at least `least` bytes and is contiguous
-// (C) and writable. The array itself is the buffer. Null without an exception: it is another value.
+// (C) and writable. The array itself is the buffer. Returns null without an exception for any other
+// value.
 PyObject* array_head(PyObject* value, Py_ssize_t least);
 bool is_array_head(wire::Bytes head) noexcept;
-// Returns an array as the head describes it, over this buffer. Null with an exception.
+// Returns an array as the head describes it, over this buffer; null with an exception on failure.
 PyObject* array_of(wire::Bytes head, PyObject* buffer);
 
 }  // namespace weft::py

@@ -14,7 +14,8 @@ struct ChannelObject;
 
 // Packs `value` (owned) for a write to `c`. Null with an exception; then `value` has been dropped.
 PyObject* pack(ChannelObject* c, PyObject* value);
-// Unpacks a value that was taken from a wired channel (owned). Null with an exception.
+// Unpacks a value that was taken from a wired channel (owned). Returns null with an exception on
+// failure.
 PyObject* unpack(const ChannelObject* c, PyObject* packed);
 // Returns the value that was given to a write that did not commit. Takes ownership of the packed
 // value.
@@ -23,10 +24,10 @@ PyObject* unsent(PyObject* packed) noexcept;
 // write of that value will raise `why`. Takes ownership of both references. Null with MemoryError.
 PyObject* refusal(PyObject* value, PyObject* why) noexcept;
 bool is_packed(PyObject* o) noexcept;
-// Returns an array that pickle accepts, in place of the view of an array of a native channel. Takes
-// ownership of `view`. Null with an exception. Any other object is returned as it is.
+// Returns an array that pickle accepts, in place of the view of an array of a native channel; null
+// with an exception on failure. Takes ownership of `view`. Any other object is returned as it is.
 PyObject* as_sent(PyObject* view) noexcept;
-// Returns the exception of a refusal (owned); null if `o` is no refusal.
+// Returns the exception of a refusal (owned); null if `o` is not a refusal.
 PyObject* why_refused(PyObject* o) noexcept;
 
 }  // namespace weft::py

@@ -88,8 +88,8 @@ class FedLink final : public AnyLink {
 // A link in shared memory (WIRE.md 12.4). It has not been tried without a GIL.
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
 unsigned shared_links = 0;
-// The most links in shared memory that a program makes; introductions make more, and there may be
-// 60 in all.
+// The maximum number of links in shared memory that a program makes; introductions make more, and
+// there may be 60 in all.
 constexpr unsigned kSharedLinks = 24;
 // The attendant lives as long as the program, because it must not be destroyed under the GIL.
 std::shared_ptr<wire::Attendant>* attendant = nullptr;

@@ -28,7 +28,7 @@ namespace weft::py {
 namespace {
 
 struct Bare {
-  Value* value = nullptr;  // null: there is no such value
+  Value* value = nullptr;  // null if there is no such value
   core::Node* writer =
       // The node that waits with the value. Null: the value is in the buffer, or belongs to a
       // choice over several homes.

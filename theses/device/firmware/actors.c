@@ -1,13 +1,13 @@
-/* actors: the ball's controller as Weft actors. The motor alone on core 1, everything else on core
- * 0.
+/* actors: the ball's controller as Weft actors. The motor is alone on core 1, everything else is on
+ * core 0.
  *
  * Invariants
- *  1. Only the motor's own event is ever posted to core 1's queue: it is claimed long before each
- *     tep, so no message, print or photogate delays a step. Core 0 tells the motor what to do by
- *     he words of `command`, each with one writer (core 0); the motor tells core 0 by an event.
+ *  1. Only the motor's own event is ever posted to core 1's queue. It is claimed long before each
+ *     step, so no message, print or photogate delays a step. Core 0 gives orders to the motor by
+ *     the words of `command`, each with one writer (core 0); the motor tells core 0 by an event.
  *  2. A photogate's first edge stamps the time and posts its event SETTLE us ahead; the burst's
  *     other edges leave it there (WEFT_KEEP). The level after that says what happened at the stamp.
- *  3. Nothing on core 0 waits: printing goes through the console's ring.
+ *  3. No action on core 0 waits: printing goes through the console's ring.
  */
 #include "controller.h"
 #include "weft_mcu/actors.h"
@@ -21,7 +21,7 @@ static uint32_t
     aiming; /* core 0 asks for a mark; the motor answers by clearing it and posting let_go */
 static uint32_t mark_position;
 static enum state state;
-volatile uint32_t step_due; /* when the step that is being made is due; for the bench */
+volatile uint32_t step_due; /* when the current step is due; for the bench */
 
 /* ---- core 1 ---------------------------------------------------------------------------------- */
 
@@ -126,7 +126,7 @@ static uint32_t poll_button(weft_event *e, uint32_t release) {
     changed = release;
     if (!is) weft_post_as(&queue0, &pressed_event, release, WEFT_KEEP);
   } else if (is && !was && release - changed > DEBOUNCE / 8)
-    was = is; /* let go: no press, so no second of waiting */
+    was = is; /* the button was released: that is not a press, so there is no second of waiting */
   return BUTTON_POLL;
 }
 static weft_event button_event = WEFT_EVENT(poll_button, &button_actor);
@@ -142,7 +142,7 @@ static uint32_t gate_settled(weft_event *e, uint32_t release) {
   (void)release;
   uint32_t stamp = g->stamp;
   bool blocked = pin_read(g->pin);
-  if (blocked == g->blocked) return WEFT_DONE; /* only noise */
+  if (blocked == g->blocked) return WEFT_DONE; /* the edges were only noise */
   g->blocked = blocked;
   if (state != DROPPING) return WEFT_DONE;
   aim(stamp + (blocked ? g->blocked_before : g->free_before));

@@ -1,5 +1,5 @@
-// ball_sensors: the tunnelling ball's sensor path as processes (theses/device has the device, and
-// the whole controller as actors).
+// ball_sensors: the tunnelling ball's sensor path as processes (theses/device has a model of the
+// device, and the whole controller as actors).
 //
 //   pin interrupt ──Port──► gate 1 ──┐
 //                                    ├─choice─► timing ──► printer ──UART
@@ -53,7 +53,7 @@ Process gate(Scheduler&, unsigned pin, Reader<std::uint32_t> in, Writer<Sighting
     while (s == Status::ok);
     if (s != Status::timed_out) break;
     const bool blocked = pin_read(pin);
-    if (blocked == was) continue;  // only noise
+    if (blocked == was) continue;  // the edges were only noise
     was = blocked;
     if (co_await out.write({stamp, blocked}) != Status::ok) break;
   }
@@ -80,7 +80,7 @@ Process printer(Scheduler&, Reader<Estimate> in) {
     say_line(e.blocked ? "blocked " : "free ", e.gate);
     say_line("at ", e.stamp);
     say_line("arrives ", e.arrival);
-    // The UART takes as much as its FIFO holds; the rest follows later.
+    // The UART takes as many characters as its FIFO holds; the others follow later.
     for (console_drain(); console_out != console_in; console_drain())
       co_await sleep_until(weft_now32() + kDrain);
   }

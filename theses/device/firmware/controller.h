@@ -33,14 +33,14 @@ enum {
 #else
   PERIOD_FAST = PERIOD(62.5),
   PERIOD_MIN = PERIOD(62.5 * 50 / 60),
-  PERIOD_MAX = PERIOD(62.5 * 70 / 60), /* the same reach */
+  PERIOD_MAX = PERIOD(62.5 * 70 / 60), /* the thesis's range, relative to PERIOD_FAST */
 #endif
   ACCELERATION =
-      1024, /* a toggle's period differs from the last one's by at most this part of it */
+      1024, /* a toggle's period differs from the last one's by at most 1/ACCELERATION of it */
   MOTOR_START = 4000000,
   DEBOUNCE = 1000000,
   UNUSED = 120000000,
-  AFTER_DROP = 50000, /* from the predicted arrival to the next ball */
+  AFTER_DROP = 50000, /* the time from the predicted arrival to the next ball */
 };
 
 /* How long before the ball is half through the disc each of these happens: the magnet lets go,
@@ -58,22 +58,22 @@ static const uint32_t before_disc[ESTIMATES] = {296946, 28562, 23686, 4994, 506}
  * words are its orders. */
 typedef struct motor {
   uint32_t position; /* toggles done */
-  uint32_t period;   /* of the next toggle */
+  uint32_t period;   /* the period of the next toggle */
   uint32_t fraction; /* the part of a microsecond that the last due time left out, in 1/256 us */
 } motor;
 
 /* The orders for the motor, one word each, each with one writer. `aim_time` is written last and
  * read first. */
 typedef struct command {
-  uint32_t fast;         /* 0: idle speed */
-  uint32_t aim_position; /* be at this position … */
-  uint32_t aim_time;     /* … at this time; 0: no aim */
+  uint32_t fast;         /* 0 means idle speed */
+  uint32_t aim_position; /* the position to be at … */
+  uint32_t aim_time;     /* … at this time; 0 means no aim */
 } command;
 
 static inline void motor_init(motor *m) { *m = (motor){0, PERIOD_IDLE, 0}; }
 
-/* Returns the period for the next toggle, given that this one was due at `now`: it approaches
- * the wanted speed as fast as the motor can follow. */
+/* Return the period for the next toggle, given that this one was due at `now`. It approaches the
+ * wanted speed as fast as the motor can follow. */
 static inline uint32_t motor_next_period(motor *m, const command *c, uint32_t now) {
   uint32_t wanted = WEFT_PEEK(c->fast) ? PERIOD_FAST : PERIOD_IDLE, time = WEFT_PEEK(c->aim_time);
   if (time) {
@@ -90,13 +90,13 @@ static inline uint32_t motor_next_period(motor *m, const command *c, uint32_t no
   else if (wanted + most < m->period) wanted = m->period - most;
   return m->period = wanted;
 }
-/* The same in whole microseconds; the remainder is carried to the next toggle. */
+/* As motor_next_period, in whole microseconds; the remainder is carried to the next toggle. */
 static inline uint32_t motor_next_delay(motor *m, const command *c, uint32_t now) {
   uint32_t exact = motor_next_period(m, c, now) + m->fraction;
   m->fraction = exact & 255;
   return exact >> 8;
 }
-/* The number of toggles from letting go to the arrival at full speed; and whether letting go at
+/* The number of toggles from the release to the arrival at full speed; and whether a release at
  * `position` brings a hole there. */
 static inline uint32_t drop_toggles(void) {
   return (before_disc[E0] * 256 + PERIOD_FAST / 2) / PERIOD_FAST;

@@ -3,10 +3,10 @@
  *
  * Invariants
  *  1. The motor's loop drives everything else: after each toggle it schedules the main actor at
- *     once, which schedules the button or the photogates; so nothing polls just before a step is
+ *     once, which schedules the button or the photogates. So no poll happens just before a step is
  *     due (the thesis, 8.5).
- *  2. State is owned by the actor named beside it; actors tell each other things by scheduling
- *     actions with arguments.
+ *  2. State is owned by the actor named beside it; actors inform each other by scheduling actions
+ *     with arguments.
  *  3. A fifth actor, the console, prints; no actor waits for the UART.
  */
 #include "controller.h"
@@ -111,7 +111,8 @@ static void check_button(uint64_t now, size_t actor, void *arg) {
     button_changed = now;
     if (!is) schedule_event(&queue, now, MAIN, button_pressed, 0);
   } else if (is && now - button_changed > DEBOUNCE / 8)
-    button_was = is; /* let go: no press, so no second of waiting */
+    button_was = is; /* the button was released: that is not a press, so there is no second of
+                      * waiting */
 }
 
 /* ---- sensors --------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* steps_pio.h: programmable IO makes the steps: a state machine takes counts from its FIFO and
- * makes one pulse of each, count + 38 cycles high and as many low.
+/* steps_pio.h: makes the steps by programmable IO. A state machine takes counts from its FIFO and
+ * makes one pulse of each, which is count + 38 cycles high and as many low.
  *
  * Invariant: `begins` is exact, in microseconds and cycles: it adds up the cycles that were pushed,
  * and the machine takes exactly these.
@@ -22,8 +22,8 @@ enum {
   RESET_PIO0 = 1u << 10,
   FUNCTION_PIO0 = 6
 };
-/* RP2040 datasheet 3.4. A word from the FIFO has a coarse count, of 32 cycles, in its low half and
- * a fine one in its high half. */
+/* RP2040 datasheet 3.4. A word from the FIFO has a coarse count, in units of 32 cycles, in its
+ * low half and a fine one in its high half. */
 static const uint16_t program[] = {
   0x80a0, /*  0: pull block */
   0xa0c7, /*  1: mov isr, osr      keep it for the low half of the pulse */
@@ -47,7 +47,7 @@ static void pio_init(void) {
   for (unsigned i = 0; i < sizeof program / sizeof *program; i++)
     WEFT_REG(PIO_INSTR_MEM + 4 * i) = program[i];
   WEFT_REG(SM0_CLKDIV) = 1u << 16;
-  WEFT_REG(SM0_EXECCTRL) = LAST << 12;              /* wrap from there to 0 */
+  WEFT_REG(SM0_EXECCTRL) = LAST << 12;              /* wraps from there to 0 */
   WEFT_REG(SM0_PINCTRL) = 1u << 26 | PIN_STEP << 5; /* set: one pin */
   WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * PIN_STEP) = FUNCTION_PIO0;
   WEFT_REG(SM0_INSTR) = 0xe081;                  /* set pindirs, 1 */
@@ -62,8 +62,8 @@ typedef struct pulses {
 } pulses;
 
 /* Pushes one pulse: two toggles of one period. The count is in cycles, 125/256 of a period; the
- * part that is cut off is kept. Returns whether letting go at `*mark`, which the pulse passes at
- * full speed, brings a hole below. */
+ * part that is cut off is kept. Returns whether a release at `*mark`, which the pulse passes at
+ * full speed, brings a hole under the ball. */
 static bool pulse_push(pulses *p, motor *m, const command *c, uint32_t *mark) {
   uint32_t period = motor_next_period(m, c, p->begins);
   (void)motor_next_period(m, c, p->begins); /* the second toggle's share of the acceleration */

@@ -12,7 +12,7 @@
 enum { FIB, MATRICES, IDLE = 0, SAME, LOOP, N = 10 };
 volatile struct setup {
   uint32_t work, amount, runs, core1;
-  uint32_t stack[2]; /* top, or 0: the core's own */
+  uint32_t stack[2]; /* the top of the stack, or 0 for the core's own */
   uint32_t seed;
 } setup = {FIB, 10, 10, IDLE, {0, 0}, 1};
 volatile uint32_t result[2];

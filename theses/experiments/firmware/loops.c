@@ -1,4 +1,4 @@
-/* loops: the thesis's system of chapter 7: two interleaved 10 kHz tasks, each of a number of
+/* loops: the thesis's system of chapter 7: two interleaved 10 kHz tasks, each with a number of
  * loops that the bench sets. Pins 2 and 3 are high while a task runs. */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -6,7 +6,7 @@
 enum { PERIOD = 100 };
 volatile struct setup {
   uint32_t loops;
-  uint32_t shared; /* 1: one queue that both cores serve; 0: a queue for each core */
+  uint32_t shared; /* 1: one queue that both cores serve; 0: each core has its own queue */
   uint32_t
       posts; /* 1: the actions post their events again, as LTA's do; 0: they return their period */
 } setup = {10, 0, 0};

@@ -1,5 +1,5 @@
-// A user's program, which is built in each of the three ways to consume Weft. It prints the version
-// it was built with, from a process on a thread.
+// A user's program, built in each of the three ways to consume Weft. It prints the version with
+// which it was built, from a process on a thread.
 #include <cstdio>
 #include <weft/weft.hpp>
 

@@ -13,14 +13,14 @@ namespace weft::checking {
 enum class Access : std::uint8_t {
   read,          // a plain reader arrives
   write,         // a plain writer arrives
-  choice,        // a select arrives, and sees who is there
+  choice,        // a select arrives, and sees which parties wait
   quiet_choice,  // as `choice`, but the retirement of the channel makes no difference to the select
   choose_read,   // a select arrives that could take only a writer here
   choose_write,  // a select arrives that could take only a reader here
   close,         // the last end of a side is closed
   close_other,   // an end is closed whose side has others
   make,          // an end is made
-  all,           // anything else, such as poison: it conflicts with every access
+  all,           // any other access, such as poison; it conflicts with every access
   join,          // a party arrives at a barrier
   look,          // a step looks at the place, and changes nothing
 };
@@ -34,7 +34,7 @@ class Relation {
  public:
   constexpr Relation() {
     using enum Access;
-    // A read and a write commute: the n-th write meets the n-th read, whichever came first.
+    // A read and a write commute, since the n-th write meets the n-th read, whichever came first.
     put(read, {read, choice, quiet_choice, choose_read, all});
     put(write, {write, choice, quiet_choice, choose_write, all});
     put(choice, {choice, quiet_choice, choose_read, choose_write, close, all, join, look});

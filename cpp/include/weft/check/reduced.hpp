@@ -35,7 +35,7 @@ class Reduced final : public Strategy {
   bool advance() override;
   // Returns true after the first run with a cancellation, or with a barrier at which more processes
   // arrive than it has parties. Cancellations conflict with every step, and arrivals at such a
-  // barrier with one another, but no step so far has recorded that. So the search begins anew, and
+  // barrier with one another, but no step so far has recorded that. So the search starts again, and
   // records it.
   bool restarts(const Run&) override;
   void forget();  // called before another program is checked

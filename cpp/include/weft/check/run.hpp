@@ -29,7 +29,7 @@ struct Settings {
   // A run has at most `limit` steps, and `limit_each` for each of its processes.
   unsigned limit = 20000;
   unsigned limit_each = 100;
-  unsigned early = 2;  // the most times in a run that come while a process could run
+  unsigned early = 2;  // the maximum number of times in a run that come while a process could run
 };
 
 enum class Kind : std::uint8_t { go, time, guard, fault };
@@ -66,7 +66,7 @@ class Strategy {
   virtual void end(Run&) {}
   // Prepares the next schedule. Returns false if there is none.
   virtual bool advance() { return true; }
-  // Returns true if the last run does not count and the search begins anew.
+  // Returns true if the last run does not count and the search starts again.
   virtual bool restarts(const Run&) { return false; }
 };
 

@@ -34,7 +34,8 @@ struct Ring {
   static constexpr std::uint32_t kLending = std::uint32_t{1} << 31;
   bool lending() const noexcept { return (reserved & kLending) != 0; }
   bool room() const noexcept { return size + held + reserved < capacity; }
-  // The number of free slots, including those that other parties may not use while slots are lent.
+  // Returns the number of free slots, including those that other parties may not use while slots
+  // are lent.
   std::uint32_t free() const noexcept { return capacity - size - held - (reserved & ~kLending); }
   T& front() noexcept { return data[head]; }
 

@@ -1,6 +1,6 @@
 // A channel: any-to-any, a rendezvous or buffered, with retire, poison and death. It is
-// freestanding: it returns a status, allocates nothing and throws nothing. The hosted ends are in
-// ../channel.hpp.
+// freestanding: it returns a status, allocates no memory and throws no exception. The hosted ends
+// are in ../channel.hpp.
 //
 // State under the lock: the two waiting queues, the buffer, which sides have ended. A party
 // *attempts* to commit; if it cannot, it joins its waiting queue and is committed by a party that
@@ -13,7 +13,7 @@
 //
 // The channel has layers, each with its invariants: line.hpp (the parties that wait),
 // rendezvous.hpp (two parties meet), buffered.hpp (the ring), notifier.hpp (the parties that must
-// hear of a change), lending.hpp (credits). This file has what parties and owners of ends call.
+// be told of a change), lending.hpp (credits). This file has what parties and owners of ends call.
 #pragma once
 #include "lending.hpp"
 
@@ -154,8 +154,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       withdrawn(kSide<S>, me, was);
     return was;
   }
-  // Ends a withdrawal. `was`: whether `me` was in its waiting queue, which it has left. Called with
-  // the lock held, and releases it.
+  // Ends a withdrawal. `was` says whether `me` was in its waiting queue, which it has left. Called
+  // with the lock held, and releases it.
   template <class S>
   WEFT_ONE_HOSTED void withdrawn(S side, Node& me, bool was) noexcept {
     if (!plain_only<P> && (state_ & B::kFar)) {
@@ -230,7 +230,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- guards ------------------------------------------------------------------------------------
 
-  // Phase A of a select: the select is enrolled nowhere, so nobody can claim it.
+  // Phase A of a select: the select is enrolled nowhere, so no party can claim it.
   template <Side S>
   Attempt scan(Node& n) noexcept {
     lock_.lock();
@@ -537,7 +537,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     tell_if_ended(after);
     unlock(after);
   }
-  // The agent of a far channel.
+  // Returns the agent of a far channel.
   [[gnu::noinline, gnu::cold]] FarAgent* agent() noexcept {
     return static_cast<WithAgent<ChannelEngine>*>(this)->agent_;
   }
@@ -608,7 +608,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     P::wake(y);
     return Plain::met;
   }
-  // Called if there are no waiting queues and no party waits: this party waits in the meeting word.
+  // Called if there are no waiting queues and no party waits; this party then waits in the meeting
+  // word.
   template <Side S>
   [[gnu::always_inline]] void wait_alone(Node& me, void* slot) noexcept {
     if (me.status != Status::ok) [[unlikely]]

@@ -7,9 +7,9 @@
 //                                   │   partners compete for the word        └► parked (rule 5.6)
 //                                   └────────────────────────────────────────┘
 //
-// The owner does the rest: it makes the guards and asks find_fault() about them (guard.hpp),
-// remembers where its next select begins, sleeps, and takes the value that came. The owner's timer
-// ends the choice by Choice::finish_as(TIMED_OUT), and is disarmed before woken().
+// The owner makes the guards and asks find_fault() about them (guard.hpp), remembers where its next
+// select begins, sleeps, and takes the value that came. The owner's timer ends the choice by
+// Choice::finish_as(TIMED_OUT), and is disarmed before woken().
 //
 // Engine has a member `choice`, start(now, foreign) and finish(), which returns `again` if start()
 // must be called once more.
@@ -30,14 +30,15 @@ class Choosing {
   Guard& guard(int i) noexcept { return g_[i]; }
   Guard* guards() noexcept { return g_; }
   std::uint32_t size() const noexcept { return n_; }
-  // The status of the guard that was chosen: ok, timed_out, or how its channel has ended.
+  // Returns the status of the guard that was chosen: ok, timed_out, or how its channel has ended.
   Status status() const noexcept { return status_; }
 
   // Returns whether the choice has committed, and waits only until the partner lets it go on. If so
   // it cannot be cancelled (rule 1.6).
   bool held() const noexcept { return held_ != none; }
   bool undecided() const noexcept { return !held() && engine().choice.word() == WAITING; }
-  // The guard to which the choice has committed, although its owner has not gone on yet; or none.
+  // Returns the guard to which the choice has committed, although its owner has not resumed yet; or
+  // none.
   int committed_to() const noexcept {
     if (held()) return held_;
     return engine().choice.done() ? static_cast<int>(engine().choice.winner()) : none;

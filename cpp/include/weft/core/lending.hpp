@@ -63,7 +63,7 @@ class Lending : public Notifier<T, P, Self> {
     this->unlock_lines();
     return n;
   }
-  // Takes the value in me.slot, which was written on credit. If nobody will read the value, it
+  // Takes the value in me.slot, which was written on credit. If no party will read the value, it
   // stays in the slot.
   void put(Node& me) noexcept {
     AfterUnlock after;
@@ -100,9 +100,9 @@ class Lending : public Notifier<T, P, Self> {
   }
 
   // The value of the extended read `me` comes back, in me.slot, and is the next to be read. Returns
-  // `ok` if the value is in the buffer, a reader has it, or nobody will read it. Returns `pending`
-  // if `again` stands first in the queue with the value, like a writer; `again` is woken when the
-  // value has been read, or the channel has ended. At a rendezvous the writer stays held:
+  // `ok` if the value is in the buffer, a reader has it, or no party will read it. Returns
+  // `pending` if `again` stands first in the queue with the value, like a writer; `again` is woken
+  // when the value has been read, or the channel has ended. At a rendezvous the writer stays held:
   // end_extended() must still be called.
   Status give_back(Node& me, Node& again) noexcept {
     AfterUnlock after;

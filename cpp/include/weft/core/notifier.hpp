@@ -133,7 +133,8 @@ class Notifier : public Buffered<T, P, Self> {
     return this->template claimable<Side::in>(ring ? NodeFlags::extended : 0) &&
            !(ring && ring->lending());
   }
-  // `now`: whether a party of that side might find a partner. For lenders other conditions count.
+  // `now` says whether a party of that side might find a partner. For lenders other conditions
+  // apply.
   void tell_watches(Queue& q, bool now, AfterUnlock& after) noexcept {
     for (Link* l = q.front(); l;) {
       Node* y = node(l);
@@ -178,7 +179,7 @@ class Notifier : public Buffered<T, P, Self> {
   }
   // Returns whether more than n values are offered.
   bool offered(std::uint32_t n = 0) const noexcept { return offers(n + 1) > n; }
-  // An extended read that finds no slot waits for one (rule 1.5).
+  // Returns whether the reader is an extended read that must wait for a free slot (rule 1.5).
   bool lacks_slot(const Node& reader) const noexcept {
     return reader.is(NodeFlags::extended) && ring && ring->size == 0 && !ring->room();
   }
@@ -228,8 +229,8 @@ class Notifier : public Buffered<T, P, Self> {
     if constexpr (!plain_only<P>)
       if (r.is(NodeFlags::notified) && !(r.choice() && r.choice()->done())) declined_ = mark_now();
   }
-  // Called when a foreign reader has decided (it has taken a value, withdrawn, or found nothing):
-  // those behind it are served.
+  // Called when a foreign reader has decided (it has taken a value, withdrawn, or found none).
+  // Serves the readers behind it.
   void decided(Node& r, AfterUnlock& after) noexcept {
     if (!r.is(NodeFlags::notified)) return;
     r.clear(NodeFlags::notified);

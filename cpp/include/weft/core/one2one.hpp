@@ -61,7 +61,7 @@ class OneToOneEngine : public ChannelBase<P> {
   OneToOneEngine& operator=(const OneToOneEngine&) = delete;
   ~OneToOneEngine() { clear(); }
 
-  // The number of slots that set_storage()'s `data` must have room for.
+  // Returns the number of slots for which set_storage()'s `data` must have room.
   static constexpr std::uint32_t slots_for(std::uint32_t capacity) noexcept {
     return std::bit_ceil(capacity);
   }
@@ -225,8 +225,8 @@ class OneToOneEngine : public ChannelBase<P> {
   // How many values must pass between two sleeps for a side to change its kind of fence. A heavy
   // fence costs about as much as 500 sequentially consistent stores.
   static constexpr Index kFew = 256, kMany = 1024;
-  // After so many values through an end, its process lets the others of its scheduler run (rule
-  // 7.7). Testing the index costs less than a count in the process.
+  // The number of values through an end after which its process lets the others of its scheduler
+  // run (rule 7.7). Testing the index costs less than a count in the process.
   static constexpr Index kTurn = 512;
 
   T& at(Index i) noexcept { return data_[i & mask_]; }

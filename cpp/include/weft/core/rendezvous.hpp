@@ -37,7 +37,7 @@ struct AfterUnlock : Wakes {
 template <class T, class P>
 class Rendezvous : public ChannelBase<P> {
  public:
-  Ring<T>* ring = nullptr;  // null: the channel has no buffer
+  Ring<T>* ring = nullptr;  // null if the channel has no buffer
 
  protected:
   using B = ChannelBase<P>;
@@ -74,7 +74,7 @@ class Rendezvous : public ChannelBase<P> {
     }
     return hand_over(w, r, after, peer);
   }
-  // Called when the writer's value is there: it moves to the reader.
+  // Called when the writer's value is there. Moves it to the reader.
   Attempt hand_over(Node& w, Node& r, Wakes& after, Node& peer) noexcept {
     move_value(w.slot, r.slot);
     if (r.is(NodeFlags::extended)) [[unlikely]] {

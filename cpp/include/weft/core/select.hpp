@@ -1,7 +1,7 @@
 // A select over guards, one-shot: phases A to D of the commit algorithm (waiter.hpp describes the
 // words).
 //
-//   A scan()    enrolled nowhere, so nobody can claim the select: commit with the first ready guard
+//   A scan()    enrolled nowhere, so no party can claim it: commit with the first ready guard
 //   B enrol()   word := WAITING; at each guard look again, commit jointly, or join the queue
 //   C           the owner parks; a timer or a cancellation competes by finish_as()
 //   D leave()   leave every queue
@@ -50,7 +50,7 @@ class Select : public Choosing<Select> {
   }
   std::uint32_t next_start() const noexcept { return start_; }
 #if WEFT_CHECKED
-  // A check decides which guard is taken (runtime/points.hpp).
+  // Returns whether a check decides which guard is taken (runtime/points.hpp).
   bool takes_any() const noexcept { return mode_ != Mode::priority && n_ > 1; }
   void begin_at(std::uint32_t i) noexcept {
     mode_ = Mode::fair;  // also for a random select: the check may take any guard that is ready
@@ -135,8 +135,8 @@ class Select : public Choosing<Select> {
     return parked;
   }
 
-  // Called when a foreign select was told to look again: it commits if it can. Returns `parked` if
-  // it cannot yet, or has an outcome already and the wake-up is under way.
+  // Called when a foreign select was told to look again. Commits it if it can commit. Returns
+  // `parked` if it cannot yet, or if it has an outcome already and the wake-up is under way.
   int look_again() noexcept {
     if (choice.done() || held_ != none) return parked;
     for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = after(i)) {

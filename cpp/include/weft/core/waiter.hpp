@@ -52,7 +52,7 @@ struct WakerOps {
   // The run queue on which the waker's process becomes runnable, if it has one: a waker on the same
   // scheduler pushes the process there without a call.
   RunQueue* home = nullptr;
-  // kFrame if the waker is a coroutine (then marked `framed`): its frame begins so many bytes
+  // If the waker is a coroutine (then marked `framed`), kFrame: its frame begins this many bytes
   // before the waker, and the scheduler resumes it without a call to run. Otherwise 0.
   std::ptrdiff_t frame = 0;
   // For foreign parties only: tells the party to look again (rule 6.6). Called any number of times
@@ -65,7 +65,7 @@ struct WakerOps {
 struct NodeFlags {
   // linked in a channel's waiting queue (channel's lock)
   static constexpr std::uint16_t queued = 1;
-  // for a party that commits elsewhere: it is woken once, and leaves the queue, when it might find
+  // for a party that commits elsewhere; it is woken once, and leaves the queue, when it might find
   // a partner
   static constexpr std::uint16_t watch = 2;
   // belongs to a choice; a node without this flag is its own waker
@@ -84,7 +84,7 @@ struct NodeFlags {
   // for a waker: ops->frame is kFrame; kept here because a scheduler tests this flag at each step
   static constexpr std::uint16_t framed = 512;
   // For a guard of a select (rule 5.6):
-  static constexpr std::uint16_t quiet = 1024;  // the retirement of its channel is no outcome
+  static constexpr std::uint16_t quiet = 1024;  // the retirement of its channel is not an outcome
   static constexpr std::uint16_t keeps = 2048;  // quiet, and counted by KeptChoice
   // quiet, and its channel has retired    (channel's lock)
   static constexpr std::uint16_t silent = 4096;
@@ -133,7 +133,7 @@ struct Node : Link {
 
   // A committed node may hold its partner: the writer that an extended read keeps waiting, or the
   // reader that waits for a computed value. The partner is kept in `place`, which is not needed any
-  // more: the owner knows its place.
+  // more, since the owner knows its place.
   Node* partner() const noexcept { return static_cast<Node*>(place); }
   void hold(Node* other) noexcept { place = other; }
 };
@@ -303,7 +303,7 @@ class Wakes {
 
 enum class Claim : std::uint8_t { won, self_gone, other_gone, itself };
 
-// For a party that nobody can claim: a plain operation as it begins, or a select that is in no
+// For a party that no other can claim: a plain operation as it begins, or a select that is in no
 // queue.
 struct Free {
   bool self() const noexcept { return true; }

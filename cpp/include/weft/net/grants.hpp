@@ -71,7 +71,8 @@ struct Member {
   }
 
  private:
-  static constexpr std::size_t kTold = 300;  // the most bytes of a list of grants in a message
+  // the maximum size in bytes of a list of grants in a message
+  static constexpr std::size_t kTold = 300;
   struct Free {
     void operator()(GENERAL_NAMES* n) const { GENERAL_NAMES_free(n); }
   };

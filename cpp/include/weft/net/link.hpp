@@ -18,7 +18,8 @@
 
 namespace weft::inline WEFT_ABI::net::detail {
 
-inline constexpr std::size_t kPiece = std::size_t{1} << 18;  // the most bytes of one piece
+// the maximum size of one piece in bytes
+inline constexpr std::size_t kPiece = std::size_t{1} << 18;
 
 // Separates received bytes into pieces; each piece is preceded by its length.
 class Pieces {

@@ -28,7 +28,7 @@ inline constexpr std::chrono::seconds kLives{15},
     kRenew{5};
 // how long a ticket stays valid after it was taken from the entry
 inline constexpr std::chrono::seconds kMeeting{30};
-// the most valid tickets of a name; beyond that the oldest become invalid
+// the maximum number of valid tickets of a name; beyond it the oldest become invalid
 inline constexpr std::size_t kMostOut = 1024;
 inline constexpr std::chrono::seconds kServer{5};  // how long to wait for an answer from the server
 

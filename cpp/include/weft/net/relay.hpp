@@ -171,13 +171,13 @@ class Way {
           ::send(socket_, in_.data() + given_, in_.size() - given_, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-      // after an error nobody reads the socket, so the bytes are dropped
+      // after an error the socket is not read, so the bytes are dropped
       given_ = n < 0 ? in_.size() : given_ + static_cast<std::size_t>(n);
     }
     if (!waits_to_give()) in_.clear(), given_ = 0;
     line_.hold(waits_to_give());
   }
-  // Sends what is queued, as far as there is room for it, and whatever is due.
+  // Sends what is queued, as far as there is room for it, and all frames that are due.
   void go(bool patient) {
     if (const std::size_t took = line_.queue(out_))
       out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(took));
@@ -239,7 +239,7 @@ class Way {
   }
 
   const Sends sends_;
-  const std::size_t most_;  // the most bytes that may wait for the socket
+  const std::size_t most_;  // the maximum number of bytes that may wait for the socket
   int socket_ = -1, theirs_ = -1, bell_[2] = {-1, -1};
   std::mutex lock_;
   wire::detail::Line line_;
@@ -260,7 +260,7 @@ class Way {
   std::thread thread_;
 };
 
-// All ways of one program: it sends and receives their messages through the server.
+// All ways of one program. This class sends and receives their messages through the server.
 class Ways {
  public:
   // Takes ownership of the socket of a program that has connected. Returns false if there are too
@@ -447,8 +447,8 @@ class Ways {
         // before that, the other program may not be back yet, as this one was not
         if (Clock::now() > since_ + kBack) break;
       }
-      // The server answers at once if nobody listens there, but does not tell when a program begins
-      // to.
+      // If no program listens there the server answers at once, but it does not report when one
+      // begins to listen.
       std::this_thread::sleep_for(Milliseconds(50));
     }
     throw Unreachable(why + ": has it gone, or may this program not publish to " + kRelay +

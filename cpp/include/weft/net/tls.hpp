@@ -52,7 +52,7 @@ using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 // the limit for the hand-shake, and for the first message
 inline constexpr std::chrono::seconds kGreeting{10};
-inline constexpr std::size_t kMost = 4096;  // the most bytes of the first message
+inline constexpr std::size_t kMost = 4096;  // the maximum size of the first message in bytes
 inline constexpr char kMagic[] = "WEFTNET1";
 // bytes before the text of the first message: kMagic, and the length of the text
 inline constexpr std::size_t kHead = 12;
@@ -110,7 +110,7 @@ inline std::string complaint() {
   return text ? text : "";
 }
 
-// A BIO for a socket. OpenSSL's own would raise SIGPIPE.
+// Returns the methods of a BIO for a socket. OpenSSL's own BIO would raise SIGPIPE.
 inline const BIO_METHOD* quiet_socket() {
   static const BIO_METHOD* const method = [] {
     BIO_METHOD* const m = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "weft socket");
@@ -324,7 +324,7 @@ class Connection {
   }
 
   std::string fingerprint() const { return fingerprint_of(shown().get()); }
-  // The owner of the certificate that the peer has shown.
+  // Returns the owner of the certificate that the peer has shown.
   Member member() const { return Member::of(shown().get()); }
   // say() sends this side's first message, heard() returns the peer's. Both throw BadUse if the
   // peer has gone, or what it sent was not such a message.

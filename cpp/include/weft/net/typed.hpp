@@ -138,7 +138,7 @@ inline constexpr char kLetter<std::complex<T>> = 'c';
 template <class T>
 concept Element = (std::is_arithmetic_v<T> && sizeof(T) <= 8) ||
                   std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
-// The name that numpy gives T in this program. It begins with "|" if T has no byte order.
+// Returns the name that numpy gives T in this program. It begins with "|" if T has no byte order.
 template <Element T>
 std::string dtype() {
   const char order = kPartSize<T> == 1                            ? '|'

@@ -234,7 +234,7 @@ class Crew {
 
   // --- from any thread ---------------------------------------------------------------------------
 
-  // Called by a thread that is no worker of this crew.
+  // Called by a thread that is not a worker of this crew.
   void ready_from_elsewhere(core::Waker* p) noexcept {
     core::Waker* head = inbox_.load(std::memory_order_relaxed);
     do p->next = head;
@@ -258,7 +258,7 @@ class Crew {
   static constexpr std::int64_t kLong = 3'000;
   // the least time in ns between two looks of the keeper
   static constexpr std::int64_t kSoonest = 200'000;
-  // the most time in ns between two looks of the keeper
+  // the maximum time in ns between two looks of the keeper
   static constexpr std::int64_t kLatest = 6'400'000;
   // the number of steps after which a theft was worth it
   static constexpr std::uint32_t kWorthwhile = 256;
@@ -477,7 +477,7 @@ class Crew {
   core::SpinLock time_lock_;
   // 0, or the keeper's index plus 1, with kWatching; written under time_lock_, otherwise a hint
   prim::atomic<std::uint32_t> keeper_{0};
-  // when the keeper wakes; forever: it has not gone to sleep yet (under time_lock_)
+  // when the keeper wakes; `forever` if it has not gone to sleep yet (protected by time_lock_)
   std::int64_t keeper_until_ = prim::forever;
   prim::atomic<std::uint8_t> pending_{0};  // whether cancellations are to be served
   // whether a worker holds all others, to serve cancellations or to look at all processes

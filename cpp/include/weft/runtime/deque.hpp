@@ -19,7 +19,8 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class StealQueue {
  public:
-  static constexpr std::uint32_t kMost = 64;  // the most processes that a thief takes at once
+  // the maximum number of processes that a thief takes at once
+  static constexpr std::uint32_t kMost = 64;
 
   std::uint32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
   OwnersLock& lock() noexcept { return lock_; }

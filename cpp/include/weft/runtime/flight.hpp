@@ -74,11 +74,13 @@ enum Tag : std::uint8_t {
   kOther,  // text: names the operation of the next record, whose Op is `other`
   kTags
 };
-inline constexpr std::uint64_t kDrops = 1;    // a flag of a place: it drops values
-inline constexpr std::uint64_t kBarrier = 2;  // a flag of a place: it is a barrier
+// a flag of a place, which says that the place drops values
+inline constexpr std::uint64_t kDrops = 1;
+// a flag of a place, which says that the place is a barrier
+inline constexpr std::uint64_t kBarrier = 2;
 // how a process ended: its end is not known; follows the five values of Ending
 inline constexpr std::uint8_t kLost = 5;
-inline constexpr std::size_t kText = 400;  // the most bytes of a text
+inline constexpr std::size_t kText = 400;  // the maximum size of a text in bytes
 
 inline std::size_t put_varint(unsigned char* to, std::uint64_t v) noexcept {
   std::size_t n = 0;
@@ -114,8 +116,8 @@ inline std::int64_t unzigzag(std::uint64_t v) noexcept {
 
 // --- the clock -----------------------------------------------------------------------------------
 
-// Time in units: those of the processor's counter where it is steady, otherwise those of the steady
-// clock.
+// The time in units, which are those of the processor's counter where it is steady, and otherwise
+// those of the steady clock.
 class Clock {
  public:
   static std::uint64_t now() noexcept {
@@ -229,7 +231,7 @@ class Ring {
 
 // A process or place that a lane knows.
 struct Known {
-  std::uint64_t key = 0;     // 0: the slot is free
+  std::uint64_t key = 0;     // 0 if the slot is free
   std::uint64_t block = 0;   // the number of the block in which it was last defined
   std::uint32_t local = 0;   // its number in that block
   std::uint32_t op = kIdle;  // for a process: the Op in which it waits

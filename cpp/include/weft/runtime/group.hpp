@@ -60,7 +60,7 @@ class Group {
   // Adds one item to wait for that is not a process; finished(0, nullptr) completes it.
   void adopt() noexcept;
 
-  // Declares that the group has exactly one process, and that its waiter throws whatever exception
+  // Declares that the group has exactly one process, and that its waiter throws any exception that
   // leaves that process (rule 7.1). Called before the process is started.
   void keep_end() noexcept { keeps_end_ = true; }
   bool keeps_end() const noexcept { return keeps_end_; }
@@ -74,7 +74,7 @@ class Group {
   bool end_wait(core::Node& n) noexcept;
   bool done() noexcept;
 
-  // Called when an exception leaves the owner, so that nobody will wait for the group (rule 7.5).
+  // Called when an exception leaves the owner, so that the group will not be waited for (rule 7.5).
   // The children are cancelled, and the owner's group waits for them and fails with them. Only for
   // a group made by new: if this returns true, the group deletes itself when the last child has
   // ended.

@@ -90,7 +90,7 @@ class Limit final : public core::Waker {
 
   core::Choice choice_;
   TimerNode timer_;
-  ProcessBase* process_ = nullptr;  // null: the limit is not open
+  ProcessBase* process_ = nullptr;  // null if the limit is not open
   Run* run_ = nullptr;
   Limit* outer_ = nullptr;
   prim::atomic<bool> asked_{false};  // set while its request has not been met

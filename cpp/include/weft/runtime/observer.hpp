@@ -15,8 +15,8 @@ class Run;
 
 // These functions are called from any thread, by several at once, and with no lock held.
 struct Observer {
-  // The process goes on; its op still says what it waited for. `where` is the thread's Context,
-  // used as a key; it is null for a thread process, which keeps no other process waiting.
+  // Called when the process resumes; its op still says what it waited for. `where` is the thread's
+  // Context, used as a key; it is null for a thread process, which keeps no other process waiting.
   virtual void resumes(ProcessBase&, const void* where) noexcept = 0;
   virtual void suspended(ProcessBase*, const void* where) noexcept = 0;
   // Called when a single-core scheduler is about to sleep, on its own thread.

@@ -25,8 +25,8 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// The time in ns for which nothing must have run before a standstill is reported (rule 10.6); 0
-// means never.
+// Returns the time in ns for which nothing must have run before a standstill is reported (rule
+// 10.6); 0 means never.
 prim::atomic<std::int64_t>& patience() noexcept;
 
 // Is told when an executor stops or starts having something to do. A run implements it.
@@ -132,8 +132,8 @@ class Parking {
 
   // Begins to rest. Returns false if there are signals, so that the host must not rest.
   bool end_turn() noexcept;
-  // Called after end_turn(), whatever ends the rest: counts the host active again. The signals are
-  // left for take().
+  // Called after end_turn(), for whatever reason the sleep ends: counts the host active again. The
+  // signals are left for take().
   void begin_turn() noexcept;
 
   // Returns and clears the signals that came while the executor was not asleep.

@@ -44,14 +44,14 @@ struct SelectBegins {
 class Points {
  public:
   virtual void starts(ProcessBase&) noexcept = 0;
-  // Called when a process is about to release its ends. Returns true if another process goes first:
-  // this one is then in the run queue, and ends when it is run again.
+  // Called when a process is about to release its ends. Returns true if another process goes first;
+  // this process is then in the run queue, and ends when it is run again.
   virtual bool ends_later(ProcessBase&) noexcept = 0;
   virtual void ended(const Group* group, Ending how) noexcept = 0;
 
   // Called when an operation is about to begin. Returns true if another process goes first; the
-  // operation then begins when its process is run again. `yields`: the ready processes go first
-  // (rule 7.7).
+  // operation then begins when its process is run again. `yields` says that the ready processes go
+  // first (rule 7.7).
   virtual bool pauses(ProcessBase&, bool yields) noexcept = 0;
   virtual void begins(ProcessBase&) noexcept = 0;
   // Called when the operation that begins is at this place.

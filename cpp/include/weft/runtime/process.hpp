@@ -67,12 +67,12 @@ class WaitVisitor {
   virtual void barrier(const core::SyncObject&) = 0;
   // Visits the end of the process `last_writer`; 0: that process has not been started.
   virtual void end(const core::SyncObject&) = 0;
-  // Reports a guard of the process's select whose channel has ended, so that nobody will come there
-  // (rule 5.6).
+  // Reports a guard of the process's select whose channel has ended, so that no party will come
+  // there (rule 5.6).
   virtual void ended(const core::SyncObject&, std::uint32_t /*guard*/) {}
-  // The process waits for a time that never comes (rule 8.5).
+  // Called if the process waits for a time that never comes (rule 8.5).
   virtual void nowhere() {}
-  // The process waits for a time that will come.
+  // Called if the process waits for a time that will come.
   virtual void timed() {}
 
  protected:
@@ -93,7 +93,7 @@ class Identity {
  public:
   // the largest id
   static constexpr std::uint32_t kLast = (1u << 28) - 1;
-  // The nth id, counted from 0; after the last one the ids begin again.
+  // Returns the nth id, counted from 0; after the last one the ids begin again.
   static constexpr std::uint32_t nth(std::uint32_t n) noexcept { return n % kLast + 1; }
 
   operator std::uint32_t() const noexcept { return word_.load(std::memory_order_relaxed) & kLast; }
@@ -206,8 +206,8 @@ class ProcessBase : public core::Waiter {
   ProcessBase* sibling_next = nullptr;
   ProcessBase* sibling_prev = nullptr;
   const char* function = nullptr;  // the process's name in its path
-  const OpKind* op = nullptr;      // null: the process runs or is runnable
-  // the process's file, and the ends among its arguments (function_info.hpp); null: not known
+  const OpKind* op = nullptr;      // null if the process runs or is runnable
+  // the process's file, and the ends among its arguments (function_info.hpp); null if not known
   const struct FunctionInfo* about = nullptr;
   Standing line;
   // unique in this program, ascending; channels record their holders by it
@@ -253,8 +253,8 @@ class ProcessBase : public core::Waiter {
     return static_cast<const ProcessOps*>(prim::load_from(ops, std::memory_order_relaxed))
         ->executor(*this);
   }
-  // The process's place in the order in which its group started its children. (A plain node has no
-  // use for the index of a guard.)
+  // Returns the process's place in the order in which its group started its children. (A plain node
+  // has no use for the index of a guard.)
   std::uint32_t order() const noexcept { return core::Node::index; }
   void set_order(std::uint32_t n) noexcept { core::Node::index = n; }
 

@@ -2,8 +2,8 @@
 // knot.
 //
 // An edge p → q means that p waits for something that q can give, by the recorded holders. A *knot*
-// is a smallest non-empty set of processes whose edges all stay inside. A process that waits for
-// nobody known is a knot by itself (knot.hpp finds knots). ("Knot" as in Holt, "Some deadlock
+// is a smallest non-empty set of processes whose edges all stay inside. A process that waits for no
+// known process is a knot by itself (knot.hpp finds knots). ("Knot" as in Holt, "Some deadlock
 // properties of computer systems", 1972, section 3: with OR-waits a cycle is not enough, a knot
 // is.)
 #pragma once
@@ -56,8 +56,8 @@ struct Report {
     // the process's node in the graph, which is its index in `order`
     std::uint32_t node = 0;
   };
-  static constexpr std::size_t kLines = 40;  // the most lines of processes in a text
-  static constexpr std::size_t kNames = 8;   // the most names in a line
+  static constexpr std::size_t kLines = 40;  // the maximum number of lines of processes in a text
+  static constexpr std::size_t kNames = 8;   // the maximum number of names in a line
 
   struct One {
     std::uint32_t id;
@@ -81,7 +81,7 @@ struct Report {
   std::string waiting(std::uint32_t id) const;
   static std::string line(const Blocked& b);
   void sort_by_path();
-  Blocked* find(std::uint32_t id) noexcept;  // null: that process is not blocked
+  Blocked* find(std::uint32_t id) noexcept;  // null if that process is not blocked
   const Blocked& of(std::uint32_t id) const noexcept {
     return *const_cast<Report*>(this)->find(id);
   }
@@ -89,7 +89,7 @@ struct Report {
 
   // The graph. Its nodes are the blocked processes, in `order`; one node for all processes that
   // run; and one node for each side of a channel and each barrier, which leads to all that could
-  // come there. So if n processes wait for the same m, that takes n + m edges.
+  // come there. So n processes that wait for the same m take n + m edges.
   std::uint32_t nodes_ = 0;
   Pairs edges_;
 };

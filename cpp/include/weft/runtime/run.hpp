@@ -80,20 +80,20 @@ class Run final : public Activity {
   void gone() noexcept;
   std::int64_t wake_time() noexcept override;
 
-  // From now on until leave_outside() something beyond the run may wake it. `due`: it will come, or
-  // it is meant to take time (an io call, a socket). If it is not due, it may never come, and there
-  // may be a standstill.
+  // Called when something beyond the run begins that may wake it, until leave_outside(). `due` says
+  // that it will certainly act, or is meant to take time (an io call, a socket). If it is not due,
+  // it may never act, and there may be a standstill.
   void enter_outside(bool due = true) noexcept {
     if (!due) strangers_.fetch_add(1, std::memory_order_seq_cst);
     outside_.fetch_add(1, std::memory_order_seq_cst);
   }
   void leave_outside(bool due = true) noexcept;
-  // Draws the conclusion for a host whose event loop is idle, and that has called enter_outside()
-  // for what the loop waits for: nothing there is due. Returns the number of the standstill that
-  // begins, or 0.
+  // Draws the conclusion for a host whose event loop is idle. The host has called enter_outside()
+  // for the things that the loop waits for, none of which is due. Returns the number of the
+  // standstill that begins, or 0.
   std::uint32_t conclude() noexcept;
   // Called when nothing can run and nothing is known outside. Returns whether there is something
-  // nevertheless (threads that are no processes, rule 10.3).
+  // nevertheless (threads that are not processes, rule 10.3).
   bool (*anything_outside)(Run&) noexcept = nullptr;
 
   // --- standstill (rule 10.6) --------------------------------------------------------------------

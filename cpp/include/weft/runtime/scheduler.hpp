@@ -177,7 +177,7 @@ class Scheduler final : public Executor {
  private:
   // steps between two looks at the inbox and the clock
   static constexpr unsigned kLook = 64;
-  // the most ns between two readings of the clock in a turn, if steps are short
+  // the maximum time in ns between two readings of the clock in a turn, if steps are short
   static constexpr std::int64_t kGlance = 8000;
 
   // Runs until no process is ready or the loop is to halt. The head of the queue stays in a
@@ -222,7 +222,8 @@ class Scheduler final : public Executor {
 
   static constexpr std::uint8_t kStop = 1;
   static constexpr std::uint8_t kWatched = 2;
-  // The loop while there is an observer and something to do. Returns false if the loop is to stop.
+  // Runs the loop while there is an observer and something to do. Returns false if the loop is to
+  // stop.
   [[gnu::cold, gnu::noinline]] bool observed(Context& context) {
     if (chooser) return checked(context);
     while (!(halt_ & kStop)) {

@@ -20,7 +20,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Source {
  public:
-  // The source brings values to this channel.
+  // Declares a source that brings values to this channel.
   explicit Source(const core::SyncObject& channel) : channel_(&channel) { enter(); }
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;

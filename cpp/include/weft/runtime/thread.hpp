@@ -9,7 +9,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class ThreadProcess : public ProcessBase, public Executor {
  public:
-  // null: the thread is no process of any run (a foreign thread at a channel)
+  // null if the thread is not a process of any run (a foreign thread at a channel)
   Run* run = nullptr;
   Context context;
 
@@ -84,8 +84,9 @@ class ThreadProcess : public ProcessBase, public Executor {
       // Another thread may still have found the executor here, which is destroyed after this.
       self_.nudging_.wait_until_none();
     }
-    // From now on the process waits by `op` at `place`; the executor withdraws it when it is
-    // nudged. An earlier request went to the thread's own parking, or found nothing to withdraw.
+    // Called when the process is about to wait by `op` at `place`; the executor then withdraws it
+    // when it is nudged. An earlier request went to the thread's own parking, or found nothing to
+    // withdraw.
     void waits(const OpKind& op, void* place) noexcept;
 
    private:

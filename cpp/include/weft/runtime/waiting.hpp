@@ -86,7 +86,7 @@ class GivingWay {
   static constexpr std::uint16_t kFewest = 64, kMostForgone = 8'192;
 
   Worth worth_{kYields};
-  // how many sleeps a long attempt costs; one fewer after a brief one
+  // the number of sleeps that a long attempt costs; a brief one reduces it by one
   std::uint16_t dear_ = kFewest;
   std::uint16_t forgone_ = 0;  // how many of these sleeps are still to come
 };

@@ -76,7 +76,7 @@ class Aside {
     std::uint64_t at;
     Descriptor descriptor;
   };
-  // the most descriptors that can be pending: a ring has no more frames
+  // the maximum number of descriptors that can be pending: a ring has no more frames
   static constexpr std::size_t kMost = 2048;
 
   ssize_t receive_one(int socket) noexcept {

@@ -84,7 +84,7 @@ class Asking : private Inquirer {
   const std::shared_ptr<Space> space_;
 
  private:
-  // the most bytes that the answers of one round may have
+  // the maximum number of bytes of all answers of one round
   static constexpr std::size_t kMost = std::size_t{1} << 24;
   static constexpr std::size_t kAskers = 256;
   using Gathering = detail::Gathering;

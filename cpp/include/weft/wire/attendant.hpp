@@ -45,9 +45,10 @@ class Attended {
  public:
   // Receives what the peer has published. There may also be room to send again.
   virtual void take() noexcept = 0;
-  // The socket is readable or writable. Sets `watched` to false when nothing more can come.
+  // Called when the socket is readable or writable. Sets `watched` to false when nothing more can
+  // come.
   virtual void readable() noexcept = 0;
-  // The peer has gone: first receives what it has published, then ends the link.
+  // Called when the peer has gone: first receives what it has published, then ends the link.
   virtual void gone(const char* how) noexcept = 0;
   // Called on the watching thread, outside of steps: the link may enter now.
   virtual void adopted() noexcept = 0;
@@ -197,7 +198,7 @@ class Attendant {
   static constexpr int kRounds = 16;
   // how often in a row the looker may receive only what wakes other threads and not itself
   static constexpr int kInVain = 3;
-  // the ticking ends after so many ticks in which nothing was put off
+  // the ticking ends after this many ticks in which nothing was put off
   static constexpr int kQuiet = 8;
   struct Waited {
     std::uint64_t value = 0, at = 0;
@@ -206,8 +207,8 @@ class Attendant {
   static constexpr std::uint32_t kShared = 2, kPrivate = 2 | 128;  // for words of 32 bits
   using Words = std::array<Waited, 2 * kLinks + 2>;
 
-  // A change of the list of links: it asks the looker to stop looking. `held`: the caller holds the
-  // lock of the list already.
+  // A change of the list of links, which asks the looker to stop looking. `held` says that the
+  // caller already holds the lock of the list.
   class Change {
    public:
     explicit Change(Attendant& a, bool held = false) : a_(a), held_(held) {
@@ -285,7 +286,7 @@ class Attendant {
     say(Bell::standby);
     for (int round = 0; round < 4 && anything(); ++round) take_all();
     // A peer that never stops sending must not keep this thread from its own work. The bells'
-    // thread receives the rest, later if nobody waits for it.
+    // thread receives the remaining frames, later if no operation waits for them.
     for (Attended* l : links_)
       if (l->busy() && (l->waits_for_room.load(std::memory_order_relaxed) || l->inlet.hurries() ||
                         !put_off(l->left)))
@@ -306,7 +307,7 @@ class Attendant {
     }
     take_all();
   }
-  // Rings the bells that were to be rung before parking, unless the peer has looked by now.
+  // Rings the bells that were to be rung before parking, unless the peer has looked meanwhile.
   void pay_owed() noexcept {
     Lazily::paid();
     for (Attended* l : links_)
@@ -344,7 +345,7 @@ class Attendant {
   struct Here {
     const void* place = nullptr;
     runtime::SpinTime spin_time{};
-    std::int64_t began = 0;  // when the present wait began, in ns; 0: the thread did not spin
+    std::int64_t began = 0;  // when the present wait began, in ns; 0 if the thread did not spin
   };
   static Here& spin_time_here() noexcept {
     static thread_local std::array<Here, 16> all;
@@ -389,7 +390,7 @@ class Attendant {
   }
 
   // On one CPU, a peer that also looks is about to run, and this thread runs again when the peer
-  // looks for its answer: so no thread sleeps or is woken. Peers that have parked are woken first.
+  // looks for its answer, so no thread sleeps or is woken. Peers that have parked are woken first.
   static runtime::GivingWay& giving_way_here() noexcept {
     static thread_local runtime::GivingWay here;
     return here;
@@ -437,9 +438,10 @@ class Attendant {
     looks_.unlock();
     return came();
   }
-  // Parks the thread. Returns false if the thread is to sleep without looking: because another
-  // thread looks or is about to, or because this thread has received only what others wait for, and
-  // the next of them that waits is to look. `spins`: the thread has not called attend() before.
+  // Parks the thread. Returns false if the thread must sleep without looking, because another
+  // thread looks or is about to look, or because this thread has received only frames for others,
+  // and the next of those that wait must look. `spins` says that the thread has not called attend()
+  // before.
   bool park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until,
             bool spins) noexcept {
     if (wanted_.load() != 0 || !looks_.try_lock()) {
@@ -480,8 +482,8 @@ class Attendant {
     return in_vain < kInVain;
   }
 
-  // --- wake-ups that are put off: the peer can run only once this thread sleeps, or nobody waits
-  // for what was published ---
+  // --- wake-ups that are put off: the peer can run only once this thread sleeps, or no operation
+  // waits for what was published ---
 
   bool put_off(std::atomic<bool>& what) noexcept {
     // The flag is set already. The next tick clears the flag before it looks, so that tick sees
@@ -537,8 +539,7 @@ class Attendant {
           }
         }
       }
-      // Repeats until some thread has looked: this thread, or the looker, which may just be
-      // leaving.
+      // Repeats until some thread has looked: this thread or the looker, which may just be leaving.
       if (look) {
         if (wanted_.load() == 0 && looks_.try_lock()) {
           say(Bell::looking);

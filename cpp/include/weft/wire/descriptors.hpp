@@ -86,8 +86,8 @@ class Descriptors {
     std::uint64_t at;
     int descriptor;
   };
-  // the most received descriptors that may wait for their frame: two OFFERs with as many guards as
-  // allowed
+  // the maximum number of received descriptors that may wait for their frame: two OFFERs with as
+  // many guards as allowed
   static constexpr std::size_t kMost = 512;
   static constexpr std::size_t kAtOnce = 16;  // descriptors in one message
   static constexpr int kHow = MSG_NOSIGNAL | MSG_DONTWAIT;

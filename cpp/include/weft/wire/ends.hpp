@@ -85,8 +85,8 @@ class FarWait : public FarOp {
     return false;  // the home's answer will wake the process
   }
   static FarWait& of(runtime::ProcessBase& p) noexcept { return *static_cast<FarWait*>(p.place); }
-  // A peer that takes part in the operation. The operation uses the lock of this peer's space,
-  // which is always the same.
+  // Returns a peer that takes part in the operation. The operation uses the lock of this peer's
+  // space, which is always the same.
   virtual Peer* peer() const noexcept = 0;
   // If the outcome is `lost`: the peer whose session ended.
   virtual Peer* lost_peer() const noexcept { return peer(); }

@@ -4,8 +4,8 @@
 //
 // A channel or barrier has one name in all programs: its home's incarnation, and its place there.
 // An end that a peer holds has a name that both sides compute from its key (WIRE.md 10.7). Its
-// number would not do: that belongs to one session, and two programs may have several. The home
-// says to which channel the end belongs.
+// number would not suffice, since a number belongs to one session, and two programs may have
+// several. The home says to which channel the end belongs.
 //
 // An edge p → q means that p waits for something that q can give, as far as is known which process
 // used which end last. An end that has not been used yet may be held by any process of its program.
@@ -88,8 +88,8 @@ struct Everywhere {
   std::vector<InProgram> programs;
   bool whole = false;  // whether all programs have answered
 
-  // Reads a list of programs. The list ends at the first bytes that are no program; `whole` is then
-  // false.
+  // Reads a list of programs. The list ends at the first bytes that are not a program; `whole` is
+  // then false.
   static Everywhere get(Bytes all, bool whole);
 
   // Returns whether all programs wait, no frame is under way, and every session leads to one of

@@ -30,15 +30,16 @@ struct FarGuard {
   bool off = false;  // for a choice that spans several homes: the guard's precondition is false
   // an output whose value is made after the commit: its room is filled at that time
   bool later = false;
-  // If not `none`: the guard is no arrival at a barrier, but a message about its parties (WIRE.md
-  // 4.9), and is the only guard. Its room gets the number of parties that are then enrolled.
+  // If not `none`: the guard is not an arrival at a barrier, but a message about its parties
+  // (WIRE.md 4.9), and is the only guard. Its room gets the number of parties that are then
+  // enrolled.
   enum class Parties : std::uint8_t { none, ask, enrol, resign } parties = Parties::none;
 };
 
 // The credits at a writer end of this program (WIRE.md 6.2), and the writes that wait for one.
 struct Credits {
   std::uint64_t n = 0;
-  // True at a rendezvous (WIRE.md 6.6): there is one credit, and no write waits for it.
+  // True at a rendezvous (WIRE.md 6.6), where there is one credit, and no write waits for it.
   bool place = false;
   bool wanted = false;  // whether the home has been told that a write waits
   std::deque<FarOp*> line;
@@ -58,8 +59,8 @@ class FarOp {
   // for a part of a choice: the choice only looks, and does not wait (WIRE.md 5.9)
   bool looks = false;
   Word word() const noexcept { return word_; }
-  // The number by which the home knows the operation. An extended read that has happened keeps it
-  // until the home has been told of its end.
+  // Returns the number by which the home knows the operation. An extended read that has happened
+  // keeps it until the home has been told of its end.
   std::uint64_t number() const noexcept { return op_; }
 
   FarOp() = default;
@@ -87,7 +88,7 @@ class FarOp {
       if (g.writes && !g.off) return true;
     return false;
   }
-  std::uint64_t op_ = 0;      // 0: the operation has no number yet, or needs none
+  std::uint64_t op_ = 0;      // 0 if the operation has no number yet, or needs none
   std::uint32_t making_ = 0;  // the guard whose value is being made
   bool in_line_ = false;      // waits for a credit
   // the end is being given back, so a lending that begins with the answer is over at once

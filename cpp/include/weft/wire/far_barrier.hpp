@@ -93,7 +93,7 @@ class FarBarrier {
   [[nodiscard]] Op<Parties::none> sync() const { return {checked("sync")}; }
   [[nodiscard]] Op<Parties::enrol> enrol() const { return {checked("enrol")}; }
   [[nodiscard]] Op<Parties::resign> resign() const { return {checked("resign")}; }
-  // The number of enrolled parties.
+  // Asks for the number of enrolled parties.
   [[nodiscard]] Op<Parties::ask> parties() const { return {checked("parties")}; }
   explicit operator bool() const noexcept { return static_cast<bool>(end_); }
 

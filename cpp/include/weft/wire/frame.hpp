@@ -80,7 +80,8 @@ struct Flag {
 };
 
 inline constexpr std::size_t kHeader = 32;
-inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // the most bytes of one value
+// the maximum size of one value in bytes
+inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 // the size in bytes of each further guard in an OFFER
 inline constexpr std::size_t kMore = 16;
 // the smallest `largest` that a peer may announce
@@ -91,7 +92,7 @@ inline constexpr std::uint32_t kMagic = 0x54464557;  // reads "WEFT" in memory
 
 constexpr std::size_t padded(std::size_t n) noexcept { return (n + 7) & ~std::size_t{7}; }
 
-// A value in a frame: it is in `small` or, if `in_body`, in `bytes` (WIRE.md 3.2).
+// A value in a frame. It is in `small` or, if `in_body`, in `bytes` (WIRE.md 3.2).
 struct Payload {
   std::uint64_t small = 0;
   Bytes bytes{};
@@ -121,7 +122,7 @@ struct Frame {
   // known about how long the body stays.
   const Keeper* keeper = nullptr;
 
-  // The value of a DONE or PUT.
+  // Returns the value of a DONE or PUT.
   Payload payload() const noexcept {
     if (flags & Flag::body)
       return {0, body.first(static_cast<std::size_t>(val)), true, (flags & Flag::lease) != 0};
@@ -131,8 +132,8 @@ struct Frame {
 
 namespace detail {
 
-// Reads a little-endian number, whatever the machine. Only for numbers: the bytes of another type,
-// such as a Buffer, may contain pointers.
+// Reads a little-endian number on any machine. Only for numbers: the bytes of another type, such as
+// a Buffer, may contain pointers.
 template <std::unsigned_integral U>
 U get(const std::byte* p) noexcept {
   U v = 0;
@@ -162,8 +163,8 @@ void put(Buffer& out, U v) {
 inline void put(Buffer& out, Bytes b) { out.insert(out.end(), b.begin(), b.end()); }
 inline void pad(Buffer& out) { out.resize(padded(out.size())); }
 
-// A buffer for values that come in pieces, reused from one value to the next: growing a megabyte
-// anew costs more than sending it. At most kMost bytes are kept.
+// A buffer for values that come in pieces, reused from one value to the next, since growing a
+// megabyte again costs more than sending it. At most kMost bytes are kept.
 class Spare {
  public:
   static constexpr std::size_t kMost = std::size_t{4} << 20;  // in bytes
@@ -281,8 +282,8 @@ struct Taken {
   const char* why = nullptr;  // what is wrong, for a fault
 };
 
-// Reads the frame at the beginning of `in`. `seq` is the expected number; `largest` is the most
-// bytes that the frame may have.
+// Reads the frame at the beginning of `in`. `seq` is the expected number; `largest` is the maximum
+// size of the frame in bytes.
 inline Taken take(Bytes in, std::uint32_t seq, std::uint32_t largest) noexcept {
   const auto fault = [](const char* why) noexcept { return Taken{Taken::fault, 0, {}, why}; };
   if (in.size() < 2) return {};

@@ -13,7 +13,7 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-// An extended read that is under way: it has the value, and tells the home when the read is over.
+// An extended read that is under way. It has the value, and tells the home when the read is over.
 template <class T>
 class FarExtended {
  public:

@@ -73,7 +73,7 @@ class Visitor final : public Decided {
     bool silent = false;
   };
 
-  // null: its session has ended, or it is a part of a choice that spans several homes
+  // null if its session has ended, or it is a part of a choice that spans several homes
   Home* home = nullptr;
   const std::uint64_t op;
   const std::shared_ptr<Spanned> span;
@@ -147,10 +147,12 @@ class Back final : public Decided {
 
 class Home {
  public:
-  static constexpr std::size_t kOffers = 4096;  // the most that the peer may have open at a time
+  // the maximum number that the peer may have open at a time
+  static constexpr std::size_t kOffers = 4096;
   // the bytes that a guard counts for, beside its value
   static constexpr std::size_t kVisitor = 256;
-  static constexpr std::size_t kEnds = 65'536;  // the most that the peer may hold at a time
+  // the maximum number that the peer may hold at a time
+  static constexpr std::size_t kEnds = 65'536;
   // the lowest of the numbers that the peer chooses (WIRE.md 7.4)
   static constexpr std::uint32_t kAdopted = std::uint32_t{1} << 31;
 
@@ -220,7 +222,7 @@ class Home {
 
  private:
   struct Given {
-    std::shared_ptr<Port> port;  // null: the end had died before the peer adopted it
+    std::shared_ptr<Port> port;  // null if the end had died before the peer adopted it
     std::uint64_t key;
     std::shared_ptr<Lender> lender;  // for a writer end, while its peer has credits
     // For a rendezvous. late: how many credits in a row crossed an OFFER; later: how many writes

@@ -1,7 +1,7 @@
 // A large value that is written and read in place, in memory that passes from program to program
 // (WIRE.md 9.2). Linux.
 //
-//   wire::Large<float> frame(1 << 20);  // memory for so many elements, with undefined values
+//   wire::Large<float> frame(1 << 20);  // memory for 1 << 20 elements, with undefined values
 //   camera.read(frame.span());
 //   out(std::move(frame));              // over a link in shared memory, or a Unix socket: no copy
 //   …
@@ -33,8 +33,8 @@ class Large {
  public:
   using value_type = E;
   Large() = default;
-  // Makes a value with so many elements. Throws std::bad_alloc if there is no memory,
-  // std::length_error if there are too many elements.
+  // Makes a value with this number of elements. Throws std::bad_alloc if there is no memory,
+  // std::length_error if the number is too large.
   explicit Large(std::size_t elements) : size_(elements) {
     if (elements > PTRDIFF_MAX / sizeof(E))
       throw std::length_error("weft::wire::Large: more elements than memory can have");

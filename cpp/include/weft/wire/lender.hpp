@@ -25,14 +25,14 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   Lender(Home& h, Session& s, std::uint32_t end, std::shared_ptr<Port> p, std::uint32_t n);
 
   std::uint32_t lent() const noexcept { return lent_; }
-  // From now on the lender lends again whenever enough slots are free.
+  // Makes the lender lend again whenever enough slots are free.
   void go_on();
   // Handles a WANT: a write of the peer waits for a credit.
   void want();
   // Handles a PUT. Returns null, or what is wrong with it.
   const char* put(Payload value, Carrier& by);
-  // Handles an OFFER at this end. Returns true if this is a rendezvous and the peer had not heard
-  // of a credit that is on its way; the lender is over then.
+  // Handles an OFFER at this end. Returns true if this is a rendezvous and the peer did not yet
+  // know of a credit that is under way; the lender is then over.
   bool crossed();
   // Returns whether the lender is over. At a rendezvous it then lends nothing any more.
   bool is_over() const noexcept { return over_; }

@@ -66,7 +66,7 @@ class Life {
       weft::detail::bad_use("no life word can be made; it needs Linux 5.1");
     passed = std::move(fd);
   }
-  // From now on the word says that the thread of the list lives.
+  // Makes the word say that the thread of the list lives.
   void begin(List& l) noexcept {
     word()->store(l.thread() | FUTEX_WAITERS, std::memory_order_seq_cst);
     entry()->next = l.head_.list.next;
@@ -74,7 +74,7 @@ class Life {
     l.head_.list.next = entry();
     list_ = &l;
   }
-  // From now on the word says that this program has left in good order.
+  // Makes the word say that this program has left in good order.
   void end() noexcept {
     if (!list_) return;
     for (robust_list* e = &list_->head_.list; e->next != &list_->head_.list; e = e->next)

@@ -27,8 +27,9 @@
 namespace weft::inline WEFT_ABI::wire {
 
 struct LineOptions {
-  std::uint32_t window = 4;  // the most packets that may be under way
-  std::uint32_t most = 192;  // the most bytes of the session in one packet; at most 1,024
+  std::uint32_t window = 4;  // the maximum number of packets that may be under way
+  // the maximum number of the session's bytes in one packet; at most 1,024
+  std::uint32_t most = 192;
   // the time in ms after which a packet without acknowledgement is sent again; both sides use the
   // longer of their two times
   std::uint32_t again_ms = 200;
@@ -168,7 +169,7 @@ class Line {
  private:
   static constexpr char kMagic[] = "WEFTLINE";
 
-  // The most bytes that n bytes take in COBS, without the zero at the end.
+  // Returns the maximum size of n bytes in COBS, without the zero at the end.
   static constexpr std::size_t cobbed(std::size_t n) noexcept { return n + n / 254 + 2; }
 
   static std::uint32_t key(std::uint32_t from, std::uint32_t to) noexcept {
@@ -257,12 +258,12 @@ class Line {
   }
 
   const LineOptions options_;
-  // the most that `wait_` may be, in ms; 0: this is not a link of one session
+  // the maximum of `wait_` in ms; 0 if this is not a link of one session
   const std::uint32_t again_most_;
-  // the most bytes of the session in a packet; the most bytes of a packet in COBS
+  // the maximum number of the session's bytes in a packet; the maximum size of a packet in COBS
   const std::size_t most_, longest_;
   const std::uint32_t mine_;
-  std::uint32_t theirs_ = 0;  // the peer's token; 0: no peer was heard
+  std::uint32_t theirs_ = 0;  // the peer's token; 0 if no peer has been noticed
   // wait_: the time before packets are sent again, `again_` or a doubling of it
   std::uint32_t again_, lease_, wait_ = 0;
   std::optional<Resender> resender_;  // set once it is linked

@@ -33,7 +33,7 @@ namespace detail {
   weft::detail::bad_use("the meeting point '" + name + "': " + why);
 }
 
-// The path of the socket. Throws BadUse if the name or the directory is not usable.
+// Returns the path of the socket. Throws BadUse if the name or the directory is not usable.
 inline std::string meeting_path(const std::string& name, const MeetingOptions& o) {
   if (name.empty() || name.size() > 60 || name.find('/') != std::string::npos ||
       name.find('\0') != std::string::npos || name[0] == '.')

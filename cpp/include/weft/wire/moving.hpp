@@ -5,8 +5,8 @@
 // its own at the home; the sender's share stays until the home has confirmed that. The receiver
 // identifies the sender's end to the home by the end's *key*, which no other program knows.
 //
-// A program that has adopted an end may send it on before the home has heard of the adoption. The
-// next program's ADOPT is on another session, and may arrive first. So the earlier keys go along
+// A program that has adopted an end may send it on before the home knows of the adoption. The next
+// program's ADOPT is on another session, and may arrive first. So the earlier keys go along
 // (`before`). A share is given up only when the home knows the next key, so the home knows one of
 // them.
 //
@@ -96,7 +96,7 @@ class Carrier {
   int passed() noexcept;
   // Records that this program has no memory for the value that has come; wrong() then says so.
   void no_room() noexcept { no_room_ = true; }
-  // The incarnations of this space and of the peer.
+  // Return the incarnations of this space and of the peer.
   std::uint64_t mine() const noexcept;
   std::uint64_t theirs() const noexcept;
 
@@ -144,7 +144,8 @@ class Carrier {
   void dropped(std::uint64_t token);
   void lost();  // the session with the peer is over; its operations are settled
   std::size_t under_way() const noexcept { return moving_.size(); }
-  // The token of the end that was put last; 0 if the end is under way to its home or from there.
+  // Returns the token of the end that was put last; 0 if the end is under way to its home or from
+  // there.
   std::uint64_t latest() const noexcept { return latest_; }
   bool is_under_way(std::uint64_t token) const noexcept {
     return std::any_of(moving_.begin(), moving_.end(),

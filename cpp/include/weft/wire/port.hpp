@@ -30,14 +30,14 @@ class Port {
   // Wakes the node once this end might commit (core::ChannelEngine::watch). withdraw() undoes that.
   virtual Status watch(core::Node&) noexcept = 0;
   virtual const void* channel() const noexcept = 0;
-  // The channel as reports name it; null if they cannot name it.
+  // Returns the channel as reports name it; null if they cannot name it.
   virtual const core::SyncObject* place() const noexcept { return nullptr; }
   // Returns how the channel has ended for this side; `ok` if it has not.
   virtual Status ended() const noexcept = 0;
   // Lends credits to the holder of this writer end, as core::Lending does.
   virtual int lend(core::Node*, std::uint32_t) noexcept { return -1; }
-  // Puts a value that the holder of credits has sent. Returns false if the payload is no value of
-  // the type, and nothing was put.
+  // Puts a value that the holder of credits has sent. Returns false if the payload is not a value
+  // of the type, and nothing was put.
   virtual bool put(const Payload&, Carrier&) noexcept { return false; }
   virtual void end_lending(std::uint32_t) noexcept {}
   // For a writer end: says that the value that a committed output was to make is in its slot, or
@@ -49,8 +49,8 @@ class Port {
   virtual void end_extended(core::Node&) noexcept {}
   virtual Status give_back(core::Node&, core::Node&) noexcept { return Status::ok; }
   virtual bool buffered() const noexcept { return false; }
-  // The engine of the barrier; null if this is no barrier. A barrier is handed out as a reader end
-  // without values (WIRE.md 4.9).
+  // Returns the engine of the barrier; null if this is not a barrier. A barrier is handed out as a
+  // reader end without values (WIRE.md 4.9).
   virtual core::BarrierEngine<Shared>* barrier() const noexcept { return nullptr; }
   // Makes g a guard of a select at this end.
   virtual void arm(core::Guard&) noexcept = 0;

@@ -182,8 +182,8 @@ class ProgramOver {
     if (command.empty())
       weft::detail::bad_use(
           "Program: the command is empty: give the path of a program, and its arguments");
-    // The descriptors must not be passed to a program that another thread starts meanwhile: that
-    // program would keep the session from ending.
+    // The descriptors must not be passed to a program that another thread starts meanwhile, since
+    // that program would keep the session from ending.
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
       weft::detail::bad_use(std::string("Program: no socket: ") + std::strerror(errno));
@@ -207,7 +207,7 @@ class ProgramOver {
   }
 
   L& link() noexcept { return *link_; }
-  // The id of the OS process; -1 once its status has been taken.
+  // Returns the id of the OS process; -1 once its status has been taken.
   pid_t pid() const noexcept { return program_->pid(); }
   void kill(int signal = SIGKILL) const noexcept { program_->kill(signal); }
   // Waits until the program has ended. Returns its status, as waitpid(2) gives it, also when called

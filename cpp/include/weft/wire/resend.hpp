@@ -1,6 +1,7 @@
 // Go-back-n retransmission, below a session on a link that loses, doubles, delays, reorders or
 // spoils what it carries (WIRE.md 13). This code does no input or output and reads no clock: a link
-// passes received packets to it, asks it for packets to send, and tells it when a while has passed.
+// passes received packets to it, asks it for packets to send, and tells it when a resend interval
+// has passed.
 //
 //   sender:    [ acknowledged ][ window: sent, kept ][ not sent yet ]      base ──ack(n), base < n ≤ next──► n
 //   receiver:  takes a packet if it is the next; acknowledges what was taken so far, whatever comes
@@ -40,8 +41,9 @@ class Resender {
  public:
   static constexpr std::size_t kPacketHeader = 16;
 
-  // `window`: the most packets under way; `most`: the most bytes of the session in one packet;
-  // `patience`: the number of whiles without an acknowledgement after which the link is lost.
+  // `window` is the maximum number of packets under way, `most` the maximum number of the session's
+  // bytes in one packet, `patience` the number of resend intervals without an acknowledgement after
+  // which the link is lost.
   explicit Resender(std::uint32_t window = 4, std::size_t most = 1024, std::uint32_t patience = 50,
                     std::uint32_t first = 0) noexcept
       : window_(window),
@@ -76,8 +78,8 @@ class Resender {
     make(packet, 0, {}, 0);
     return true;
   }
-  // A while has passed: what is not acknowledged is sent again. Returns false if that happened too
-  // often, and the link is lost.
+  // Called when a resend interval has passed: sends again what is not acknowledged. Returns false
+  // if that happened too often, and the link is lost.
   bool waited() noexcept {
     if (kept_.empty()) return true;
     sent_ = 0;
@@ -148,12 +150,12 @@ class Resender {
   const std::uint32_t window_;
   const std::size_t most_;
   const std::uint32_t patience_;
-  // of the sender: the number of the oldest packet without acknowledgement; the next number
+  // for the sender: the number of the oldest packet without acknowledgement; the next number
   std::uint32_t base_, next_;
   std::deque<Buffer> kept_;
   std::size_t sent_ = 0;  // how many of kept_ were sent since the last while
   std::uint32_t whiles_ = 0;
-  // of the receiver: the next number that it takes; one more than the highest number that came
+  // for the receiver: the next number that it takes; one more than the highest number that came
   std::uint32_t due_, seen_;
   bool owes_ = false;  // an acknowledgement is owed
   bool holds_ = false;

@@ -10,8 +10,8 @@
 // waited only for links for 50 ms asks whether that is so everywhere, and no frame is under way. If
 // so, nothing will ever wake these runs: each of them throws Deadlock, and the report has the knot
 // over all programs. Some programs keep all programs that can reach them from concluding anything:
-// one without Rounds, with a thread that is no process (a weft::Outside), that waits for a signal
-// (weft::signals), or with links of another space.
+// one without Rounds, with a thread that is not a process (a weft::Outside), that waits for a
+// signal (weft::signals), or with links of another space.
 //
 //   a run stands ──links_stand──► look(): a round ──some process can go on──► later, five times
 //                                   │ all stand still
@@ -20,7 +20,7 @@
 //
 // Invariants
 //  1 `found_`, `condemned_`, `stands_` and `stop_` are protected by `lock_`; no other lock is taken
-//    under it. Runs are condemned in the step that hears of the deadlock, before other programs
+//    under it. Runs are condemned in the step that learns of the deadlock, before other programs
 //    that were told can act; their processes are cancelled by the thread of this object, which
 //    holds no lock then.
 //  2 What a program says describes one moment. It is said in a step of its space, so no frame is

@@ -433,7 +433,7 @@ class FarSelect {
   }
   // Returns the value of output `guard` (an index), which was not sent: another guard was chosen,
   // or the select threw (rule 5.10). Call it once. Throws BadUse if the value was sent, or the
-  // guard is no output of this type.
+  // guard is not an output of this type.
   template <class T>
   T unsent(int guard) {
     for (std::size_t i = 0; i < ends_.size(); ++i) {

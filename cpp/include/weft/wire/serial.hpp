@@ -4,10 +4,10 @@
 //   auto space = wire::Space::make("main");
 //   wire::SerialLink board(space, wire::open_line("/dev/ttyACM0", 115200));
 //   board.give(leds.reader(), "leds");
-//   board.give(button.writer(), "button");      // before the board is there, or after
+//   board.give(button.writer(), "button");      // before or after the board is connected
 //
 // A link has one session. The session ends when the line does, when the board starts anew, or when
-// nothing was heard of the board for the time of the lease; then a new link can be made over the
+// nothing has come from the board for the time of the lease; then a new link can be made over the
 // line. One native thread reads, and does what is due at a certain time. A thread that has
 // something to send sends it itself.
 //
@@ -47,8 +47,8 @@ inline speed_t speed_of(unsigned baud) noexcept {
 }
 }  // namespace detail
 
-// Sets a terminal to pass bytes unchanged: raw, 8 bits, no flow control. Does nothing if fd is no
-// terminal. `baud` is in bits per second; 0 leaves the speed unchanged. Throws BadUse for a speed
+// Sets a terminal to pass bytes unchanged: raw, 8 bits, no flow control. Does nothing if fd is not
+// a terminal. `baud` is in bits per second; 0 leaves the speed unchanged. Throws BadUse for a speed
 // that the terminal does not have.
 inline void make_line(int fd, unsigned baud) {
   termios t{};

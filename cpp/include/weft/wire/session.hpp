@@ -72,8 +72,8 @@ class Session {
   bool is_ours() const noexcept { return ours_; }
   const Greeting& mine() const noexcept { return mine_; }
   const Greeting& theirs() const noexcept { return theirs_; }
-  // The size in bytes of the largest frame that either side may send. Before the peer's HELLO it is
-  // the size that every peer accepts.
+  // Returns the size in bytes of the largest frame that either side may send. Before the peer's
+  // HELLO it is the size that every peer accepts.
   std::uint32_t largest() const noexcept { return largest_; }
 
   // Sets who the peer must turn out to be, and the size of the peer's largest frame, if the maker
@@ -82,8 +82,8 @@ class Session {
     theirs_.incarnation = expected_ = incarnation;
     largest_ = std::min(mine_.largest, largest);
   }
-  // The number of frames so far, in 32 bits: those queued for the peer, and those received from it.
-  // Frames of rounds are not counted (WIRE.md 10).
+  // Return the number of frames so far, in 32 bits: of frames queued for the peer, and of frames
+  // received from it. Frames of rounds are not counted (WIRE.md 10).
   std::uint32_t sent() const noexcept { return next_out_ - rounds_out_; }
   std::uint32_t received() const noexcept { return next_in_ - rounds_in_; }
   // Returns whether both sides answer rounds.
@@ -99,7 +99,7 @@ class Session {
   void bye(const std::string& why) { end(why, true); }
 
   // Queues a frame. A frame that is too long ends the session, since the peer could not accept it.
-  // `time`: nobody waits for this frame.
+  // `time` says that no operation waits for this frame.
   void send(const Frame& f, bool time = false);
   // Returns whether any frame that a party waits for was queued since the last call.
   bool hurries() noexcept { return std::exchange(hurries_, false); }
@@ -113,8 +113,8 @@ class Session {
     if (borrows_) copy_borrowed();
   }
 
-  // The bytes that are to be sent, or the first part of them; empty only if there are none. went()
-  // must say how many of them were sent.
+  // Returns the bytes that are to be sent, or the first part of them; empty only if there are none.
+  // went() must say how many of them were sent.
   Bytes output() const noexcept {
     Bytes first;
     parts(std::span(&first, 1));
@@ -139,7 +139,7 @@ class Session {
   void end(const std::string& why, bool tell);
   void copy_borrowed();
 
-  static constexpr std::size_t kNamed = 200;    // the most bytes of a space's name
+  static constexpr std::size_t kNamed = 200;    // the maximum size of a space's name in bytes
   static constexpr std::size_t kLent = 16'384;  // bytes; a shorter body is quickly copied
   struct Lent {
     std::size_t before;  // the place in out_ before which the bytes go
@@ -177,7 +177,8 @@ class Session {
   static constexpr std::uint64_t kUnread = 65'536, kEach = 64;
   std::uint64_t answers_ = 0, gone_ = 0;
   std::deque<std::uint64_t> unread_;
-  // Too many answers wait, because the peer does not read. If the peer sends more, that is a fault.
+  // set if too many answers wait because the peer does not read; if the peer then sends more, that
+  // is a fault
   bool piles_up_ = false;
   std::string refused_;  // why a HELLO was not good
   std::string why_;

@@ -168,7 +168,7 @@ class Space : public std::enable_shared_from_this<Space> {
   // Called when one of these choices has ended.
   void reconsider();
 
-  // --- what peers on other machines have sent and nobody has taken (untaken.hpp), in a step ---
+  // --- untaken data of peers on other machines (untaken.hpp), in a step ---
 
   detail::Untaken::Count untaken{0};
   std::size_t most_untaken = detail::Untaken::most();
@@ -198,7 +198,7 @@ class Space : public std::enable_shared_from_this<Space> {
   std::weak_ptr<Introducer> introducer;
   bool introduce(Peer& a, Peer& b);
   const std::vector<Peer*>& peers() const noexcept { return peers_; }
-  // The oldest session with that space which is not over, or null.
+  // Returns the oldest session with that space which is not over, or null.
   Peer* session_with(std::uint64_t incarnation) const noexcept;
   // An end that a peer holds under the first of these keys that this space knows (WIRE.md 7.4).
   struct Lent {
@@ -315,7 +315,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   void (*news)(Peer&) noexcept = nullptr;
   void* listener = nullptr;  // for use by `news`
   bool outside = true;       // whether it may wake a run (LinkBase::be_outside)
-  // null: nothing more is known; written before other threads know the link
+  // null if nothing more is known; written before other threads know the link
   std::shared_ptr<Fate> fate;
   // called when the session is over, after all operations that were under way have been told
   void (*ended)(Peer&) noexcept = nullptr;

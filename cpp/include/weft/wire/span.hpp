@@ -33,14 +33,14 @@ class Span {
 
  public:
   struct Guard {
-    Peer* peer = nullptr;          // the guard's home; null: this space
+    Peer* peer = nullptr;          // the guard's home; null for this space
     std::shared_ptr<Port> port{};  // the port, if the home is this space
     std::uint32_t end = 0;         // the number of the end at its home
     bool writes = false;
     std::unique_ptr<Room>* room = nullptr;
     bool ends = false;  // whether the retirement of its channel is an outcome
-    // the guard's precondition is false: it takes no part, but its home says whether its channel is
-    // open
+    // the guard's precondition is false, so it takes no part, but its home says whether its channel
+    // is open
     bool off = false;
     // an output whose value is made after the commit: its room is filled at that time
     bool later = false;

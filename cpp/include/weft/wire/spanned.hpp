@@ -1,9 +1,9 @@
 // One home's part of a choice that spans, which has guards at other homes too (WIRE.md 5).
 //
 // The choice is decided at its *place*, the space of the process that makes it. So the home never
-// commits the choice unasked: it watches the channels for the choice, and says when a guard might
-// be ready. When the home is asked to try, it begins an ordinary operation there, and withdraws it
-// if that finds no partner.
+// commits the choice unasked. It watches the channels for the choice, and reports when a guard
+// might be ready. When the home is asked to try, it begins an ordinary operation there, and
+// withdraws it if that finds no partner.
 //
 //   begin(), and it is asked at once ──► as attempt()
 //      └──► watches ──attempt()──► met: over() │ no partner: not_ready(), watches again
@@ -13,7 +13,7 @@
 //                  └──withdraw(), or the other one is gone: not_ready()
 //
 // When two such choices could meet, one of them must stay queued until the other has come. The
-// lower one in a fixed order does so: hence they cannot wait for each other in a circle.
+// lower one in a fixed order does so: so they cannot wait for each other in a circle.
 //
 // Invariants (the space's lock)
 //  1 There is at most one attempt at a time. While there is none, every guard is watched, or the
@@ -41,9 +41,11 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
     virtual void ready() = 0;                      // an attempt is worthwhile
     virtual void silent(std::uint32_t guard) = 0;  // the guard's channel has retired (rule 5.6)
     virtual void not_ready() = 0;                  // the attempt found no partner
-    // An output has committed whose value is still to be made: made() or close() must follow.
+    // Called when an output has committed whose value is still to be made: made() or close() must
+    // follow.
     virtual void commit(std::uint32_t guard) = 0;
-    // The choice is over: this guard has committed, or its channel has ended with status s.
+    // Called when the choice is over: this guard has committed, or its channel has ended with
+    // status s.
     virtual void over(std::uint32_t guard, Status s, Visitor::Seat& at) = 0;
 
    protected:
@@ -57,13 +59,13 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
     auto operator<=>(const Rank&) const = default;
   };
 
-  // `looks`: the choice asks each home once, and does not wait (WIRE.md 5.9).
+  // `looks` says that the choice asks each home once, and does not wait (WIRE.md 5.9).
   Spanned(Space& s, Seat& p, Rank r, std::vector<Visitor::Seat> at, bool looks);
   ~Spanned();
 
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(at_.size()); }
   bool trying() const noexcept { return attempt_.has_value(); }
-  // `tries`: begins with an attempt at all guards.
+  // Begins the part. `tries` says whether it begins with an attempt at all guards.
   void begin(bool tries);
   // Tries guards first to first + n - 1, in this order. Those whose channels are known to have
   // retired take no part.
@@ -74,12 +76,12 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   // withdrawn, its value is lost.
   void close();
   // Takes the value that commit() asked for. made() without arguments: the value is in the guard's
-  // room. made(value) returns false if the payload is no value of the type; then nothing has
+  // room. made(value) returns false if the payload is not a value of the type; then nothing has
   // happened.
   bool making() const noexcept { return attempt_ && attempt_->stage == Visitor::Stage::making; }
   bool made(const Payload& value, Carrier& by);
   void made();
-  // The room of a guard that takes part; used once the part is closed.
+  // Returns the room of a guard that takes part; used once the part is closed.
   std::unique_ptr<Room>& room(std::uint32_t guard) noexcept { return at_[guard].room; }
   // Called when the attempt has got its outcome while it was queued.
   void decided();

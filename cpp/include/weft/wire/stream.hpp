@@ -34,9 +34,9 @@ namespace weft::inline WEFT_ABI::wire {
 
 class StreamLink final : public LinkBase {
  public:
-  // Takes ownership of the socket. Throws BadUse if it is not a stream socket. `passes`: whether a
-  // Unix socket passes descriptors; false if the socket leads to a program that copies its bytes
-  // elsewhere (WIRE.md 17.5).
+  // Takes ownership of the socket. Throws BadUse if it is not a stream socket. `passes` says
+  // whether a Unix socket passes descriptors; false if the socket leads to a program that copies
+  // its bytes elsewhere (WIRE.md 17.5).
   StreamLink(const std::shared_ptr<Space>& space, int socket, bool passes = true)
       : StreamLink(std::make_shared<Peer>(detail::space_of(space)), socket, passes) {
     introducer_ = SocketIntroducer::of(*space, &make_introduced);

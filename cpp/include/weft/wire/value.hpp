@@ -34,14 +34,14 @@
 // If a value can be built from pieces as they come from another machine (WIRE.md 9.1), two more
 // functions save one copy there:
 //
-//     // o, made by Order(), is to get so many bytes, if all is well
+//     // o, made by Order(), is to get `bytes` bytes, if all is well
 //     static void will_come(Order& o, std::size_t bytes) { … }
 //     // o, which had `had` bytes, gets this piece
 //     static void more(Order& o, std::size_t had, Bytes piece) { … }
 //
 // A type whose values live in shared memory has two more functions (large.hpp).
 //
-// These functions run under the space's lock (rule 12.1): they may not throw, wait or use Weft.
+// These functions run under the space's lock (rule 12.1), so they may not throw, wait or use Weft.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -230,8 +230,8 @@ class Room {
   Room& operator=(const Room&) = delete;
   virtual ~Room() = default;
   virtual void* slot() noexcept = 0;
-  // load() and unload() are called in a step. The carrier handles ends in the value.
-  // returns false if the payload is no value of the type
+  // load() and unload() are called in a step. The carrier handles ends in the value. returns false
+  // if the payload is not a value of the type
   virtual bool load(const Payload&, Carrier&) = 0;
   // Returns the value of a full room as a payload, which refers to the room or to `keep`.
   virtual Payload unload(Buffer& keep, Carrier&) const = 0;
@@ -242,11 +242,11 @@ class Room {
   // load()ed whole.
   virtual bool will_come(std::size_t) { return false; }
   virtual void more(Bytes) {}
-  // returns false if all the pieces are no value of the type
+  // returns false if all the pieces are not a value of the type
   virtual bool last(Bytes) { return false; }
   void filled() noexcept { full_ = true; }
-  // The room stays full when a party has moved the value out: the moved-from object must still be
-  // destroyed.
+  // Returns whether the room is full. It stays full when a party has moved the value out, since the
+  // moved-from object must still be destroyed.
   bool full() const noexcept { return full_; }
 
  protected:

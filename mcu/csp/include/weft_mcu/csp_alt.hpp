@@ -42,8 +42,8 @@ class Alternative {
   // all guards that decide are silent: the enabled outputs, or the inputs if there are none (rule
   // 5.6).
   void ends(std::uint32_t i, bool yes = true) noexcept { guards_[i].ends = yes; }
-  // The outcome of the chosen guard: ok, or how its channel has ended. `retired` without ends()
-  // means that all deciding guards are silent.
+  // Returns the outcome of the chosen guard: ok, or how its channel has ended. `retired` without
+  // ends() means that all deciding guards are silent.
   Status status() const noexcept { return select_.status(); }
 
   // co_await returns the index of the chosen guard.

@@ -297,7 +297,7 @@ class Channel : public ChannelEngine<T> {
     connect();
     return Writer<T>{this->first_writer() ? this : nullptr};
   }
-  // The number of values that the full buffer has dropped.
+  // Returns the number of values that the full buffer has dropped.
   core::Tally dropped() const noexcept
     requires(N > 0)
   {

@@ -99,7 +99,7 @@ class Scheduler : public core::WakerOps {
   std::uint32_t processes() const noexcept { return live_; }
   // the highest number of bytes ever taken
   std::uint32_t arena_used() const noexcept { return used_; }
-  // The size of the latest frame in bytes, even if it was refused.
+  // Returns the size of the latest frame in bytes, even if it was refused.
   std::uint32_t last_frame() const noexcept { return last_; }
 
   // For actions of this scheduler's events (deadlines, ports): push() makes a waker runnable;

@@ -196,8 +196,8 @@ static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   return true;
 }
 
-/* The loop, until the stop tag has run. The stop tag leaves an event in `soon`, so that the loop
- * need not ask for it at every tag. */
+/* Run the loop until the stop tag has run. The stop tag leaves an event in `soon`, so the loop
+ * need not check for it at every tag. */
 WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve(weft_rx_env *env) {
   for (;;) {
     weft_rx_timer *n = weft_rx_first(env);

@@ -154,7 +154,7 @@ void weft_rx_hold_token(weft_rx_token *token);
 void weft_rx_drop_token(weft_rx_token *token);
 void weft_rx_own_copy(void *port_copy, bool last);
 void weft_rx_done_copy(void *port_copy);
-/* Set a pointer: it becomes a token of one element. */
+/* Set a pointer, which becomes a token of one element. */
 void weft_rx_set_pointer(void *port, void *value);
 WEFT_INLINE void weft_rx_set_plain(void *port, void *value) {
   (void)value, weft_rx_set_head((weft_rx_port *)port);

@@ -5,15 +5,16 @@
 //
 // What differs
 //  - an operation on a poisoned channel throws poison_exception in the writer too; a process that
-//    it leaves has ended; it spreads by being passed on by hand, and out of a par inside a process
+//    this exception leaves has ended; the poison spreads where processes pass it on themselves, and
+//    out of a par inside a process
 //  - end_read ends the extended read; end_read without start_read throws std::logic_error
-//  - alt takes the value when it selects, and the next read() of that end gives it: the writer goes
-//    on at the select
-//  - alt() is fair by rotation, pri_select exact, preconditions may be any list of bool; none true
-//    is weft::BadUse
-//  - when no process of a network can go on, par writes to stderr which process waits where, and
+//  - alt takes the value when it selects, and the next read() of that end returns it, so the writer
+//    goes on at the select
+//  - alt() is fair by rotation; pri_select is exact; preconditions may be any list of bool; if none
+//    is true, weft::BadUse is thrown
+//  - when no process of a network can go on, par writes to stderr where each process waits, and
 //    throws weft::Deadlock; C++CSP hangs
-//  - channels do not retire: like C++CSP's they live as long as anything refers to them
+//  - channels do not retire: like those of C++CSP they live as long as any object refers to them
 #pragma once
 #include <atomic>
 #include <cstdio>
@@ -79,7 +80,7 @@ struct overwriting_buffer : chan_data_store<T> {
 namespace detail {
 
 // A call without arguments reads; a call with a value writes. So the operator that reads takes its
-// line as a parameter of a template type, to which nothing converts: neither a string literal, nor
+// line as a parameter of a template type to which nothing converts: neither a string literal, nor
 // 0, nor a list in braces.
 template <class H>
 concept IsHere = std::is_same_v<H, Here>;
@@ -96,7 +97,7 @@ struct Wire final : Guard {
   weft::Writer<T> out;
   std::optional<T> selected;  // a value that an alt has taken, for the next read of its process
   std::optional<weft::Extended<T>> extended;
-  bool reading = false;  // in an extended read of a value that an alt had taken
+  bool reading = false;  // whether it is in an extended read of a value that an alt had taken
   weft::detail::Slot<T> slot;
 
   Wire(weft::ChannelOptions o, Here at)
@@ -340,8 +341,8 @@ class par : public process {
     std::vector<Thread> ps;
     ps.reserve(mine.size());
     for (proc& p : mine) ps.push_back(weft::thread(Quiet{&p, &poison}, at_));
-    // The report is printed at once: a process that is declared noexcept ends the program when it
-    // is cancelled, and Deadlock would never be seen.
+    // The report is printed at once, since a process that is declared noexcept ends the program
+    // when it is cancelled, and Deadlock would never be seen.
     weft::RunOptions o;
     o.deadlocked = [](const std::string& report) noexcept {
       std::fprintf(stderr, "%s\n", report.c_str());
@@ -397,8 +398,8 @@ void par_write(I first, I last, const std::vector<T>& values, Here at) {
 }
 }  // namespace detail
 
-// par_read reads a value from each channel, par_write writes to each its own value; no thread is
-// made. The arguments are ends or channels.
+// par_read reads a value from each channel, par_write writes to each its own value; neither makes a
+// thread. The arguments are ends or channels.
 template <class C>
 auto par_read(std::initializer_list<C> chans, detail::Here at = detail::Here::now()) {
   return detail::par_read(chans.begin(), chans.end(), at);
@@ -503,7 +504,7 @@ class barrier {
   void operator()(detail::Here at = detail::Here::now()) const { sync(at); }
   void enroll() const { state_->enrol(); }
   void resign() const { state_->resign(); }
-  // Sets the number of parties. Only while no process waits.
+  // Sets the number of parties. May be called only while no process waits.
   void reset(weft::detail::Count parties) const { *state_ = weft::Barrier(parties); }
 
  protected:
@@ -528,7 +529,7 @@ class alting_barrier : public barrier, public guard {
     for (unsigned int i = 0; i < n; ++i) state_->enrol();
     return std::vector<alting_barrier>(n, *this);
   }
-  // This party leaves for good; or several of them leave.
+  // Resigns this party, or each of several, for good.
   void contract() const { state_->resign(); }
   void contract(const std::vector<alting_barrier>& those) const {
     for (const auto& b : those) b.state_->resign();
@@ -547,7 +548,7 @@ class skip : public process, public guard {
 class stop : public process, public guard {
  public:
   stop() : guard(std::make_shared<detail::Never>()) {}
-  // Waits for ever: on a channel to which nobody writes.
+  // Waits for ever on a channel that has no writing process.
   void run() override {
     weft::Channel<int> c{weft::named("stop")};
     const auto nobody = c.writer();

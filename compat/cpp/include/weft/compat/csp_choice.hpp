@@ -1,6 +1,6 @@
-// Guards and choice of csp.hpp: what a program written for C++CSP uses to select.
+// The guards and the choice of csp.hpp.
 //
-// alt takes the value when it selects, and the next read() of that end gives it.
+// alt takes the value when it selects, and the next read() of that end returns it.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -140,7 +140,7 @@ class alt {
     try {
       chosen = static_cast<std::size_t>(weft::detail::select_in_thread(set, engine, at).index);
     } catch (const detail::GuardSet::Ended& e) {
-      chosen = e.at;  // the read that follows says how the channel ended
+      chosen = e.at;  // the read that follows reports how the channel ended
     }
     if (fair) state_->next = (index[chosen] + 1) % n;
     return static_cast<int>(index[chosen]);
@@ -159,8 +159,8 @@ class choice {
     for (const auto& [g, when, f] : list) add(g, when, f);
   }
   void operator()(detail::Here at = detail::Here::now()) {
-    // A choice is made anew each time round a loop; it begins anywhere, so that it is fair all the
-    // same.
+    // A choice is made anew in each round of a loop, so it begins at a random guard to be fair all
+    // the same.
     const std::size_t first = (weft::detail::Rotations::mine().random() >> 33) % guards_.size();
     std::rotate(guards_.begin(), guards_.begin() + static_cast<std::ptrdiff_t>(first),
                 guards_.end());

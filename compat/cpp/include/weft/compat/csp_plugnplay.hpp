@@ -1,5 +1,5 @@
-// C++CSP's plug-and-play classes, in csp::plugnplay: each is a process object around the coroutine
-// of weft/plugnplay.hpp of that name.
+// C++CSP's plug-and-play classes, in csp::plugnplay. Each is a process object around the coroutine
+// of that name in weft/plugnplay.hpp.
 #pragma once
 #include <sstream>
 
@@ -36,7 +36,7 @@ std::vector<weft::Writer<T>> outs(const std::vector<chan_out<T>>& cs) {
 // Runs the coroutine on the thread that runs the process.
 class OfCoroutine : public process {
  public:
-  // When it is poisoned or retired it ends quietly.
+  // If it is poisoned or retired it ends quietly.
   void run() override { weft::run(weft::par(make_())); }
 
  protected:

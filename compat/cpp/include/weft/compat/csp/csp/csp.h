@@ -1,3 +1,3 @@
-// C++CSP programs include this name.
+// C++CSP programs include a header of this name.
 #pragma once
 #include "../../csp.hpp"
