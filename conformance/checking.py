@@ -2,11 +2,13 @@
 schedules with those of all schedules, and with the model's.
 
     python -m conformance.checking SEEDS [--features A,B] [--size N] [--time any] [--model]
-                                         [--most N]
-    python -m conformance.checking 0-2000 --model          # the soak
+                                         [--ways] [--most N] [--for SECONDS]
+    python -m conformance.checking 0-2000 --model --ways   # the soak
 
 An outcome is what each process saw and how it ended; the sets of outcomes are compared. A network
-with more schedules than N of --most is left out, and counted.
+with more schedules than N of --most has no set of all outcomes: it is counted apart. With --ways the
+other searches are compared too: none of them may have an outcome that all schedules, or the model,
+have not; and the schedule of each outcome is replayed, by names and by numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import explore, networks
@@ -79,21 +81,52 @@ class Searched:
     runs: int
     complete: bool
     kinds: set[str]
+    #: An outcome that the replay of its schedule has not; "" if there is none, or none was asked for.
+    lost: str = ""
+
+
+#: The searches that draw schedules, or leave some out: (search, options).
+WAYS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("walk", {"schedules": 60}),
+    ("pct", {"schedules": 30, "depth": 2}),
+    ("pct", {"schedules": 30, "depth": 4}),
+    ("few", {"schedules": 100}),
+    ("auto", {"schedules": 60, "seconds": 0.2}),
+    ("walk", {"schedules": 30, "grain": "park"}),
+    ("reduced", {"schedules": 60, "grain": "park"}),
+)
 
 
 def searched(
-    net: dict[str, Any], features: frozenset[str], search: str, **options: Any
+    net: dict[str, Any],
+    features: frozenset[str],
+    search: str,
+    *,
+    replays: int = 0,
+    **options: Any,
 ) -> Searched:
-    """Returns all outcomes that a search finds."""
-    from weft._checking.engine import Options, Search
+    """Returns all outcomes that a search finds. The schedules of the first `replays` of them are replayed."""
+    from weft._checking.engine import Options, Search, decided, replay
 
     driver = PythonDriver("coroutines", features)
     s = Search(lambda: outcome_of(driver.run(net, 0)), Options(search, **options))
     found = Searched(set(), 0, False, set())
+    schedules: list[tuple[Any, Options]] = []
     for outcome in s:
         found.kinds.add(outcome.kind)
-        if outcome.value is not None:
-            found.outcomes.add(outcome.value)
+        if outcome.value is None:
+            continue
+        if outcome.value not in found.outcomes and len(schedules) < replays:
+            schedules.append((decided(outcome), replace(s.options, time=outcome.time)))
+        found.outcomes.add(outcome.value)
+    for outcome, how in schedules:
+        for deviations in (outcome.deviations, outcome.numbers):
+            again = replay(s.function, deviations, how)
+            if again.value != outcome.value and not found.lost:
+                found.lost = (
+                    f"{search} has {outcome.value}; the replay of {deviations} has {again.value} "
+                    f"{again.difference}"
+                )
     found.runs, found.complete = s.runs + s.blocked, s.complete or s.cut == {"early"}
     return found
 
@@ -130,17 +163,33 @@ class Compared:
     """The comparison of one network."""
 
     seed: int
-    #: It has a yield. In the reduced search the others need not go first then (SEMANTICS 7.7), so that
-    #: search may have outcomes that "all" has not.
-    yields: bool = False
     all: Searched | None = None  # None if the network has too many schedules
     reduced: Searched | None = None
     # None if this was not asked for, or if there are too many states.
     model: set[Outcome] | None = None
+    ways: list[tuple[str, Searched]] = field(default_factory=list)  # the other searches
 
     @property
     def wrong(self) -> str:
-        """What is wrong with the search; "" if nothing is."""
+        """What is wrong with the searches; "" if nothing is."""
+        return self._wrong_reduced() or next(filter(None, map(self._wrong_way, self.ways)), "")
+
+    def _wrong_way(self, way: tuple[str, Searched]) -> str:
+        name, found = way
+        if "not the same" in found.kinds:
+            return f"{name}: it is not the same twice"
+        if found.lost:
+            return found.lost
+        # An auto search has blocks in which times come early, up to Options.early of them.
+        if self.all is not None and (more := found.outcomes - self.all.outcomes):
+            return f"{name}: all schedules have not {next(iter(more))}"
+        if self.model is not None and (
+            more := _ended_well(found.outcomes) - _ended_well(self.model)
+        ):
+            return f"{name}: the model has not {next(iter(more))}"
+        return ""
+
+    def _wrong_reduced(self) -> str:
         if self.all is None or self.reduced is None:
             return ""
         if not self.reduced.complete:
@@ -148,7 +197,7 @@ class Compared:
         if "not the same" in self.all.kinds | self.reduced.kinds:
             return "it is not the same twice"
         missing = self.all.outcomes - self.reduced.outcomes
-        extra = set() if self.yields else self.reduced.outcomes - self.all.outcomes
+        extra = self.reduced.outcomes - self.all.outcomes
         if missing or extra:
             return f"{len(missing)} outcomes are missing, such as {next(iter(missing | extra))}"
         if self.model is not None and (
@@ -156,11 +205,6 @@ class Compared:
         ):
             return f"the model has not {next(iter(more))}"
         return ""
-
-
-def _has(part: Any, statement: list[Any]) -> bool:
-    inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-    return part == statement or any(_has(it, statement) for it in inner)
 
 
 def compare(
@@ -172,22 +216,36 @@ def compare(
     most: int = 20_000,
     seconds: float = 8.0,
     model: bool = False,
+    ways: bool = False,
 ) -> Compared:
-    """Compares the searches of one random network."""
+    """Compares the searches of one random network. `ways`: those of WAYS too."""
     net = networks.generate(seed, size, features)
-    result = Compared(seed, yields=_has(net, ["yield"]))
+    result = Compared(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         every = searched(net, features, "all", time=times, early=1, schedules=most, seconds=seconds)
-        if not every.complete and "not the same" not in every.kinds:
-            return result
-        result.all = every
-        result.reduced = searched(
-            net, features, "reduced", time=times, early=1, schedules=2 * most, seconds=2.5 * seconds
-        )
-    if model:
+        whole = every.complete or "not the same" in every.kinds
+        if whole:
+            result.all = every
+            result.reduced = searched(
+                net,
+                features,
+                "reduced",
+                time=times,
+                early=1,
+                schedules=2 * most,
+                seconds=2.5 * seconds,
+            )
+        if ways:
+            for way, options in WAYS:
+                # An auto search has blocks in which times may come early: none does, if none may.
+                early = 1 if times == "any" else 0
+                options = {"seed": seed + 1, "early": early, "time": times} | options
+                found = searched(net, features, way, replays=3, **options)
+                result.ways.append((way, found))
+    if model and (whole or ways):
         try:
-            result.model = modelled(net)
+            result.model = modelled(net, 300_000 if whole else 30_000)
         except RuntimeError:
             result.model = None
     return result
@@ -209,10 +267,15 @@ def main() -> int:
     p.add_argument("--most", type=int, default=20_000)
     p.add_argument("--seconds", type=float, default=8.0)
     p.add_argument("--model", action="store_true")
+    p.add_argument("--ways", action="store_true", help="the other searches too, and replays")
+    p.add_argument("--for", type=float, dest="ends", help="ends after so many seconds")
     a = p.parse_args()
-    compared = left_out = wrong = every = reduced = 0
+    compared = left_out = wrong = every = reduced = others = modelled_too = 0
     begun = time.monotonic()
     for seed in _seeds(a.seeds):
+        if a.ends is not None and time.monotonic() - begun > a.ends:
+            print(f"stopped before seed {seed}")
+            break
         times, features = (
             (a.time, frozenset(a.features.split(","))) if a.features else GROUPS[seed % len(GROUPS)]
         )
@@ -224,19 +287,24 @@ def main() -> int:
             most=a.most,
             seconds=a.seconds,
             model=a.model and times == "quiet",
+            ways=a.ways,
         )
+        others += sum(found.runs for _, found in c.ways)
+        modelled_too += c.model is not None
         if c.all is None or c.reduced is None:
             left_out += 1
-            continue
-        compared, every, reduced = compared + 1, every + c.all.runs, reduced + c.reduced.runs
+        else:
+            compared, every, reduced = compared + 1, every + c.all.runs, reduced + c.reduced.runs
         if c.wrong:
             wrong += 1
             print(f"seed {seed} ({times}; {', '.join(sorted(features))}): {c.wrong}", flush=True)
     print(
-        f"{compared} networks compared, {left_out} with too many schedules left out, {wrong} wrong; "
-        f"{every} schedules, reduced {reduced}; {time.monotonic() - begun:.0f} s"
+        f"{compared} networks compared, {left_out} with too many schedules for that, "
+        f"{modelled_too} with the model, {wrong} wrong; "
+        f"{every} schedules, reduced {reduced}, other searches {others}; "
+        f"{time.monotonic() - begun:.0f} s"
     )
-    print(f"{compared - wrong} passed, {wrong} failed")
+    print(f"{compared + (left_out if a.ways else 0) - wrong} passed, {wrong} failed")
     return 1 if wrong else 0
 
 

@@ -2,7 +2,6 @@
 #include <weft/config.hpp>
 
 #if WEFT_CHECKED
-#include <algorithm>
 #include <weft/checker.hpp>
 
 #include <weft/compose.hpp>
@@ -12,14 +11,11 @@ namespace weft::inline WEFT_ABI::runtime {
 
 using checking::Kind;
 using checking::kNone;
-using checking::Stopped;
 
 // --- one run ------------------------------------------------------------------------------------
 
 void Checker::begin(checking::Strategy& strategy) {
-  decided_ = nullptr;
-  program_ = nullptr;
-  cancelled_ = false;
+  begin_deciding();
   lost = 0;
   refused.clear();
   story.clear();
@@ -42,129 +38,33 @@ void Checker::starts(ProcessBase& p) noexcept {
     processes_.push_back(std::make_unique<Checked>(run));
   Checked& c = of(n);
   c.base = &p;
-  c.yields = c.yielded_at = 0;
   c.told = -1;
   c.select.forget();
 }
 
 // --- deciding -----------------------------------------------------------------------------------
 
-// Notes which processes are ready. A waker that is not a process goes first, and is returned.
-core::Waker* Checker::look(core::RunQueue& queue) noexcept {
-  core::Waker* other = nullptr;
-  wakers_.clear();
-  ready_.clear();
-  queue.each([&](core::Waker* w) {
-    const int n = w->checked;
-    if (n == kNone) {
-      if (!other) other = w;
-      return;
-    }
-    wakers_.push_back(w);
-    ready_.push_back(n);
-    if (run.record.at(n).ready) return;
-    const ProcessBase& p = *of(n).base;
-    if (p.op == &weft::detail::wait_op)
-      run.record.woke_waiter(n, p.place);
-    else
-      run.record.woke(n);
-    if (Told* const t = told(of(n)); t && !run.stopped()) {
-      t->until = story.size();
-      if (of(n).selects) t->guard = of(n).select.committed();
-    }
-  });
-  return other;
-}
-
-// Takes the one that goes next out of the queue, and returns it. `goes_on` is a process that has
-// just been put into the queue and with which the usual order goes on, or kNone.
-core::Waker* Checker::decide(core::RunQueue& queue, int goes_on) noexcept {
-  for (;;) {
-    if (program_->deadlocked()) run.stop(Stopped::deadlock);
-    core::Waker* const other = look(queue);
-    if (run.stopped() && !std::exchange(cancelled_, true)) {
-      program_->cancel_everybody();
-      continue;
-    }
-    if (other) {
-      queue.take(other);
-      return other;
-    }
-    if (queue.empty()) {
-      if (run.stopped()) return nullptr;
-      if (!program_->any_timer()) {
-        if (telling) return nullptr;  // the run concludes that it is deadlocked, and reports it
-        run.stop(Stopped::deadlock);
-        continue;
-      }
-      run.go({}, false, true);
-      if (run.stopped()) continue;
-      run.time_comes(false);
-      program_->fire_one();
-      continue;
-    }
-    const auto first = std::find(ready_.begin(), ready_.end(), goes_on);
-    const bool can = goes_on != kNone && first != ready_.end();
-    if (can) {
-      const auto w = wakers_.begin() + (first - ready_.begin());
-      std::rotate(wakers_.begin(), w, w + 1);
-      std::rotate(ready_.begin(), first, first + 1);
-    }
-    unsigned i = 0;
-    if (!run.stopped()) {
-      const bool timer = run.settings.any_time && program_->any_timer();
-      i = run.go(ready_, can, timer);
-      if (run.stopped()) continue;
-      if (i == ready_.size()) {
-        run.time_comes(true);
-        program_->fire_one();
-        continue;
-      }
-    }
-    queue.take(wakers_[i]);
-    run.goes(ready_[i]);
-    return wakers_[i];
+void Checker::wakes(int n) noexcept {
+  const ProcessBase& p = *of(n).base;
+  if (p.op == &weft::detail::wait_op)
+    run.record.woke_waiter(n, p.place);
+  else
+    run.record.woke(n);
+  if (Told* const t = told(of(n)); t && !run.stopped()) {
+    t->until = story.size();
+    if (of(n).selects) t->guard = of(n).select.committed();
   }
 }
 
-core::Waker* Checker::next(Scheduler& s, core::RunQueue& queue) noexcept {
-  program_ = &s.run;
-  if (decided_) return std::exchange(decided_, nullptr);
-  return decide(queue, kNone);
-}
-
-// Puts the process that runs into the queue. Returns whether another one goes before it goes on.
-bool Checker::another_goes(ProcessBase& p, bool goes_on) noexcept {
-  core::RunQueue& queue = *core::current_run_queue;
-  run.record.ready(p.checked);
-  queue.push(&p);
-  core::Waker* const w = decide(queue, goes_on ? p.checked : kNone);
-  if (w == &p) return false;
-  decided_ = w;
-  return true;
+bool Checker::another_goes(ProcessBase& p) noexcept {
+  return Deciding::another_goes(*core::current_run_queue, &p, p.checked, true);
 }
 
 // --- points -------------------------------------------------------------------------------------
 
-// Returns whether this process yields again and again while no other process goes. In the reduced
-// search the ready processes are made to go first only then: a yield that does so depends on all
-// processes, and no step would commute with it. In the other searches every yield does so.
-bool Checker::is_spinning(int n) noexcept {
-  if (!run.record.kept) return true;
-  Checked& c = of(n);
-  c.yields = c.yielded_at == run.switches ? c.yields + 1 : 0;
-  c.yielded_at = run.switches;
-  return c.yields >= 5;
-}
-
 bool Checker::pauses(ProcessBase& p, bool yields) noexcept {
   if (p.checked == kNone || (run.settings.park && !yields)) return false;
-  const bool lets_go = yields && is_spinning(p.checked);
-  if (lets_go) {
-    look(*core::current_run_queue);
-    run.yields(p.checked, ready_);
-  }
-  return another_goes(p, !lets_go);
+  return yields ? Deciding::yields(*core::current_run_queue, &p, p.checked) : another_goes(p);
 }
 
 void Checker::begins(ProcessBase& p) noexcept {
@@ -243,12 +143,12 @@ bool Checker::begun(ProcessBase& p, Begun how) noexcept {
   run.record.passes(n, c.place, how, c.how);
   if (how == Begun::parked) return false;
   run.record.select_over(n);
-  return !run.settings.park && another_goes(p, true);
+  return !run.settings.park && another_goes(p);
 }
 
 bool Checker::ends_later(ProcessBase& p) noexcept {
   if (p.checked == kNone || run.stopped() || run.settings.park) return false;
-  return another_goes(p, true);
+  return another_goes(p);
 }
 
 void Checker::ended(const Group* group, Ending how) noexcept {

@@ -487,6 +487,26 @@ def thread_writes(out, *values):
         out.write(value)
 
 
+def dines_in_a_block() -> None:
+    """Ordinary code and a process take two forks, each another one first."""
+    left, right = threads.Channel("left", capacity=1), threads.Channel("right", capacity=1)
+    with threads.Group() as group:
+        group.start(dines((left.writer(), left.reader()), (right.writer(), right.reader())))
+        _dines((right.writer(), right.reader()), (left.writer(), left.reader()))
+
+
+def _dines(first, second):
+    for fork in (first, second):
+        fork[0].write(None)
+    for fork in (second, first):
+        fork[1].read()
+
+
+@threads.process
+def dines(first, second):
+    _dines(first, second)
+
+
 def only_starts_in_a_block() -> None:
     c = threads.Channel("c")
     with threads.Group() as group:
@@ -507,3 +527,33 @@ def loses_in_two() -> None:
         pass
 
     run(writes(c.writer(), 1, 2), writes(d.writer(), 3), gone(c.reader(), d.reader()))
+
+
+def sells_a_seat(careful: bool) -> int:
+    """Two counters sell the last seat. Careless ones ask how many are left, and write what remains."""
+    ask, put = Channel("ask"), Channel("put")
+
+    @process
+    async def ledger(seats, ask, put):
+        while True:
+            guard, value = await select(ask, put)
+            if guard == 1:
+                seats = value
+                continue
+            await value.write(seats)
+            seats -= careful and seats > 0
+
+    @process
+    async def counter(ask, put):
+        reply = Channel("reply")
+        mine = reply.reader()
+        await ask.write(reply.writer())
+        left = await mine.read()
+        if left > 0 and not careful:
+            await put.write(left - 1)
+        return left > 0
+
+    counters = [counter(ask.writer(), put.writer()) for _ in range(2)]
+    *sold, _ = run(*counters, ledger(1, ask.reader(), put.reader()))
+    assert sum(sold) == 1, f"{sum(sold)} tickets for one seat"
+    return sum(sold)

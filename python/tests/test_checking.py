@@ -185,13 +185,25 @@ def test_who_starves_in_the_usual_order_is_told(function: Any, says: str) -> Non
     assert weft.check(function, schedules=1, strict=True, **QUICK).failed == bool(says)
 
 
-def test_operations_of_ordinary_code_in_a_block_are_told_and_nothing_is_proven() -> None:
-    """Rule 17.7."""
-    report = weft.check(programs.works_in_a_block, **QUICK)
-    assert not report.failed and not report.complete, report.text
-    assert any("with Group()" in sentence for sentence in report.notes)
-    report = weft.check(programs.only_starts_in_a_block, **QUICK)
-    assert report.complete and report.notes == [], report.text
+def test_operations_of_ordinary_code_in_a_block_are_decided() -> None:
+    """Rule 17.2: ordinary code is the process main there."""
+    for function in (programs.works_in_a_block, programs.only_starts_in_a_block):
+        report = weft.check(function, **QUICK)
+        assert report.complete and report.notes == [], report.text
+    report = weft.check(programs.dines_in_a_block, **QUICK)
+    assert (report.kind, report.deviations) == ("deadlock", 1), report.text
+    assert report.token == "w1:main@3=dines"
+    assert "main        write left" in report.text
+    assert weft.check(programs.dines_in_a_block, replay=report.token, **QUICK).kind == "deadlock"
+
+
+def test_a_seat_is_sold_twice_in_one_order_alone() -> None:
+    """Rules 17.5 and 17.7."""
+    report = weft.check(lambda: programs.sells_a_seat(False), **QUICK)
+    assert (report.kind, report.deviations) == ("exception", 1), report.text
+    assert "2 tickets for one seat" in report.text
+    report = weft.check(lambda: programs.sells_a_seat(True), **QUICK)
+    assert report.complete and not report.failed, report.text
 
 
 def test_a_check_that_a_process_starts_is_bad_use() -> None:

@@ -1,24 +1,13 @@
-// A Checker is what the points of a checked program call (runtime/points.hpp), and what the
-// scheduler asks which process goes next (runtime/chooser.hpp). The engine of weft/check decides.
-//
-//   scheduler ──next()──► decide(): which process? ──Run::go()──► out of the queue, its step begins
-//   operation ──pauses(), begun()──► decide() ──itself──► it goes on at once
-//                                       └──another──► it is suspended; next() gives the other
-//
-// Invariants
-//  1 A process that is in the run queue is `ready` in the record, from when it is first seen there.
-//  2 `decided_` has been taken out of the queue already. The scheduler asks for it next, before
-//    anything else is decided.
-//  3 After the run has stopped all processes are cancelled, and go in the order of the queue.
+// A Checker is what the points of a checked program call (runtime/points.hpp), and decides who goes
+// next (deciding.hpp).
 #pragma once
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "checked_select.hpp"
-#include "runtime/chooser.hpp"
+#include "deciding.hpp"
 #include "runtime/points.hpp"
-#include "runtime/scheduler.hpp"
 
 #if WEFT_CHECKED
 namespace weft::inline WEFT_ABI::runtime {
@@ -42,7 +31,7 @@ class BegunSelect final : public CheckedSelect {
   SelectBegins select_{};
 };
 
-class Checker final : public Points, public Chooser {
+class Checker final : public Points, public Deciding<Checker> {
  public:
   // An operation in the story, the list of operations that a failure shows.
   struct Told {
@@ -54,16 +43,13 @@ class Checker final : public Points, public Chooser {
     int guard = -1;  // the guard that a select has taken
   };
 
-  checking::Run run;
-  std::uint64_t lost = 0;  // the number of values that were lost
-  std::string refused;     // what the program does that cannot be checked
-  bool telling = false;    // whether the story is kept, and a deadlock reported by rule 10.2
+  std::uint64_t lost = 0;  // values
+  std::string refused;     // what cannot be checked
+  bool telling = false;    // is the story kept, and a deadlock reported by rule 10.2?
   std::vector<Told> story;
 
   void begin(checking::Strategy&);
   void end();
-
-  core::Waker* next(Scheduler&, core::RunQueue&) noexcept override;
 
   void starts(ProcessBase&) noexcept override;
   bool ends_later(ProcessBase&) noexcept override;
@@ -85,7 +71,18 @@ class Checker final : public Points, public Chooser {
   void refuses(const char* what) override;
 
  private:
-  // A process, and what its operation reported when it began.
+  // --- for Deciding ---
+  friend Deciding<Checker>;
+  int number_in(core::Waker* w) const noexcept { return w->checked; }
+  void wakes(int n) noexcept;
+  void passes_over(std::size_t) noexcept {}
+  // The run concludes that it is deadlocked, and reports it.
+  bool concludes() const noexcept { return telling; }
+  static void cancel(Run& r) noexcept { r.cancel_everybody(); }
+  static bool any_timer(Run& r) noexcept { return r.any_timer(); }
+  static void fire_one(Run& r) noexcept { r.fire_one(); }
+
+  // A process, and what its operation has told as it began.
   struct Checked {
     explicit Checked(checking::Run& run) noexcept : select(run) {}
     ProcessBase* base = nullptr;
@@ -93,30 +90,19 @@ class Checker final : public Points, public Chooser {
     Access how = Access::all;
     bool selects = false, ended = false;
     int taken = -1;
-    unsigned yields = 0;  // how often it has yielded since another process last ran
-    unsigned yielded_at = 0;
-    int told = -1;  // the index in the story of its last operation
+    int told = -1;  // its last operation in the story
     BegunSelect select;
   };
 
   Checked& of(int n) noexcept { return *processes_[static_cast<std::size_t>(n)]; }
   int here() const noexcept;
-  core::Waker* look(core::RunQueue&) noexcept;
-  core::Waker* decide(core::RunQueue&, int goes_on) noexcept;
-  bool another_goes(ProcessBase&, bool goes_on) noexcept;
-  bool is_spinning(int n) noexcept;
+  bool another_goes(ProcessBase& p) noexcept;
   void tell(ProcessBase&, std::string what);
   Told* told(Checked& c) noexcept {
     return c.told < 0 ? nullptr : &story[static_cast<std::size_t>(c.told)];
   }
 
-  std::vector<std::unique_ptr<Checked>> processes_;  // by the process's number
-  // The processes that are ready, and their numbers.
-  std::vector<core::Waker*> wakers_;
-  std::vector<int> ready_;
-  core::Waker* decided_ = nullptr;
-  Run* program_ = nullptr;
-  bool cancelled_ = false;
+  std::vector<std::unique_ptr<Checked>> processes_;  // by number
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -25,7 +25,8 @@ void Record::begin() {
   count = places_count = 0;
   by_key_.clear();
   by_uid_.clear();
-  group_ends_.clear();
+  groups_.clear();
+  groups_count_ = 0;
   events.clear();
   touch_pool_.clear();
   follow_pool_.clear();
@@ -84,24 +85,25 @@ int Record::place(const void* key, int by, int capacity, bool loses) {
   x.uid = mixed(at(by).uid, kPlaces + at(by).places++);
   x.capacity = capacity;
   x.loses = loses;
-  by_key_[key] = n;
+  by_key_.put(key, n);
   return n;
 }
 int Record::place_of(const void* key, int by) {
-  const auto found = by_key_.find(key);
-  return found != by_key_.end() ? found->second : place(key, by, 0, false);
+  const int n = by_key_.of(key);
+  return n != kNone ? n : place(key, by, 0, false);
 }
 int Record::gone(const void* key) {
-  const auto found = by_key_.find(key);
-  if (found == by_key_.end()) return kNone;
-  const int n = found->second;
-  by_key_.erase(found);
+  const int n = by_key_.of(key);
+  if (n != kNone) by_key_.erase(key);
   return n;
 }
 int Record::place_by_uid(Uid uid) {
-  const auto [found, made] = by_uid_.try_emplace(uid, places_count);
-  if (made) places[static_cast<std::size_t>(new_place())].uid = uid;
-  return found->second;
+  int n = by_uid_.of(uid);
+  if (n != kNone) return n;
+  n = new_place();
+  places[static_cast<std::size_t>(n)].uid = uid;
+  by_uid_.put(uid, n);
+  return n;
 }
 
 // Returns a path of the form that runtime/names.hpp uses: it has an index only where the parent has
@@ -228,7 +230,7 @@ void Record::woke_waiter(int n, const void* group) {
   if (!kept || current == kNone) return;
   follow(n, current);
   follows_ended(n, group);
-  group_ends_.erase(group);  // another group may get this address
+  groups_.erase(group);  // another group may come to lie at this address
 }
 void Record::follow_closers_of(Process& p) {
   for (int i = 0; i < places_count; ++i)
@@ -262,9 +264,12 @@ Access Record::at_place(int n, Access how) const noexcept {
 void Record::look_at_selects(int place, Access how) {
   for (int side = 0; side < 2; ++side) {
     if ((how == Access::read && side == 0) || (how == Access::write && side == 1)) continue;
-    for (const Place& x = places[static_cast<std::size_t>(place)];
-         const Place::Select& s : std::vector(x.selects[side]))
-      if (how != Access::close || s.ends) look_at_select(s);
+    // Each time the list is looked up: `places` grows as a select gets its place.
+    const auto list = [&]() -> const auto& {
+      return places[static_cast<std::size_t>(place)].selects[side];
+    };
+    for (std::size_t i = 0; i < list().size(); ++i)
+      if (how != Access::close || list()[i].ends) look_at_select(list()[i]);
   }
 }
 
@@ -385,11 +390,21 @@ void Record::cancel() {
   if (cancels) touch_uid(kCancel, Access::all);
 }
 void Record::ended(const void* group) {
-  if (kept && current != kNone) group_ends_[group].push_back(current);
+  if (!kept || current == kNone) return;
+  int n = groups_.of(group);
+  if (n == kNone) {
+    n = groups_count_++;
+    if (n == static_cast<int>(group_ends_.size())) group_ends_.emplace_back();
+    group_ends_[static_cast<std::size_t>(n)].clear();
+    groups_.put(group, n);
+  }
+  group_ends_[static_cast<std::size_t>(n)].push_back(current);
 }
 void Record::follows_ended(int n, const void* group) {
   if (!kept) return;
-  for (const int e : group_ends_[group]) follow(n, e);
+  const int ended = groups_.of(group);
+  if (ended == kNone) return;
+  for (const int e : group_ends_[static_cast<std::size_t>(ended)]) follow(n, e);
 }
 
 std::string Record::told(int event) const {

@@ -439,7 +439,7 @@ const void* arrival_of(const Operation& o, Access& how) noexcept {
     default: return nullptr;
   }
 }
-void arrive(ProcessObject* me, const Operation& o) noexcept {
+void arrive(ProcessBase* me, const Operation& o) noexcept {
   Access how = Access::all;
   const void* const place = arrival_of(o, how);
   checking->arrives(me, place, how);
@@ -457,7 +457,7 @@ PySendResult op_send_checked(PyObject* self, PyObject* arg, PyObject** r) {
     *r = Py_NewRef(Py_None);
     return PYGEN_RETURN;
   }
-  arrive(me, o->what);
+  arrive(&me->base, o->what);
   return begun_checked(o, me, op_send_plainly(self, arg, r), r);
 }
 
@@ -511,10 +511,10 @@ PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept {
   Caller self(verb_of(type));
   if (!self) return nullptr;
   Operation o{target, type, false};
-  CheckedCall checked(self.greenlet(), type == OpType_::yield);
+  CheckedCall checked(self, type == OpType_::yield);
   if (checked) [[unlikely]] {
     if (type == OpType_::yield && !self.cancelled()) Py_RETURN_NONE;
-    arrive(self.greenlet(), o);
+    arrive(checked.process(), o);
   }
   if (value && load(o, self.slot(), value) < 0) return nullptr;
   PyObject* r = nullptr;

@@ -1,15 +1,9 @@
-// A Checker receives the points of Python processes (points.hpp), and tells their scheduler which
-// process goes next (weft/runtime/chooser.hpp). The engine of weft/check decides.
-//
-//   scheduler ──next()──► decide(): who is ready? ──Run::go()──► out of the queue, its step begins
-//   operation ──pauses(), begun()──► decide() ──itself──► it goes on at once
-//                                       └──another──► it is suspended; next() gives the other
+// A Checker is what the points of Python's processes call (points.hpp), and decides who goes next
+// (weft/deciding.hpp).
 //
 // Invariants
-//  1 A process that is in the run queue is `ready` in the record, from when it is first seen there.
-//  2 `decided_` has been removed from the queue already. The scheduler asks for it next, before
-//    anything else is decided.
-//  3 After the run has stopped all processes are cancelled, and go in the order of the queue.
+//  1 Process 0 is ordinary code, "main". It goes on while nothing else runs, or when it is decided
+//    so: its operations in a block (rule 7.5) are points, as those of other processes are.
 #pragma once
 #include <map>
 #include <memory>
@@ -23,6 +17,7 @@
 #include "weft/check/reduced.hpp"
 #include "weft/check/strategies.hpp"
 #include "weft/checked_select.hpp"
+#include "weft/deciding.hpp"
 
 namespace weft::py {
 
@@ -53,16 +48,13 @@ class CheckedChoice final : public CheckedSelect {
   std::vector<unsigned>* since_ = nullptr;  // the entry for the select that has begun
 };
 
-class Checker final : public Points, public runtime::Chooser {
+class Checker final : public Points, public Deciding<Checker> {
  public:
-  weft::checking::Run run;
   const Services* services = nullptr;
   bool on = false;
   std::uint64_t lost = 0;                        // the number of values lost
   std::map<std::string, std::uint64_t> lost_in;  // the key is the name of the channel
   std::set<std::string> starved;                 // sentences about starvation
-  // Whether ordinary code has had an operation in a block of its own, which is not a point.
-  bool in_block = false;
   // The functions that are called before each operation of a process with a stack of its own
   // (faults).
   std::unordered_map<const ProcessBase*, Owned<PyObject>> marked;
@@ -70,16 +62,16 @@ class Checker final : public Points, public runtime::Chooser {
   void begin(weft::checking::Strategy&);
   void end();
 
-  core::Waker* next(runtime::Scheduler&, core::RunQueue&) noexcept override;
-
   void starts(ProcessObject*) noexcept override;
   bool ends_later(ProcessObject*) noexcept override;
   void ended(ProcessObject*, const void* group) noexcept override;
-  bool pauses(ProcessObject*, const void* operation, bool yields) noexcept override;
-  void arrives(ProcessObject*, const void* place, Access) noexcept override;
-  int selects(ProcessObject*, Choice&, std::uint32_t from, std::uint64_t key) noexcept override;
-  bool begun(ProcessObject*, Begun) noexcept override;
-  void stops(ProcessObject*) noexcept override;
+  bool pauses(ProcessBase*, const void* operation, bool yields) noexcept override;
+  void arrives(ProcessBase*, const void* place, Access) noexcept override;
+  int selects(ProcessBase*, Choice&, std::uint32_t from, std::uint64_t key) noexcept override;
+  bool begun(ProcessBase*, Begun) noexcept override;
+  void stops(ProcessBase*) noexcept override;
+  void in_ordinary_code(ProcessBase*, runtime::Run*) noexcept override;
+  void joined(ProcessBase*, const void* group) noexcept override;
   void made(const void* place, std::uint32_t capacity, bool loses) noexcept override;
   void gone(const void* place, std::uint64_t dropped) noexcept override;
   void touches(const void* place, Access) noexcept override;
@@ -87,7 +79,6 @@ class Checker final : public Points, public runtime::Chooser {
   void cancels() noexcept override;
   void limits(ProcessObject*, bool open) noexcept override;
   void reads_clock() noexcept override;
-  void in_ordinary_code() noexcept override { in_block = true; }
 
   std::string name_at(const void* place) const;  // the name of a channel
 
@@ -99,7 +90,17 @@ class Checker final : public Points, public runtime::Chooser {
   }
 
  private:
-  // What the operation that begins has reported.
+  // --- for Deciding ---
+  friend Deciding<Checker>;
+  int number_in(core::Waker*) const noexcept;
+  void wakes(int n) noexcept;
+  void passes_over(std::size_t chosen) noexcept;
+  static bool concludes() noexcept { return true; }
+  void cancel(runtime::Run& r) noexcept { services->cancel(r); }
+  bool any_timer(runtime::Run& r) noexcept { return services->any_timer(r); }
+  void fire_one(runtime::Run& r) noexcept { services->fire_one(r); }
+
+  // What the operation that begins has told.
   struct Arrival {
     const void* place = nullptr;
     Access how = Access::all;
@@ -108,45 +109,31 @@ class Checker final : public Points, public runtime::Chooser {
   };
   struct Checked {
     explicit Checked(Checker& e) noexcept : choice(e) {}
-    void begin_anew(ProcessBase* p) noexcept {
+    void begin_anew(const ProcessBase* p) noexcept {
       base = p;
       paused = nullptr;
-      yields = yielded_at = ready_since = 0;
+      ready_since = 0;
       arrival = {};
       choice.forget();
     }
-    ProcessBase* base = nullptr;
+    const ProcessBase* base = nullptr;
     const void* paused = nullptr;  // the operation before which it lets others go
-    unsigned yields = 0;           // how often it has yielded since another process went
-    unsigned yielded_at = 0;
-    unsigned ready_since = 0;  // the step at which another first went before it; 0 if none has
+    unsigned ready_since = 0;      // the step at which another first went before it; 0: none has
     Arrival arrival;
     CheckedChoice choice;
   };
 
   int number(const ProcessBase*) const noexcept;
-  int number(ProcessObject* p) const noexcept { return number(&p->base); }
+  void is(const ProcessBase*, int n) noexcept;
   int here() const noexcept;
-  int number_in(core::Waker*) const noexcept;
   Checked& of(int n) noexcept { return *processes_[static_cast<std::size_t>(n)]; }
-  core::Waker* look(core::RunQueue&) noexcept;
-  core::Waker* decide(core::RunQueue&, int goes_on) noexcept;
-  bool another_goes(ProcessObject*, bool goes_on) noexcept;
-  bool is_spinning(int n) noexcept;
+  bool another_goes(ProcessBase*) noexcept;
   void call_marked(const ProcessBase*) noexcept;
-  void wake(int n) noexcept;
-  void note_who_waits(std::size_t chosen) noexcept;
 
   std::vector<std::unique_ptr<Checked>> processes_;  // the index is the number
   std::unordered_map<const ProcessBase*, int> numbers_;
   mutable const ProcessBase* last_ = nullptr;  // the process whose number was asked for last
   mutable int last_number_ = 0;
-  // The processes that are ready, and their numbers.
-  std::vector<core::Waker*> wakers_;
-  std::vector<int> ready_;
-  core::Waker* decided_ = nullptr;
-  runtime::Run* program_ = nullptr;
-  bool cancelled_ = false;
 };
 
 }  // namespace weft::py

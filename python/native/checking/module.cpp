@@ -148,8 +148,7 @@ PyObject* f_end(PyObject*, PyObject*) {
                        static_cast<unsigned long long>(checker->lost), run.early, cut, run.chances);
 }
 
-// noted() -> ([(channel, values lost)…], [sentence about starvation…], whether ordinary code had an
-// operation in a block): of the last run.
+// noted() -> ([(channel, values lost)…], [sentence about starvation…]): of the last run.
 PyObject* f_noted(PyObject*, PyObject*) {
   Owned lost(PyList_New(0)), starved(PyList_New(0));
   if (!lost || !starved) return nullptr;
@@ -161,7 +160,7 @@ PyObject* f_noted(PyObject*, PyObject*) {
     const Owned one(to_str(sentence));
     if (!one || PyList_Append(starved.get(), one.get()) < 0) return nullptr;
   }
-  return Py_BuildValue("OOO", lost.get(), starved.get(), checker->in_block ? Py_True : Py_False);
+  return Py_BuildValue("OO", lost.get(), starved.get());
 }
 
 PyObject* f_advance(PyObject*, PyObject*) {

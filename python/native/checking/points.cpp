@@ -2,6 +2,7 @@
 // (points.hpp).
 #include "checking/points.hpp"
 
+#include "processes/block_thread.hpp"
 #include "processes/caller.hpp"
 #include "processes/greenlet.hpp"
 #include "processes/group.hpp"
@@ -21,25 +22,42 @@ void install(Points* points, runtime::Chooser* chooser) {
   check_selects(points != nullptr);
 }
 
+core::RunQueue* queue() {
+  if (core::current_run_queue) return core::current_run_queue;
+  runtime::ThreadProcess* const t = runtime::ThreadProcess::current_or_null();
+  return t ? queue_of_block(*t) : nullptr;
+}
+
+bool park(ProcessBase* p) {
+  if (ProcessObject* const g = greenlet_of(p)) return greenlet_park(g);
+  go_on_in_block(*static_cast<runtime::ThreadProcess*>(p));
+  return true;
+}
+
 const Services services{
     Services::kVersion,
     &install,
     [] { return this_process(); },
-    []() -> core::RunQueue& { return *core::current_run_queue; },
+    &queue,
     &coroutine_run,
     &greenlet_run,
     &greenlet_start,
+    &block_thread_run,
     &wait_op,
     [](runtime::Run& r) { r.cancel_everybody(); },
     [](runtime::Run& r) { return r.any_timer(); },
     [](runtime::Run& r) { r.fire_one(); },
-    [](ProcessObject* p) { return greenlet_park(p); },
+    &park,
 };
 
 }  // namespace
 
-void CheckedCall::begin(bool yields) noexcept {
-  if (!process_) return checking->in_ordinary_code();
+void CheckedCall::begin(Caller& caller, bool yields) noexcept {
+  process_ = &caller.process();
+  if (!caller.greenlet()) {
+    auto* const t = static_cast<runtime::ThreadProcess*>(process_);
+    checking->in_ordinary_code(t, scheduler_of_block(*t) ? t->run : nullptr);
+  }
   if (checking->pauses(process_, nullptr, yields)) checking->stops(process_);
 }
 

@@ -38,18 +38,24 @@ class Points {
   // Called when an operation is about to begin. Returns true if another process goes first; this
   // process is then in the run queue, and the operation begins when it is run again. `yields` says
   // that the ready processes go first (rule 7.7).
-  virtual bool pauses(ProcessObject*, const void* operation, bool yields) noexcept = 0;
+  virtual bool pauses(ProcessBase*, const void* operation, bool yields) noexcept = 0;
   // Called when the operation begins at a place; null: at none that others see.
-  virtual void arrives(ProcessObject*, const void* place, Access) noexcept = 0;
+  virtual void arrives(ProcessBase*, const void* place, Access) noexcept = 0;
   // Called when a select begins, and tries its guards from `from` on. Returns the guard that it
   // must take, or -1.
-  virtual int selects(ProcessObject*, Choice&, std::uint32_t from, std::uint64_t key) noexcept = 0;
+  virtual int selects(ProcessBase*, Choice&, std::uint32_t from, std::uint64_t key) noexcept = 0;
   // Called when the operation has begun. Returns true if it is over and another goes first: then
   // its outcome must be kept.
-  virtual bool begun(ProcessObject*, Begun) noexcept = 0;
+  virtual bool begun(ProcessBase*, Begun) noexcept = 0;
   // Called when a process with a stack of its own is in the run queue; it waits here until it goes
   // on.
-  virtual void stops(ProcessObject*) noexcept = 0;
+  virtual void stops(ProcessBase*) noexcept = 0;
+
+  // Called when ordinary code enters a block (rule 7.5), or has an operation: it is a process of the
+  // check, of that run. Null: it is in no block, so no other process can go.
+  virtual void in_ordinary_code(ProcessBase*, runtime::Run*) noexcept = 0;
+  // Called when the process goes on after the end of this group.
+  virtual void joined(ProcessBase*, const void* group) noexcept = 0;
 
   // These report what else happens in a step.
   virtual void made(const void* place, std::uint32_t capacity, bool loses) noexcept = 0;
@@ -59,9 +65,6 @@ class Points {
   virtual void cancels() noexcept = 0;
   virtual void limits(ProcessObject*, bool open) noexcept = 0;
   virtual void reads_clock() noexcept = 0;
-  // Called when ordinary code has an operation, in a block of its own (rule 7.5), which is not a
-  // point.
-  virtual void in_ordinary_code() noexcept = 0;
 
  protected:
   ~Points() = default;
@@ -89,20 +92,23 @@ extern Checking checking;
 
 // What the engine may ask of the extension.
 struct Services {
-  static constexpr unsigned kVersion = 2;
+  static constexpr unsigned kVersion = 3;
   static constexpr const char* kCapsule = "weft._native._checking";
   unsigned version;
   void (*install)(Points*, runtime::Chooser*);  // null means that nothing is checked any more
   ProcessBase* (*running)();
-  core::RunQueue& (*queue)();
+  core::RunQueue* (*queue)();  // null: ordinary code runs, outside any block
   void (*coroutine_run)(core::Waker*);
   void (*greenlet_run)(core::Waker*);
   void (*greenlet_start)(core::Waker*);
+  void (*ordinary_code_run)(core::Waker*);
   const runtime::OpKind* waits_for_group;
   void (*cancel)(runtime::Run&);
   bool (*any_timer)(runtime::Run&);
   void (*fire_one)(runtime::Run&);
-  bool (*park)(ProcessObject* greenlet);
+  // A greenlet, or ordinary code in a block, waits until it is run again. False: an exception was
+  // thrown into the greenlet.
+  bool (*park)(ProcessBase*);
 };
 
 // Returns the key by which the engine identifies the place of a channel or a barrier.
@@ -113,25 +119,26 @@ inline const void* place_at(core::SyncObject& place) noexcept { return &place; }
 void check_operations(bool on) noexcept;
 void check_selects(bool on) noexcept;
 
-// An operation of a process with a stack of its own. Other processes may go before it begins, and
-// again when it is over. Without a check, or without a process, it is false and does nothing.
+class Caller;
+
+// An operation of a process with a stack of its own, or of ordinary code. Other processes may go
+// before it begins, and again when it is over. Without a check it is false and does nothing.
 class CheckedCall {
  public:
-  explicit CheckedCall(ProcessObject* greenlet, bool yields = false) noexcept
-      : process_(checking ? greenlet : nullptr) {
+  explicit CheckedCall(Caller& caller, bool yields = false) noexcept {
     if (checking) [[unlikely]]
-      begin(yields);
+      begin(caller, yields);
   }
   CheckedCall(const CheckedCall&) = delete;
   CheckedCall& operator=(const CheckedCall&) = delete;
   explicit operator bool() const noexcept { return process_ != nullptr; }
-  // Called when the operation is over with this result, or with the current exception. Returns the
-  // same.
+  ProcessBase* process() const noexcept { return process_; }
+  // The operation is over with this result, or with the current exception. Returns the same.
   PyObject* over(PyObject* owned) noexcept;
 
  private:
-  void begin(bool yields) noexcept;
-  ProcessObject* process_;
+  void begin(Caller&, bool yields) noexcept;
+  ProcessBase* process_ = nullptr;
 };
 
 }  // namespace weft::py

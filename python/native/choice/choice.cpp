@@ -490,7 +490,7 @@ PyObject* Choice::describe() const {
   return all.release();
 }
 
-void Choice::begins_checked(ProcessObject* me, SelectMemory* memory) {
+void Choice::begins_checked(ProcessBase* me, SelectMemory* memory) {
   if (mode_ == Mode::random) mode_ = Mode::fair;  // a check may choose any guard that is ready
   const std::uint32_t from = memory && n_ > 1 ? memory->of(key_)
                              : select_        ? select_->next_start()

@@ -81,7 +81,7 @@ class Choice {
   PyObject* describe() const;
   // Called while the program is checked, when the select in process `me` begins next. `memory` is
   // null unless the guards may be selected over again.
-  void begins_checked(ProcessObject* me, SelectMemory* memory);
+  void begins_checked(ProcessBase* me, SelectMemory* memory);
   // while parked: whether no party has committed or withdrawn it yet
   bool undecided() const noexcept;
   // whether another OS process was asked, and has not answered yet

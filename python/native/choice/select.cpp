@@ -109,10 +109,10 @@ PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
   return r;
 }
 
+thread_local SelectMemory plain_memory;  // for a thread that is no process
 SelectMemory* memory_of(ProcessObject* p) {
   if (!p) {
-    static thread_local SelectMemory plain;  // used for a thread that is not a process
-    return &plain;
+    return &plain_memory;
   }
   if (!p->rare) p->rare = new Rare;
   return &p->rare->selects;
@@ -338,7 +338,7 @@ PySendResult select_send_checked(PyObject* self, PyObject* arg, PyObject** r) {
   Choice* const c = o->alternative ? o->alternative->choice : o->choice;
   if (!me || o->state != OpState::fresh || !c) return select_send_plainly(self, arg, r);
   if (pauses(me, self, false, r)) return PYGEN_NEXT;
-  c->begins_checked(me, o->alternative ? nullptr : memory_of(me));
+  c->begins_checked(&me->base, o->alternative ? nullptr : memory_of(me));
   return begun_checked(o, me, select_send_plainly(self, arg, r), r);
 }
 
@@ -362,9 +362,9 @@ PyObject* block_in_select(Choice& c, Purpose purpose, bool remember) {
     return self.give(nullptr);
   }
   if (c.check(verb_of(purpose)) < 0) return nullptr;
-  CheckedCall checked(self.greenlet());
+  CheckedCall checked(self);
   if (checked) [[unlikely]]
-    c.begins_checked(self.greenlet(), remember ? memory_of(self.greenlet()) : nullptr);
+    c.begins_checked(checked.process(), remember ? memory_of(self.greenlet()) : nullptr);
   OpState state = OpState::fresh;
   advance(c, purpose, way, begin_choice(c, way, remember), state, [] {});
   return checked ? checked.over(r) : r;
@@ -429,6 +429,7 @@ PyObject* end_operation(PyObject* guard) {
 }
 
 void check_selects(bool on) noexcept {
+  plain_memory = {};  // what ordinary code selects is the same in each run
   select_async.am_send = on            ? gated<select_send_checked>
                          : observing() ? gated<select_send_observed>
                                        : gated<send<SelectOpObject>>;

@@ -139,7 +139,7 @@ template <class D, class W>
 }
 // While the program is checked: returns whether another process runs before the operation begins.
 inline bool pauses(ProcessObject* me, PyObject* operation, bool yields, PyObject** r) {
-  if (!checking->pauses(me, operation, yields)) return false;
+  if (!checking->pauses(&me->base, operation, yields)) return false;
   me->yielded = 1;
   *r = Py_NewRef(Py_None);
   return true;
@@ -154,7 +154,7 @@ template <class D>
   Outcome outcome;
   if (how != PYGEN_NEXT) outcome.keep(*r);
   const Begun as = how == PYGEN_NEXT ? Begun::parked : *r ? Begun::done : Begun::raised;
-  if (!checking->begun(me, as)) {
+  if (!checking->begun(&me->base, as)) {
     if (how != PYGEN_NEXT) *r = outcome.take();
     return how;
   }

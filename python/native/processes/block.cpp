@@ -256,6 +256,8 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   g->group->open_block();
   g->state = GroupState::open;
   if (g->outermost) g->outermost->begun();
+  if (checking && g->outermost) [[unlikely]]
+    checking->in_ordinary_code(t, t->run);
   // This call raises the exception of the signal handler.
   if (g->outermost && g->outermost->was_interrupted()) return leave_on_thread(g, Py_None);
   return Py_NewRef(o);
@@ -266,6 +268,8 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e) {
   runtime::ThreadProcess& self =
       *static_cast<runtime::ThreadProcess*>(static_cast<ThreadProcess*>(g->group->parent));
   wait_here(*g->scheduler, self, *g->group, g->spawned);
+  if (checking && g->borrowed) [[unlikely]]
+    goes_on_after(self, {g->group});
   g->state = GroupState::ended;
   end_block(g);
   if (g->outermost) g->outermost->over();

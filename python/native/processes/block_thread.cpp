@@ -28,7 +28,12 @@ void run_loop(runtime::Scheduler& s) noexcept {
   s.loop();
 }
 void block_thread_wake(core::Waker* w) noexcept { self_of(w).block_scheduler->post(w); }
+}  // namespace
+
 void block_thread_run(core::Waker* w) { self_of(w).block_scheduler->stop(); }
+
+namespace {
+
 runtime::Executor* block_thread_executor(ProcessBase& p) noexcept {
   return self_of(&p).block_scheduler;
 }
@@ -65,6 +70,18 @@ void yield_in_block(runtime::ThreadProcess& t) noexcept {
   runtime::Scheduler& s = *static_cast<ThreadProcess&>(t).block_scheduler;
   s.give_way(&t);
   run_loop(s);
+  run_deferred();
+}
+
+core::RunQueue* queue_of_block(runtime::ThreadProcess& t) noexcept {
+  runtime::Scheduler* const s = scheduler_of_block(t);
+  if (!s) return nullptr;
+  s->look_around();  // takes in whom the thread has woken
+  return t.ops->home;
+}
+
+void go_on_in_block(runtime::ThreadProcess& t) noexcept {
+  run_loop(*scheduler_of_block(t));
   run_deferred();
 }
 

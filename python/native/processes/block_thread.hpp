@@ -18,4 +18,11 @@ runtime::Scheduler* scheduler_of_block(runtime::ThreadProcess& t) noexcept;
 void wait_in_block(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept;
 void yield_in_block(runtime::ThreadProcess& t) noexcept;
 
+// --- in a check ---
+// The queue of the block's scheduler; null: the thread is in no block.
+core::RunQueue* queue_of_block(runtime::ThreadProcess& t) noexcept;
+// The thread is in that queue: the scheduler runs until it takes the thread.
+void go_on_in_block(runtime::ThreadProcess& t) noexcept;
+void block_thread_run(core::Waker* w);
+
 }  // namespace weft::py

@@ -197,6 +197,8 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
     observe_park(*process_, kind);
   if (thread_) {
     if (scheduler_of_block(*thread_)) {
+      if (checking) [[unlikely]]
+        checking->begun(process_, Begun::parked);
       wait_in_block(*thread_, kind);
     } else if (waits_for_ever(*thread_, kind)) [[unlikely]] {
       Owned e(told_so(*thread_, kind));
@@ -209,7 +211,7 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
     return thread_->status;
   }
   if (checking) [[unlikely]]
-    checking->begun(greenlet_, Begun::parked);
+    checking->begun(process_, Begun::parked);
   process_->op = &kind;
   while (!greenlet_park(greenlet_)) {
     thrown_.reset(take_exception());

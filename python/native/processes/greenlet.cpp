@@ -67,7 +67,7 @@ PyObject* body(PyObject* self, PyObject*) {
   if (checking) [[unlikely]] {
     Outcome kept;
     kept.keep(result.release());
-    if (checking->ends_later(p)) checking->stops(p);
+    if (checking->ends_later(p)) checking->stops(&p->base);
     result.reset(kept.take());
   }
   end_process(p, p->base, result.release());

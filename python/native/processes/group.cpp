@@ -197,6 +197,11 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
   if (gives_way) yield_in_block(self);
 }
 
+void goes_on_after(runtime::ThreadProcess& self, std::initializer_list<runtime::Group*> groups) {
+  for (runtime::Group* const group : groups) checking->joined(&self, group);
+  if (checking->pauses(&self, nullptr, false)) checking->stops(&self);
+}
+
 bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures,
                    PyObject* block) {
   if (PyObject* const e =
@@ -243,6 +248,8 @@ PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost*
       start_process(group, proc(PyList_GET_ITEM(list, i)));
     if (outermost && outermost->was_interrupted()) run.cancel_everybody();
     wait_here(scheduler, self, group, &spawned);
+    if (checking && of_block) [[unlikely]]
+      goes_on_after(self, {&group, &spawned});
     if (outermost) outermost->over();
     failures = group.take_failures();
     for (auto& f : spawned.take_failures()) failures.push_back(std::move(f));

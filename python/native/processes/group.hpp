@@ -62,6 +62,9 @@ void abandon_group(GroupObject* g, runtime::Group& successor) noexcept;
 // Waits, as the scheduler of this thread, until the groups have ended.
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group,
                runtime::Group* spawned);
+// In a check: ordinary code in a block goes on after a network within the block. Others may go
+// first.
+void goes_on_after(runtime::ThreadProcess& self, std::initializer_list<runtime::Group*> groups);
 // Returns true if a network on the thread `self` has a result; otherwise raises its outcome, and
 // returns false. `outermost` is null for a network within another.
 bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures,

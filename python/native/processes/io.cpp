@@ -136,7 +136,8 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     *r = Py_NewRef(Py_None);
     return PYGEN_NEXT;
   }
-  if (checking && c->state == CallState::fresh && checking->pauses(me, self, false)) [[unlikely]] {
+  if (checking && c->state == CallState::fresh && checking->pauses(&me->base, self, false))
+      [[unlikely]] {
     me->yielded = 1;
     *r = Py_NewRef(Py_None);
     return PYGEN_NEXT;
@@ -207,7 +208,7 @@ PyObject* call_wait(PyObject* self, PyObject*) {
     c->state = CallState::done;
     return caller.withdrawn(nullptr);
   }
-  if (const CheckedCall checked(caller.greenlet()); checked) [[unlikely]] {
+  if (const CheckedCall checked(caller); checked) [[unlikely]] {
     c->state = CallState::done;
     return PyObject_Call(c->function, c->args, c->keywords);
   }

@@ -16,16 +16,15 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "access.hpp"
+#include "numbers.hpp"
 
 namespace weft::checking {
 
 using Uid = std::uint64_t;
-inline constexpr int kNone = -1;
 inline constexpr Uid kMain = 1, kClock = 2;
 
 Uid mixed(Uid a, Uid b) noexcept;
@@ -196,12 +195,15 @@ class Record {
 
   std::vector<Touch> touch_pool_;
   std::vector<int> follow_pool_;
-  std::unordered_map<const void*, int> by_key_;
-  std::unordered_map<Uid, int> by_uid_;
-  std::unordered_map<const void*, std::vector<int>> group_ends_;
-  std::vector<int> woken_;  // the processes that the operation which has just begun has woken
-  int weakened_ = kNone;    // the event whose touches weaken() weakens
-  int clock_ = kNone;       // the process that stands for the clock, once a time has come
+  Numbers by_key_, by_uid_;  // places
+  Numbers groups_;           // indices of group_ends_
+  // By group: the events in which its processes ended. The lists after the first `groups_count_` are
+  // kept for what they have allocated.
+  std::vector<std::vector<int>> group_ends_;
+  int groups_count_ = 0;
+  std::vector<int> woken_;  // processes, by the operation that has just begun
+  int weakened_ = kNone;    // the event of which weaken() weakens touches
+  int clock_ = kNone;       // the clock, as a process; once a time has come
 };
 
 }  // namespace weft::checking

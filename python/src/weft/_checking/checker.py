@@ -70,10 +70,6 @@ def _sleep(seconds: float) -> bool:
 # The error of a native process that is not on a thread of its own.
 _NATIVE = "a native process is run once"
 _BLOCKS = (2, 3)  # native.where(): a thread process, a greenlet
-_IN_BLOCK = (
-    "ordinary code has operations in a block (with Group()): they are done in one order only, so nothing is proven; put "
-    "them into a process"
-)
 
 
 @dataclass
@@ -301,9 +297,6 @@ class _Check:
             raise self._refused(str(error))
         for sentence in outcome.starved:
             self.world.tell(f"starvation: {sentence}")
-        if outcome.in_block:
-            self.shared = True
-            self.world.tell(_IN_BLOCK)
 
     def _refused(self, what: str) -> _End:
         self.report.kind, self.report.what = "refused", what

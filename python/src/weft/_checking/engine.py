@@ -99,7 +99,6 @@ class Outcome:
     #: Pairs of a channel's name and the number of values lost in it.
     lost_in: tuple[tuple[str, int], ...] = ()
     starved: tuple[str, ...] = ()  #: sentences about who was passed over (rule 17.6)
-    in_block: bool = False  #: ordinary code had an operation in a block, which is no point
     early: int = 0  #: times that came although a process could run
     cut: str = ""  #: a bound that this run met: "early", "limit", "size"
     difference: str = ""  #: of a replay: the first deviation that does not fit, which is no failure
@@ -145,7 +144,7 @@ def run_once(function: Function) -> Outcome:
         if collects:
             gc.enable()
     kind = _KINDS.get(stopped, kind)
-    lost_in, starved, in_block = _engine.noted()
+    lost_in, starved = _engine.noted()
     return Outcome(
         kind,
         value,
@@ -154,7 +153,6 @@ def run_once(function: Function) -> Outcome:
         lost=lost,
         lost_in=tuple(lost_in),
         starved=tuple(starved),
-        in_block=in_block,
         early=early,
         cut=cut,
         difference=_engine.difference() if stopped == 1 else "",
