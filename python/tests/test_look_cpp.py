@@ -273,7 +273,7 @@ def test_anything_that_is_sent_is_answered_or_refused(home: Path, program: Path)
         assert p.poll() is None
         assert _visit.look(p.pid, 0.02).rows
         with _visit.Visit(p.pid) as visit:
-            for request, said in (
+            for request, answer in (
                 ({"ask": "what"}, 'the question must be "who", "look", "stuck" or "flight"'),
                 ({"ask": "look", "interval": -1}, "the interval must be from 0 to 60 s"),
                 ({"ask": "look", "interval": True}, "the interval must be from 0 to 60 s"),
@@ -282,4 +282,4 @@ def test_anything_that_is_sent_is_answered_or_refused(home: Path, program: Path)
             ):
                 with pytest.raises(_visit.NoLook) as error:
                     visit.ask(**request)
-                assert said in str(error.value)
+                assert answer in str(error.value)

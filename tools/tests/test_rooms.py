@@ -197,6 +197,8 @@ def test_what_failed_is_told_again_at_the_end(house: House) -> None:
         *(f"  {n}" for n in range(81, 101)),
         "  FAIL y z",
         "",
+        "More seeds, builds, compilers and mutants: ./run soak, ./run portability",
+        "",
         "2 passed, 1 failed",
     ]
     assert "good, what failed" not in result.stdout
