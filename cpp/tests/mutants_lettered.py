@@ -408,8 +408,8 @@ TEXT = [
         "ac",
         "hosted: a look for partial deadlocks holds nobody",
         "src/runtime/partial.cpp",
-        "  here.held(takes, &look);\n",
-        "  takes(&look);\n",
+        "  here.held(takes, &call);\n",
+        "  takes(&call);\n",
         "hosted: a look for partial",
     ),
     Text(

@@ -16,7 +16,7 @@
 #include "check/run.hpp"
 #include "core/guard.hpp"
 
-namespace weft::inline WEFT_ABI {
+namespace weft::inline WEFT_ABI::runtime {
 
 class CheckedSelect : public checking::Waiting {
  public:
@@ -174,4 +174,4 @@ inline void CheckedSelect::decided() {
   }
 }
 
-}  // namespace weft::inline WEFT_ABI
+}  // namespace weft::inline WEFT_ABI::runtime

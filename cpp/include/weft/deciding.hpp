@@ -19,7 +19,7 @@
 #include "core/policy.hpp"
 #include "runtime/scheduler.hpp"
 
-namespace weft::inline WEFT_ABI {
+namespace weft::inline WEFT_ABI::runtime {
 
 // `Language` derives from this class, and has these functions, which may be private to its friends:
 //   int number_in(core::Waker*) const     the number of its process; kNone: it is none of the check
@@ -175,4 +175,4 @@ class Deciding : public runtime::Chooser {
   bool cancelled_ = false;
 };
 
-}  // namespace weft::inline WEFT_ABI
+}  // namespace weft::inline WEFT_ABI::runtime

@@ -446,7 +446,8 @@ Look::Found Look::end(std::size_t most) {
     if (s.sample + stride_ > samples_) ids.push_back(id);
   if (ids.size() > most) {
     std::ranges::sort(ids);
-    std::ranges::stable_partition(ids, [&](std::uint32_t id) { return seen_[id].has_weight(); });
+    std::stable_partition(ids.begin(), ids.end(),
+                          [&](std::uint32_t id) { return seen_[id].has_weight(); });
     ids.resize(most);
   }
   const Gather::Ids chosen(ids.begin(), ids.end());

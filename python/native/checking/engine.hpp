@@ -21,6 +21,9 @@
 
 namespace weft::py {
 
+using weft::runtime::CheckedSelect;
+using weft::runtime::Deciding;
+
 class Checker;
 
 // A choice of Python processes, which may starve a guard (choices.cpp).
