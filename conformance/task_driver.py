@@ -32,8 +32,8 @@ Steps = Generator[Callable[[], Any], Any, Any]
 
 
 class Composition:
-    """The start of an operation that makes processes, which only a process can do. `waits`: the
-    operation waits, and so can be cancelled.
+    """Starts an operation that makes processes. Only a process can perform such an operation.
+    `waits` says whether the operation waits, and so can be cancelled.
     """
 
     def __init__(self, start: Callable[[], Any], waits: bool) -> None:

@@ -7,4 +7,4 @@
 #endif
 #include <doctest/doctest.h>
 
-#include "../explorer/progress.hpp"  // after doctest: its listener
+#include "../explorer/progress.hpp"  // it needs doctest.h above: it has a listener for it

@@ -395,7 +395,7 @@ TEST_CASE("rule 10.5: looked for whenever a scheduler falls idle, and each told 
                         relay<weft::Shared>(y.reader(), x.writer()).named("right"), ends(x)));
   }
   CHECK(told.size() == 1);
-  // No more is reported when no object watches.
+  // Once no object watches, nothing more is reported.
   weft::Channel<int> p, q;
   weft::run(virtually, weft::par(relay<weft::Shared>(p.reader(), q.writer()),
                                  relay<weft::Shared>(q.reader(), p.writer()), ends(p)));

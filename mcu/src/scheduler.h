@@ -132,8 +132,8 @@ WEFT_INLINE int weft_posted(weft_queue *q, weft_lock_t *lock, weft_irq_t irq, in
   if (WEFT_MUTANT != 6) weft_wake();
   return code;
 }
-/* Handle the rare cases of a post. The function is not inlined and is called with the lock held,
- * since its arguments would occupy registers that the common case needs. */
+/* Handle the rare cases of a post, with the lock held. Each queue calls it from a function that
+ * is kept out of line: its arguments would occupy registers that the common case needs. */
 WEFT_INLINE int weft_post_rare_with(weft_queue *q, weft_event *e, uint32_t release,
                                     weft_irq_t irq) {
   if (e->next) {

@@ -169,8 +169,8 @@ def test_the_pool_goes_with_its_processes():
 
 
 def test_processes_that_are_started_one_after_another():
-    """The pool's threads end with their last process, in the middle of a run; the next process has
-    another."""
+    """The pool's threads end with their last process, in the middle of a run. The next process
+    gets a new thread."""
 
     @co.process
     async def main():

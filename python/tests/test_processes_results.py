@@ -92,8 +92,8 @@ def test_in_an_os_process_of_its_own() -> None:  # rules 3.5, 7.2
 
 
 def test_poison_of_its_own_poisons_what_it_holds(host: Hosts) -> None:  # rule 4.3
-    """The process runs on a thread, in another OS process, or under a supervisor; the strength
-    is the same."""
+    """The process runs on a thread, in another OS process, or under a supervisor. The
+    poison has the same strength in all three."""
     for process in (
         targets.left_here,
         targets.left.on(host),

@@ -97,7 +97,8 @@ IN_MESSAGES = {
     "stranger",
     "suspend",
 }
-# A name tells what it holds: request, settings, text, answer, message, lines, report.
+# Names that do not tell what they hold. Write request, settings, text, answer, message, lines or
+# report instead.
 NO_NAMES = {"said"}
 SPEAKS = ("python/src/", "python/native/", "cpp/include/", "cpp/src/", "micropython/weft/")
 TEXTS = (".py", ".pyi", ".cpp", ".hpp", ".c", ".h", ".mjs", ".md", ".sh")

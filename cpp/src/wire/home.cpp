@@ -312,7 +312,8 @@ const char* Home::asked(const Frame& f) {
   if (!spanning || at.size() > 1) {
     g = std::make_unique<Visitor>(*this, f.op);
     g->at = std::move(at);
-    // both ends belong to one channel, which the choice's place may know by two names: bad use
+    // bind() fails if the choice holds both ends of one channel, which the place of the choice may
+    // know by two names. That is bad use.
     if (!g->bind()) {
       tell_bad_use(f.op, 5);
       return nullptr;

@@ -4,21 +4,21 @@
 // network are given to the programs in turn, and so are the homes of channels; with another seed
 // all move on by one. Three kinds of process stay in program 0, where all barriers are:
 //
-//   a process with a barrier among     its channels have their homes there too: in a choice that
-//   its guards                         spans a barrier is bad use (WIRE.md 4.10)
-//   a process that enrols or resigns elsewhere that waits for an answer (WIRE.md 4.9), and can be
-//   parties cancelled; the rules know neither one that cancels, or awaits only the holder of the
-//   process's object can do that (rule another process 7.11)
+//   - a process with a barrier among its guards. Its channels have their homes there too, since a
+//     far channel in a choice that spans a barrier is bad use (WIRE.md 4.10).
+//   - a process that enrols or resigns parties. Elsewhere that waits for an answer (WIRE.md 4.9), and
+//     can be cancelled; the rules know neither.
+//   - a process that cancels or awaits another. Only the holder of the process's object can do that
+//     (rule 7.11).
 //
 // Over a link that makes no sessions between two other programs (lines.hpp) a channel has its home
 // in program 0 if program 0 is neither its home nor one of the two programs that use it.
 //
 // And these occur in no network for several programs (`--without`):
 //
-//   nested, sequence, spawn an end in two processes: one end to the rules, two here: to close one
-//   would have to close the other mobile the same: an end that was sent is open here until the
-//   write
-//                                      has returned
+//   - nested, sequence, spawn: an end that two processes have. It is one end to the rules, and two
+//     here: to close one of them would have to close the other.
+//   - mobile: for the same reason. An end that was sent is open here until the write has returned.
 #pragma once
 #include "network.hpp"
 

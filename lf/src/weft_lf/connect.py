@@ -138,9 +138,13 @@ class Wiring:
                 )
             port_of = made.ports[ref.variable]
             if port_of.decl.is_input != left:
-                role = "output" if left else "input"
-                hint = "from the left come own inputs, to the right go own outputs"
-                raise fail(ref.span, f"'{ref}' is this reactor's own {role}", hint)
+                role, side = ("an output", "left") if left else ("an input", "right")
+                hint = (
+                    "left: inputs of this reactor, or outputs of those in it; "
+                    "right: outputs of this reactor, or inputs of those in it"
+                )
+                message = f"'{ref}' is {role} of this reactor, so it cannot stand on the {side}"
+                raise fail(ref.span, message, hint)
             rows = [port_of.channels]
         if ref.interleaved:
             widest = max((len(r) for r in rows), default=0)

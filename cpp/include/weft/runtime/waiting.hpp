@@ -68,7 +68,7 @@ class GivingWay {
     took(prim::now() - began, kTimed);
     return yes;
   }
-  // So long did one attempt take, which stands for so many. For a caller that yields by itself.
+  // For a caller that yields by itself: one attempt took `ns`, and it stands for `attempts` of them.
   void took(std::int64_t ns, std::uint16_t attempts = 1) noexcept {
     if (ns > kBrief) {
       forgone_ = dear_ = std::min(static_cast<std::uint16_t>(dear_ * 2), kMostForgone);
@@ -81,7 +81,7 @@ class GivingWay {
  private:
   static constexpr std::uint8_t kYields = 4;
   static constexpr std::uint8_t kTimed = 16;
-  // ns; an attempt that took longer counts as long
+  // In ns. An attempt that took more than this counts as a long one.
   static constexpr std::int64_t kBrief = 100'000;
   // numbers of sleeps that do not yield first
   static constexpr std::uint16_t kFewest = 64, kMostForgone = 8'192;

@@ -133,7 +133,9 @@ def _wanted(task: Any) -> bool:
 
 
 def _owe() -> None:
-    """Notes that a cancellation is owed to the running task: its operation had committed before."""
+    """Notes that a cancellation is owed to the running task: its operation had committed
+    before the cancellation came.
+    """
     task = asyncio.current_task()
     if task is not None:
         _owing[task] = None

@@ -62,7 +62,7 @@ def call_of(process: Any) -> tuple[str, str] | None:
     return None
 
 
-#: Describes to the parent a process ("p", "call", "within"), or what the process did.
+#: What the parent is sent to name a process: the keys "p", "call" and "within".
 Named = dict[str, Any]
 
 

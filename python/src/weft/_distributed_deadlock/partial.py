@@ -391,7 +391,7 @@ class _Looks:
             self._idle.wait()
             self._idle.clear()
             for seconds in _rounds.AGAIN:
-                time.sleep(seconds)  # until what is under way has arrived, nobody is found stuck
+                time.sleep(seconds)  # what is under way may still wake somebody
                 if not _deadlocks.begun_here() or not _rounds.members():
                     break
                 since = time.monotonic()

@@ -149,7 +149,7 @@ def accepts(kind: type[T]) -> type[T]:
     if shape.wrong:
         raise BadUse(f"accepts: {kind.__qualname__} is a class {shape.wrong}")
     try:
-        msgspec.json.Decoder(kind)  # the decoder checks all annotations
+        msgspec.json.Decoder(kind)  # it is made for its check of all annotations
     except NameError:
         pass  # an annotation names a later class, perhaps this one: the first object will tell
     except TypeError as error:

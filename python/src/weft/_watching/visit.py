@@ -263,7 +263,9 @@ class Visit:
             except TimeoutError:
                 continue
             except BadMessage as error:
-                raise NoLook(f"OS process {self.pid} has sent {error}", self.pid) from None
+                raise NoLook(
+                    f"cannot look into OS process {self.pid}: it has sent {error}", self.pid
+                ) from None
             except OSError:
                 data, found = b"", []
             if not data:
