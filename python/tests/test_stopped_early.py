@@ -258,7 +258,7 @@ class _Plain:
         return operation
 
 
-def test_guests_of_asyncio_and_threads_of_their_own(play: Runner, log: list[str]) -> None:
+def test_guests_of_asyncio_and_threads_of_their_own(play: Runner, messages: list[str]) -> None:
     """Rules 3.6, 13.1, 15.3."""
 
     async def main() -> None:
@@ -266,8 +266,8 @@ def test_guests_of_asyncio_and_threads_of_their_own(play: Runner, log: list[str]
         await co.Parallel(co_six(c.writer()), co_once(c.reader()))
 
     play(main())
-    assert len(log) == 1
+    assert len(messages) == 1
     stopped_early._reported.clear()
     c = th.Channel("c")
     th.run(co_six.on(th)(c.writer()), co_once.on(th)(c.reader()))
-    assert len(log) == 2
+    assert len(messages) == 2
