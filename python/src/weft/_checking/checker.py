@@ -230,7 +230,7 @@ class _Check:
             if not report.kind:
                 report.kind = "interrupted"
         report.seconds = report.seconds or self.seconds()
-        report.notes += [notes for notes in self.world.notes if notes not in report.notes]
+        report.told += [note for note in self.world.notes if note not in report.told]
         return report
 
     def _engine_options(self, time: str | None = None, grain: str | None = None) -> _engine.Options:
@@ -482,7 +482,7 @@ class _Check:
             if self.options.strict and not r.kind:
                 r.kind, r.what = "left behind", sentence
             else:
-                r.notes.append(f"left behind: {sentence}" if not self.options.strict else path)
+                r.told.append(f"left behind: {sentence}" if not self.options.strict else path)
         if not r.kind and self.options.strict and self.world.notes:
             r.kind, r.what = "told", next(iter(self.world.notes))
         if not r.kind and self.options.all and not r.complete:
@@ -508,7 +508,7 @@ class _Check:
             )
             outcome, least = shrunk.outcome, shrunk.least
         except KeyboardInterrupt:
-            into.notes.append("stopped by Ctrl-C before the schedule was made as short as can be")
+            into.told.append("stopped by Ctrl-C before the schedule was made as short as can be")
         self._tell(into, failure, outcome, least, time)
 
     def _each(self) -> bool:

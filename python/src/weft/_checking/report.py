@@ -58,7 +58,7 @@ class Report:
     lines: str = ""  #: the failing schedule, line by line
     error: str = ""  #: the report of the deadlock, or the traceback
     grain: str = ""  #: a sentence about the grain that the failure needs
-    notes: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
     searches: list[Search] = field(default_factory=list)
     races: tuple[int, int] = (0, 0)  #: how many were seen in both orders, and how many there are
     estimate: float = 0.0  #: how many schedules there may be, without reduction; 0: unknown
@@ -138,7 +138,7 @@ def _text(r: Report) -> list[str]:
         lines += [f"deviation: {sentence}" for sentence in r.deviation_texts]
         lines += [r.grain] if r.grain else []
         lines += [f"replay: {r.command}"] if r.command else []
-    lines += [f"told: {sentence}" for sentence in r.notes]
+    lines += [f"told: {sentence}" for sentence in r.told]
     for other in r.more:
         lines += ["", *_text(other)]
     return lines

@@ -34,7 +34,7 @@ class _Session:
 
     def __init__(self, child: Child, home: str) -> None:
         self.child = child
-        self._answer = {"home": home}
+        self._answer_fields = {"home": home}
         self._link = _remote.linked(child.stream, f"python {os.getpid()}", True)
 
     def _give_up(self) -> None:
