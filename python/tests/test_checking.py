@@ -136,13 +136,13 @@ def test_no_end_shows_the_steps_that_come_again() -> None:
 def test_a_shared_object_is_told_and_no_proof_is_claimed() -> None:
     """Rules 17.6, 17.7."""
     report = weft.check(programs.shares_a_list, **QUICK)
-    assert not report.complete and any("share a list" in message for message in report.notes)
+    assert not report.complete and any("share a list" in message for message in report.told)
     report = weft.check(programs.changes_what_it_has_sent, **QUICK)
     assert not report.complete and any(
-        "after it has sent it on c" in message for message in report.notes
+        "after it has sent it on c" in message for message in report.told
     )
     report = weft.check(programs.shares_what_nobody_changes, **QUICK)
-    assert report.complete and report.notes == []
+    assert report.complete and report.told == []
 
 
 def test_a_failure_that_needs_a_stop_between_operations() -> None:
@@ -180,7 +180,7 @@ def test_the_channels_that_lost_values_are_named() -> None:
 def test_who_starves_in_the_usual_order_is_told(function: Any, says: str) -> None:
     """Rule 17.6."""
     report = weft.check(function, schedules=1, **QUICK)
-    message = [sentence for sentence in report.notes if sentence.startswith("starvation: ")]
+    message = [sentence for sentence in report.told if sentence.startswith("starvation: ")]
     assert bool(message) == bool(says) and says in "".join(message), report.text
     assert weft.check(function, schedules=1, strict=True, **QUICK).failed == bool(says)
 
@@ -189,7 +189,7 @@ def test_operations_of_ordinary_code_in_a_block_are_decided() -> None:
     """Rule 17.2: ordinary code is the process main there."""
     for function in (programs.works_in_a_block, programs.only_starts_in_a_block):
         report = weft.check(function, **QUICK)
-        assert report.complete and report.notes == [], report.text
+        assert report.complete and report.told == [], report.text
     report = weft.check(programs.dines_in_a_block, **QUICK)
     assert (report.kind, report.deviations) == ("deadlock", 1), report.text
     assert report.token == "w1:main@3=dines"

@@ -94,7 +94,7 @@ def before_and_after() -> list[int]:
 
 def test_operations_before_and_after_a_run_are_part_of_the_proof() -> None:
     report = weft.check(before_and_after, seconds=5, same=True)
-    assert report.complete and not report.failed and report.notes == [], report.text
+    assert report.complete and not report.failed and report.told == [], report.text
 
 
 def sleeps() -> list[str]:
