@@ -277,7 +277,9 @@ def test_a_board_that_does_not_read_holds_its_writer_and_only_that() -> None:
                     written.append(i)
 
             @process
-            def drive(go: Any = go, message: Any = message, written: list[int] = written) -> list[int]:
+            def drive(
+                go: Any = go, message: Any = message, written: list[int] = written
+            ) -> list[int]:
                 behind = []
                 for i in range(8):
                     go(None)
