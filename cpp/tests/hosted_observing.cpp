@@ -435,6 +435,24 @@ TEST_CASE("rule 14.1: a process that keeps its scheduler is named, once, while i
   CHECK_THROWS_AS(weft::watchdog(0ms, [](const weft::Hog&) {}), weft::BadUse);
 }
 
+TEST_CASE("rule 14.4: a name that is not UTF-8 is JSON all the same") {
+  const std::pair<const char*, const char*> names[] = {
+      {"\xff\xc3\xa9", "\\ufffd\xc3\xa9"},                   // a byte of no character; é
+      {"\xe2\x82", "\\ufffd\\ufffd"},                        // half a character
+      {"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd"},             // half a pair of UTF-16
+      {"\xc0\xaf\xf4\x90", "\\ufffd\\ufffd\\ufffd\\ufffd"},  // too long, too large
+      {"\n\x1f\\", "\\u000a\\u001f\\\\"},
+  };
+  for (const auto& [name, text] : names) {
+    weft::Channel<int> c{weft::named(name)};
+    weft::measuring m;
+    std::vector<int> got;
+    weft::run(send_all<weft::Shared>(c.writer(), {1}), collect<weft::Shared>(c.reader(), got));
+    m.stop();
+    CHECK(has(m.json(), text));
+  }
+}
+
 TEST_CASE_TEMPLATE("rule 14.4: who waited where, and how often", P, POLICIES) {
   weft::Channel<int, P> c{weft::named("a \"name\"")};
   weft::measuring m;

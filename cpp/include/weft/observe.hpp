@@ -26,6 +26,7 @@
 #include "runtime/partial.hpp"
 #include "runtime/report.hpp"
 #include "runtime/scheduler.hpp"
+#include "runtime/text.hpp"
 #include "weft.hpp"
 
 namespace weft::inline WEFT_ABI {
@@ -467,7 +468,9 @@ class measuring {
                     number(r.channels), number(r.transfers), number(r.dropped),
                     number(r.parked_reads), number(r.parked_writes), seconds(r.blocked_readers),
                     seconds(r.blocked_writers));
-      s += (s.size() > 1 ? ",\n {\"name\": " : "{\"name\": ") + quoted(r.name) + line;
+      s += s.size() > 1 ? ",\n {\"name\": " : "{\"name\": ";
+      runtime::put_json(s, r.name);
+      s += line;
     }
     return s + "]";
   }
@@ -475,17 +478,6 @@ class measuring {
  private:
   static double seconds(Span t) noexcept { return static_cast<double>(t.count()) * 1e-9; }
   static unsigned long long number(std::uint64_t n) noexcept { return n; }
-  static std::string quoted(const std::string& text) {
-    std::string s = "\"";
-    for (const char c : text) {
-      char code[8];
-      if (static_cast<unsigned char>(c) < 0x20)
-        std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c)), s += code;
-      else
-        s += (c == '"' || c == '\\' ? std::string("\\") : std::string()) + c;
-    }
-    return s + "\"";
-  }
   std::shared_ptr<detail::Measure> tool_;
   bool stopped_ = false;
 };

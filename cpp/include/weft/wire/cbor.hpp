@@ -5,6 +5,7 @@
 //
 // Invariant: nothing is read outside the input, and no value may nest deeper than the limit.
 #pragma once
+#include "../runtime/text.hpp"
 #include "frame.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
@@ -78,23 +79,11 @@ class CborCheck {
            bad("a value that is neither null, a boolean nor a float");
   }
   static bool utf8(Bytes in) noexcept {
-    const auto at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(in[i]); };
-    for (std::size_t i = 0; i < in.size();) {
-      const std::uint32_t b = at(i);
-      const std::size_t more = b < 0x80       ? 0
-                               : b >> 5 == 6  ? 1
-                               : b >> 4 == 14 ? 2
-                               : b >> 3 == 30 ? 3
-                                              : 9;
-      if (more == 9 || in.size() - i <= more) return false;
-      std::uint32_t c = more == 0 ? b : b & (0x3Fu >> more);
-      for (std::size_t k = 1; k <= more; ++k) {
-        if (at(i + k) >> 6 != 2) return false;
-        c = c << 6 | (at(i + k) & 0x3F);
-      }
-      static constexpr std::uint32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
-      if (c < kLeast[more] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return false;
-      i += more + 1;
+    std::string_view text(reinterpret_cast<const char*>(in.data()), in.size());
+    while (!text.empty()) {
+      const std::size_t n = runtime::utf8_size(text);
+      if (n == 0) return false;
+      text.remove_prefix(n);
     }
     return true;
   }
