@@ -351,44 +351,32 @@ typedef struct weft_rx_ratio {
 #define WEFT_RX_ACTION_MODE
 #endif
 typedef struct weft_rx_action { WEFT_RX_ACTION_MEMBERS; } weft_rx_action;
-#define WEFT_RX_ACTION(T)            \
-  struct {                           \
-    union {                          \
-      weft_rx_port head;             \
-      weft_rx_action action;         \
-      struct {                       \
-        WEFT_RX_ACTION_MEMBERS;      \
-      };                             \
-      weft_rx_plain weft_rx_kind[1]; \
-    };                               \
-    T value;                         \
+#define WEFT_RX_ACTION_UNION(KIND) \
+  union {                          \
+    weft_rx_port head;             \
+    weft_rx_action action;         \
+    struct {                       \
+      WEFT_RX_ACTION_MEMBERS;      \
+    };                             \
+    KIND weft_rx_kind[1];          \
+  }
+#define WEFT_RX_ACTION(T) \
+  struct {                \
+    WEFT_RX_ACTION_UNION(weft_rx_plain); \
+    T value;              \
   }
 /* An action of plain values whose bodies ask for a token all the same. Its token is there while one
  * of these bodies runs. */
-#define WEFT_RX_HELD_ACTION(T)       \
-  struct {                           \
-    union {                          \
-      weft_rx_port head;             \
-      weft_rx_action action;         \
-      struct {                       \
-        WEFT_RX_ACTION_MEMBERS;      \
-      };                             \
-      weft_rx_plain weft_rx_kind[1]; \
-    };                               \
-    T value;                         \
-    weft_rx_token *token;            \
+#define WEFT_RX_HELD_ACTION(T) \
+  struct {                     \
+    WEFT_RX_ACTION_UNION(weft_rx_plain); \
+    T value;                   \
+    weft_rx_token *token;      \
   }
-#define WEFT_RX_TOKEN_ACTION(T)       \
-  struct {                            \
-    union {                           \
-      weft_rx_port head;              \
-      weft_rx_action action;          \
-      struct {                        \
-        WEFT_RX_ACTION_MEMBERS;       \
-      };                              \
-      weft_rx_tokens weft_rx_kind[1]; \
-    };                                \
-    WEFT_RX_TOKEN_FIELDS(T);          \
+#define WEFT_RX_TOKEN_ACTION(T) \
+  struct { \
+    WEFT_RX_ACTION_UNION(weft_rx_tokens); \
+    WEFT_RX_TOKEN_FIELDS(T); \
   }
 typedef union {
   weft_rx_port head;
