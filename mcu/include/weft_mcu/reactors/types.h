@@ -360,23 +360,23 @@ typedef struct weft_rx_action { WEFT_RX_ACTION_MEMBERS; } weft_rx_action;
     };                             \
     KIND weft_rx_kind[1];          \
   }
-#define WEFT_RX_ACTION(T) \
-  struct {                \
+#define WEFT_RX_ACTION(T)                \
+  struct {                               \
     WEFT_RX_ACTION_UNION(weft_rx_plain); \
-    T value;              \
+    T value;                             \
   }
 /* An action of plain values whose bodies ask for a token all the same. Its token is there while one
  * of these bodies runs. */
-#define WEFT_RX_HELD_ACTION(T) \
-  struct {                     \
+#define WEFT_RX_HELD_ACTION(T)           \
+  struct {                               \
     WEFT_RX_ACTION_UNION(weft_rx_plain); \
-    T value;                   \
-    weft_rx_token *token;      \
+    T value;                             \
+    weft_rx_token *token;                \
   }
-#define WEFT_RX_TOKEN_ACTION(T) \
-  struct { \
+#define WEFT_RX_TOKEN_ACTION(T)           \
+  struct {                                \
     WEFT_RX_ACTION_UNION(weft_rx_tokens); \
-    WEFT_RX_TOKEN_FIELDS(T); \
+    WEFT_RX_TOKEN_FIELDS(T);              \
   }
 typedef union {
   weft_rx_port head;
