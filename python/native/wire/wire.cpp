@@ -391,8 +391,8 @@ PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, boo
 }
 
 // take(name): returns the end that the peer has handed to this program by this name; waits for it.
-// Returns None if the session ended first. `keeps`: if this program dies during an extended read, the
-// value is not lost (WIRE.md 4.7). `loops`: see FarSide.
+// Returns None if the session ended first. `keeps`: if this program dies during an extended read,
+// the value is not lost (WIRE.md 4.7). `loops`: see FarSide.
 PyObject* wire_take(PyObject* o, PyObject* args) {
   PyObject* name;
   int keeps = 0, loops = 0;

@@ -24,8 +24,8 @@ def tell_of_another(package: str) -> None:
     found = [name for name in installed if name.startswith("weft-") and name.endswith("-info")]
     if found:
         print(
-            f"weft: another package named weft is installed in {beside} too ({found[0]}), and one of "
-            f"the two has overwritten files of the other. What is loaded now is {package}. Do: "
+            f"weft: another package named weft is installed in {beside} too ({found[0]}), and one "
+            f"of the two has overwritten files of the other. What is loaded now is {package}. Do: "
             "pip uninstall weft weft-csp, then pip install weft-csp",
             file=sys.stderr,
         )

@@ -50,8 +50,8 @@ def _done(task: Any) -> None:
         return
     task.get_loop().call_exception_handler(
         {
-            "message": f"a network has failed, and nobody awaits its task {task.get_name()!r}: await the "
-            "task, or handle what the network raises within it",
+            "message": f"a network has failed, and nobody awaits its task {task.get_name()!r}: "
+            "await the task, or handle what the network raises within it",
             "exception": error,
             "task": task,
         }
