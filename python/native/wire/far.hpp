@@ -1,5 +1,6 @@
-// Shared by wire.cpp, far_channel.cpp and abroad.cpp: values in a wire::Room, a channel as the code
-// of its home sees it, and the party's side of a far channel. wire.cpp has the invariants.
+// What wire.cpp, far_channel.cpp, abroad.cpp and other files need of far channels: values in a
+// wire::Room, a channel as the code of its home sees it, and the party's side of a far channel.
+// wire.cpp has the invariants.
 #pragma once
 #include <unordered_map>
 
