@@ -6,9 +6,9 @@ schedules with those of all schedules, and with the model's.
     python -m conformance.checking 0-2000 --model --ways   # the soak
 
 An outcome is what each process saw and how it ended; the sets of outcomes are compared. A network
-with more schedules than N of --most has no set of all outcomes: it is counted apart. With --ways the
-other searches are compared too: none of them may have an outcome that all schedules, or the model,
-have not; and the schedule of each outcome is replayed, by names and by numbers.
+with more schedules than N of --most has no set of all outcomes: it is counted apart. With --ways
+the other searches are compared too: none of them may have an outcome that all schedules, or the
+model, have not; and the schedule of each outcome is replayed, by names and by numbers.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class Searched:
     runs: int
     complete: bool
     kinds: set[str]
-    #: An outcome that the replay of its schedule has not; "" if there is none, or none was asked for.
+    #: An outcome that the replay of its schedule has not; "" if there is none, or none was asked
+    #: for.
     lost: str = ""
 
 
@@ -105,7 +106,9 @@ def searched(
     replays: int = 0,
     **options: Any,
 ) -> Searched:
-    """Returns all outcomes that a search finds. The schedules of the first `replays` of them are replayed."""
+    """Returns all outcomes that a search finds. The schedules of the first `replays` of them are
+    replayed.
+    """
     from weft._checking.engine import Options, Search, decided, replay
 
     driver = PythonDriver("coroutines", features)

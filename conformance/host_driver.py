@@ -193,8 +193,8 @@ def _there(
             tick.write(None)
         except (
             Cancelled
-            # The request must stay for what comes next, since none of these operations is a point of
-            # cancellation.
+            # The request must stay for what comes next, since none of these operations is a point
+            # of cancellation.
         ):
             tick.write(None)
             current_process().cancel()

@@ -245,7 +245,9 @@ class World(Passing):
             self.arm(g.value, pid, i)
 
     def arm(self, deadline: int, pid: int, i: int) -> None:
-        """Sets a timer. Timers with equal deadlines fire in the order in which they were set (8.5)."""
+        """Sets a timer. Timers with equal deadlines fire in the order in which they were set
+        (8.5).
+        """
         at = len([t for t in self.timers if t[0] <= deadline])
         self.timers.insert(at, (deadline, pid, i))
 

@@ -57,7 +57,9 @@ class Desk:
             self.bell.set_result(None)
 
     def cancel(self) -> None:
-        """Cancels the task, as asyncio does, or, while the process works for the task, the process."""
+        """Cancels the task, as asyncio does, or, while the process works for the task, the
+        process.
+        """
         if self.task is not None and self.asked is None:
             self.task.cancel()
         elif self.process is not None:

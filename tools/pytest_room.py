@@ -15,9 +15,9 @@ at the end, and each lane has temporary files of its own.
 Tests marked `soak` (`@pytest.mark.soak`, or a parameter with `marks=pytest.mark.soak`) repeat
 others, or take much time for what they show. They are left out, and counted, unless WEFT_SOAK is
 set, as by `./run soak`. Of a test marked `spread` each value of each parameter is in at least one
-case that runs; its other combinations count as marked `soak`. Each test is reported as it begins and ends (progress.py). A test that has
-been under way for five minutes hangs: its lane says where each thread is and ends; the test has
-failed, and tests that had passed in that lane count.
+case that runs; its other combinations count as marked `soak`. Each test is reported as it begins
+and ends (progress.py). A test that has been under way for five minutes hangs: its lane says where
+each thread is and ends; the test has failed, and tests that had passed in that lane count.
 
 Invariants
 1 The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.

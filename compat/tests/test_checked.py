@@ -70,7 +70,9 @@ def checked(network: Callable[[], None], schedules: int | None = None) -> None:
 
 
 def any_to_one() -> None:
-    """Runs the network of commtest: several writers of one channel, each of which retires its end."""
+    """Runs the network of commtest: several writers of one channel, each of which retires its
+    end.
+    """
     c = Channel()
     writers = [writer(c.writer(), i, 2) for i in range(2)]
     got = Parallel(reader(c.reader()), *writers)[0]
@@ -104,7 +106,9 @@ def test_no_order_of_selecttest_stops(select: Callable[..., Any]) -> None:
 
 
 def test_every_order_of_poisontest_ends_everybody() -> None:
-    """One writer poisons the channel; so the other writer and the readers end, whatever was read."""
+    """One writer poisons the channel; so the other writer and the readers end, whatever was
+    read.
+    """
 
     def network() -> None:
         c = Channel()

@@ -54,7 +54,9 @@ def agrees(on: ApartDriver, each: int, least: int, **how: Any) -> None:
 
 
 def logs(network: dict[str, Any], pid: Any, grain: str = "atomic") -> set[tuple]:
-    """Returns what process `pid` may observe: a set of tuples of outcomes, without the `end` entry."""
+    """Returns what process `pid` may observe: a set of tuples of outcomes, without the `end`
+    entry.
+    """
     return {
         tuple(x for x in dict(o).get(pid, ()) if x[0] != "end") for o in outcomes(network, grain)
     }

@@ -41,7 +41,7 @@ constexpr int kPatience = 3'600;  // s for which a visitor may ask nothing
 
 // --- JSON ----------------------------------------------------------------------------------------
 
-// How many bytes the character at `s` has; 0: it is not UTF-8.
+// Returns how many bytes the character at `s` has, or 0 if it is not UTF-8.
 std::size_t character(std::string_view s) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
   const unsigned char c = byte(0);
@@ -110,16 +110,17 @@ class Json {
   bool first_ = true;
 };
 
-// A value of a request: of arrays and objects within it, only that they are there.
+// A value of a request. Other stands for null, an array or an object, whose content is not kept.
 struct Other {};
 using Value = std::variant<Other, bool, double, std::int64_t, std::string>;
 using Request = std::map<std::string, Value, std::less<>>;
 
-// Reads one object. After an error, well() is false.
+// Reads one JSON text, which is to be an object.
 class Parser {
  public:
   explicit Parser(std::string_view text) : at_(text) {}
-  // Returns false if the text is not JSON, or is something else than an object.
+  // Reads the text, and keeps the members of the object in `into`. Returns false if the text is not
+  // JSON. `object` says whether the text begins as an object.
   bool request(Request& into, bool& object) {
     space();
     object = !at_.empty() && at_[0] == '{';
@@ -286,7 +287,8 @@ class Parser {
 
 // --- messages ------------------------------------------------------------------------------------
 
-// A message: its length in four bytes, the highest first, and the JSON. `json` has begun an object.
+// Returns a message: its length in four bytes, the highest first, and the JSON. The object that
+// `json` has begun ends here.
 std::string framed(Json& json) {
   json.close('}');
   const auto n = static_cast<std::uint32_t>(json.text.size());
@@ -305,7 +307,7 @@ std::string error(std::string_view sentence) {
   return framed(j);
 }
 
-// Who the program is.
+// Begins a message that says which program this is.
 Json who() {
   Json j = message();
   j.key("pid").number(static_cast<std::uint64_t>(getpid()));
@@ -335,8 +337,8 @@ void put_places(Json& j, const char* key, const std::vector<runtime::Look::Place
   j.close(']');
 }
 
-// How many operations a second each process has done: what has passed at the ends that no other
-// process holds. Below 0: it shares an end, or holds none.
+// Returns for each process how many operations a second it has done: what has passed at its ends.
+// The number is below 0 if the process shares an end with another, or holds none.
 std::vector<double> rates(const runtime::Look::Found& found, double seconds) {
   std::map<runtime::Look::Place, int> holders;
   std::unordered_map<const core::SyncObject*, double> rate;
@@ -488,7 +490,8 @@ std::string answer(runtime::Look& look, const Request& request) {
   return look_over(look, interval, most);
 }
 
-// What a message says; if it is none, why.
+// Returns the answer to a message, or an error that says why it is not one. `over`: whether no more
+// messages are to be taken.
 std::string answer(runtime::Look& look, std::string_view text, bool& over) {
   Request request;
   bool object = false;
@@ -538,13 +541,13 @@ void serve(int fd) {
       if (n <= 0) return;
       if (!send_all(fd, answers.take({data, static_cast<std::size_t>(n)}))) return;
     }
-  } catch (...) {  // there is no memory for an answer: who has come sees that nothing more is said
+  } catch (...) {  // no memory is left for an answer: the visitor sees that the socket is closed
   }
 }
 
 std::atomic<bool> tried{false};
 
-// From the end of the program on nothing is read: what would be read is destroyed.
+// When the program ends, nothing more is read, since the end destroys what would be read.
 std::atomic<bool> ended{false};
 thread_local bool forks = false;
 
@@ -607,7 +610,7 @@ void can_be_looked_at() noexcept {
 
 }  // namespace weft::inline WEFT_ABI::detail
 
-#else  // no such sockets: the program cannot be looked at
+#else  // without such sockets the program cannot be looked at
 
 namespace weft::inline WEFT_ABI::detail {
 void can_be_looked_at() noexcept {}

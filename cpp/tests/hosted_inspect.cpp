@@ -1,4 +1,4 @@
-// Rules 14.9 to 14.11: what a look from outside sees, and what comes through the door's socket.
+// Rules 14.9 to 14.11: what a look from outside sees, and how the door answers what is sent to it.
 #include <atomic>
 #include <map>
 #include <random>
@@ -67,7 +67,7 @@ TEST_CASE_TEMPLATE("rule 14.10: where processes at rest are, and what has passed
       [](weft::Channel<int, P> one, weft::Channel<int, P> two, Looked& to, bool& when,
          weft::Writer<int> goes) -> Process {
         for (int i = 0; i < 5; ++i) co_await weft::yield();
-        // The scheduler is busy with this very process: it comes after its step.
+        // The scheduler is busy with this process, so it serves the look after this step.
         std::thread outside([&] {
           to.once();
           when = true;

@@ -45,7 +45,9 @@ def model(path: Path) -> Model:
 
 
 def problems(path: Path) -> LfError:
-    """Returns the LfError that the program `path` raises; a program without errors fails the test."""
+    """Returns the LfError that the program `path` raises; a program without errors fails the
+    test.
+    """
     with pytest.raises(LfError) as caught:
         model(path)
     return caught.value

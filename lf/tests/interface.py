@@ -6,8 +6,8 @@ FOLDER is a copy of lf-lang/reactor-c. For each of its public headers a line say
 there and how many differ; then come the names that lf/interface.toml does not know. The exit status
 is 1 if there are any.
 
-A name is public if a header under an `api`, `core` or `util` folder defines it as a macro, a type or
-a function, and it does not begin with an underscore.
+A name is public if a header under an `api`, `core` or `util` folder defines it as a macro, a type
+or a function, and it does not begin with an underscore.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ WORDS = {"if", "while", "for", "int", "void", "size_t", "error", "defined", "NUL
 
 
 def table() -> tuple[list[str], list[tuple[re.Pattern[str], str]]]:
-    """Returns the names that are there, and the patterns of those that differ with their reasons."""
+    """Returns the names that are there, and the patterns of those that differ with their
+    reasons.
+    """
     read = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     return read["there"].split(), [(re.compile(d["names"]), d["reason"]) for d in read["differs"]]
 

@@ -50,7 +50,9 @@ def _some(pick: Pick, of: list[str], least: int = 0) -> list[str]:
 
 
 def _seen(leaf: _Leaf, name: str) -> str:
-    """Returns a C expression whose value depends on the presence and value of an input or action."""
+    """Returns a C expression whose value depends on the presence and value of an input or
+    action.
+    """
     width = leaf.inputs.get(name, 0)
     if name in leaf.inputs and width:
         last = width - 1

@@ -41,7 +41,9 @@ def crc32_mpeg2(data: bytes) -> int:
 
 
 def flat(parts: list[tuple[int, bytes]]) -> tuple[int, bytes]:
-    """Returns one block from the lowest address; gaps are zero; the boot code's checksum filled in."""
+    """Returns one block from the lowest address; gaps are zero; the boot code's checksum filled
+    in.
+    """
     base = parts[0][0]
     memory = bytearray(max(a + len(d) for a, d in parts) - base)
     for address, data in parts:

@@ -76,7 +76,9 @@ class Loopback:
         return int(server.sockets[0].getsockname()[1])
 
     def configure(self, **how: Any) -> dict[str, int]:
-        """Does what Machines.configure() does. `passed` counts pieces of bytes, `cut` connections."""
+        """Does what Machines.configure() does. `passed` counts pieces of bytes, `cut`
+        connections.
+        """
 
         async def change() -> dict[str, int]:
             self.how.update(how)

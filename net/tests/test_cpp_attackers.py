@@ -238,7 +238,9 @@ def test_nobody_offers_what_his_keys_are_not_for(server, keys_of, keys, tmp_path
 
 
 def test_odd_first_messages(server, keys, cpp):  # wire 17.2
-    """Each message is refused in words, and the home goes on, as in test_odd_frames.py for Python."""
+    """Each message is refused in words, and the home goes on, as in test_odd_frames.py for
+    Python.
+    """
     home = cpp("is_home", server.url, keys, "c")
     assert home.next_report() == "offered"
     tls = _net_keys.context(keys, server=False)
@@ -254,7 +256,7 @@ def test_odd_first_messages(server, keys, cpp):  # wire 17.2
     assert home.ended() == 0
 
 
-# --- both languages ---------------------------------------------------------------------------------
+# --- both languages -------------------------------------------------------------------------------
 
 
 class Asked:

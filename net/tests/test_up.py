@@ -178,7 +178,9 @@ def test_a_program_that_is_not_there(start):
 
 
 def test_it_is_killed(start):
-    """Nobody ends the agents when `weft up` is killed, but they see that their standard input ends."""
+    """Nobody ends the agents when `weft up` is killed, but they see that their standard input
+    ends.
+    """
     process = start("--ssh", "node1", "--ssh", "node2")
     hosts = joined(process)
     process.kill()

@@ -1,5 +1,5 @@
-"""The programs that the tests of `weft check` check: right ones, wrong ones, and some that cannot be
-checked.
+"""The programs that the tests of `weft check` check: right ones, wrong ones, and some that cannot
+be checked.
 
 Each function builds and runs a network. test_checking*.py say what a check has to find in each.
 """
@@ -530,7 +530,9 @@ def loses_in_two() -> None:
 
 
 def sells_a_seat(careful: bool) -> int:
-    """Two counters sell the last seat. Careless ones ask how many are left, and write what remains."""
+    """Two counters sell the last seat. Careless ones ask how many are left, and write what
+    remains.
+    """
     ask, put = Channel("ask"), Channel("put")
 
     @process

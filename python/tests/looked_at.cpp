@@ -1,5 +1,5 @@
-// Networks that test_look_cpp.py looks at while they run: looked_at HOW [FILE]. A network says
-// "ready" once it is at work.
+// Networks that test_look_cpp.py looks at while they run: looked_at HOW [FILE]. A network prints
+// "ready" when it is at work.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,7 +70,7 @@ Process chooses(weft::Reader<int> a, weft::Writer<int> b) {
 Process sleeps() { co_await weft::sleep(1000s); }
 Process meets(weft::Barrier b) { co_await b.sync(); }
 
-// Everybody waits, each in another way. `keep` holds the other ends.
+// Each process waits, in a way of its own. `keep` holds the other ends.
 int waiting() {
   weft::Channel<int> c{weft::named("given")}, d{weft::named("silent")}, e{weft::named("other")};
   const auto keep = std::tuple(c.reader(), d.writer(), e.reader());
@@ -84,7 +84,7 @@ int waiting() {
 Process relay(weft::Reader<int> r, weft::Writer<int> w) {
   for (;;) co_await w.write(co_await r.read());
 }
-// Two wait for each other for ever; a third goes on.
+// Two processes wait for each other for ever; the others can go on.
 int knot() {
   weft::Channel<int> c{weft::named("c")}, d{weft::named("d")}, e{weft::named("e")};
   const weft::Outside outside(weft::Outside::due);

@@ -1,5 +1,6 @@
 """The web servers of python/docs/asyncio.md, exactly as they are there, with real clients over
-loopback (rules 2.3, 7.11, 13.7): in this program, and as programs that are sent SIGTERM."""
+loopback (rules 2.3, 7.11, 13.7): within this program, and as programs that get a SIGTERM.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ aiohttp = pytest.importorskip("aiohttp")
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/asyncio.md"
 
-# A clerk that says when it has an order with "mark", and waits until it is told to go on.
+# Makes a clerk call here(), which may say that an order has come and wait until it may go on.
 WAITS = ('total = sum(order["prices"])', 'await here(order); total = sum(order["prices"])')
 
 
@@ -50,7 +51,7 @@ def recipe(monkeypatch: pytest.MonkeyPatch, change: tuple[str, str] = ("", "")) 
 
 
 class Server:
-    """The recipe's server at a free port of loopback, and a client."""
+    """The server of the page at a free port of loopback, and a client."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
@@ -94,8 +95,9 @@ FAILED = (500, "this order has failed")
 def test_nobody_else_notices_a_failed_network(
     play: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rules 2.3, 7.11: the order with which the clerk fails is answered with 500; those that wait
-    for it, and those that come later, go to the next clerk."""
+    """Rules 2.3, 7.11: the order with which the clerk fails is answered with 500. The orders that
+    wait for the clerk, and those that come later, go to the next clerk.
+    """
 
     async def main() -> Any:
         names = recipe(monkeypatch, WAITS)
@@ -135,7 +137,9 @@ def test_nobody_else_notices_a_failed_network(
 def test_a_client_that_goes_takes_nobody_with_it(
     play: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The handler is cancelled, its reader goes, and the clerk's answer finds nobody (rule 3.3)."""
+    """The handler is cancelled and its reader let go, so the clerk's answer has no reader (rule
+    3.3).
+    """
 
     async def main() -> Any:
         names = recipe(monkeypatch, WAITS)
@@ -179,8 +183,10 @@ def test_what_is_no_json_is_no_failure_of_the_network(
 
 
 async def crowd(port: int, bad: int) -> None:
-    """500 clients, 100 at once, which is below the usual backlog. So many of them send bad orders,
-    and every tenth is slow: it sends its order byte by byte, and others are served meanwhile."""
+    """500 clients send orders, 100 at once, which is below the usual backlog. `bad` of them send
+    bad orders. Every tenth is slow: it sends its order byte by byte, and others are served
+    meanwhile.
+    """
 
     async def slowly(order: Any) -> Any:
         for byte in json.dumps(order).encode():
@@ -238,8 +244,9 @@ AIOHTTP_RUNS = """
 
 @contextlib.contextmanager
 def program(folder: Path, command: list[str], ready: tuple[str, int]) -> Iterator[Any]:
-    """Runs a program that prints its port. Gives the program, the port, and what it has printed
-    until `ready[0]` had come so often."""
+    """Runs a program that prints its port. Yields the program, the port, and what the program has
+    printed until the text ready[0] has come ready[1] times.
+    """
     running = subprocess.Popen(
         [sys.executable, *command],
         cwd=folder,
@@ -265,7 +272,7 @@ def program(folder: Path, command: list[str], ready: tuple[str, int]) -> Iterato
 
 
 async def stopped_in_the_middle(running: Any, port: int, folder: Path) -> None:
-    """SIGTERM comes while the clerk has an order: that one is answered."""
+    """SIGTERM comes while the clerk has an order, which is answered."""
     mark = folder / "mark"
     async with aiohttp.ClientSession() as client:
         order = {"prices": [6, 7], "mark": str(mark)}

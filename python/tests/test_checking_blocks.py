@@ -1,5 +1,5 @@
-"""A check of ordinary code with operations of its own (rule 17.2): in a block (7.5) it is the process
-main; before and after a run nobody else can go.
+"""A check of ordinary code with operations of its own (rule 17.2): in a block (7.5) ordinary code
+is the process `main`; before and after a run no other process can go.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft.threads import Channel, Group, Input, Output, process, run, select, sl
 
 
 def outcomes(function: Callable[[], Any], search: str, **options: Any) -> set[Any]:
-    """What the function returns in the schedules of a complete search, and how they end."""
+    """Returns how the schedules of a complete search end, and what the function returns in them."""
     s = Search(function, Options(search, schedules=30_000, **options))
     found = set()
     for outcome in s:
@@ -53,7 +53,7 @@ def test_all_orders_of_what_it_selects_are_found() -> None:
 
 
 def runs_within() -> tuple[Any, ...]:
-    """A run within the block; after it others may go first."""
+    """A run within the block. After the run, other processes may go first."""
     c, d = Channel("c"), Channel("d", capacity=3)
     with Group() as group:
         group.start(writes(c.writer(), 1, 2))
@@ -83,7 +83,7 @@ def test_a_run_within_the_block_ends_before_ordinary_code_goes_on() -> None:
 
 
 def before_and_after() -> list[int]:
-    """No process is there; yet the values count, as those of a process do."""
+    """There is no process, but the values count as those of a process do."""
     c = Channel("c", capacity=3)
     out, source = c.writer(), c.reader()
     out.write(1)
@@ -178,7 +178,7 @@ def network(scripts: list[list[tuple[str, int]]], capacity: int, block: bool) ->
 
 @pytest.mark.parametrize("seed", range(12))
 def test_ordinary_code_and_a_process_in_its_place_have_the_same_outcomes(seed: int) -> None:
-    """The reduced search finds those of all schedules, too."""
+    """The reduced search also finds the outcomes of all schedules."""
     r = random.Random(seed)
     scripts = [[(r.choice(ACTS), r.randrange(2)) for _ in range(2)] for _ in range(2)]
     capacity = r.randrange(2)
@@ -190,7 +190,7 @@ def test_ordinary_code_and_a_process_in_its_place_have_the_same_outcomes(seed: i
 
 @pytest.mark.parametrize("search", ["reduced", "walk", "pct", "few"])
 def test_a_schedule_with_yields_is_replayed(search: str) -> None:
-    """Rule 17.8: whatever search has found it."""
+    """Rule 17.8, for each search that may have found the schedule."""
     scripts = [[("yield", 0), ("write", 0), ("yield", 0)], [("yield", 0), ("mixed", 0)]]
     function = partial(network, scripts, 1, False)
     for outcome in Search(function, Options(search, schedules=40)):

@@ -391,7 +391,9 @@ def test_backends_are_chosen(monkeypatch):
 
 
 def test_a_program_whose_name_is_no_utf8(tmp_path):  # rules 1.7, 10.2
-    """For a Python in the C locale without its UTF-8 mode, every name with an umlaut is no UTF-8."""
+    """For a Python in the C locale without its UTF-8 mode, every name with an umlaut is no
+    UTF-8.
+    """
     path = tmp_path / os.fsdecode(b"gr\xf6\xdfe.py")
     path.write_text(
         textwrap.dedent("""\

@@ -1,4 +1,6 @@
-"""A look from outside at C++ programs, which have the door of the Python programs (rules 14.9 to 14.12)."""
+"""A look from outside at C++ programs, which have the same door as Python programs (rules 14.9 to
+14.12).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from weft._watching.look_frames import ANSWER, Reader, message
 
 pytestmark = [
     needs_compiler,
-    pytest.mark.together,  # they use one program
+    pytest.mark.together,  # the tests use one program
     pytest.mark.skipif(sys.platform != "linux", reason="Linux's /proc"),
 ]
 
@@ -49,7 +51,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextlib.contextmanager
 def running(program: Path, *how: str) -> Iterator[subprocess.Popen[str]]:
-    """The program, which has said that it is ready."""
+    """Starts the program, waits until it says that it is ready, and kills it at the end."""
     with subprocess.Popen([program, *how], stdout=subprocess.PIPE, text=True) as p:
         try:
             assert p.stdout is not None
@@ -68,12 +70,12 @@ def test_a_program_that_was_not_prepared(home: Path, program: Path, on: str) -> 
     with running(program, on) as p:
         assert _visit.doors() == [p.pid]
         with _visit.Looking(p.pid) as looking:
-            looking.look(0.1)  # who waits in a thread is known by its channel from then on
+            looking.look(0.1)  # from then on, the channel of a thread that waits is known
             network = looking.look(0.4)
     rows = {row.path: row for row in network.rows}
     assert rows.keys() == {"main/source", "main/enrich", "main/store"}
     enrich, source, store = rows["main/enrich"], rows["main/source"], rows["main/store"]
-    # how long somebody who was woken runs, or waits for a CPU, is a matter of chance
+    # How long a process that was woken runs, or waits for a CPU, is a matter of chance.
     assert enrich.part("runs") > 0.5, enrich
     assert source.part("writes", "due") > 0.2, source
     assert store.part("reads", "due") > 0.2, store
@@ -104,7 +106,7 @@ def test_the_commands(home: Path, program: Path) -> None:
 
 
 def test_every_way_of_waiting(home: Path, program: Path) -> None:
-    """Rule 14.10; and how long each has stood there is known from the second look on."""
+    """Rule 14.10. How long each process has waited there is known from the second look on."""
     with running(program, "waiting") as p, _visit.Looking(p.pid) as looking:
         until_asleep(p.pid)
         first = {row.path: row for row in looking.look(0.05).rows}
@@ -129,7 +131,7 @@ def test_every_way_of_waiting(home: Path, program: Path) -> None:
 
 
 def test_processes_that_can_never_go_on(home: Path, program: Path) -> None:
-    """Rule 14.3, as `weft view` asks it."""
+    """Rule 14.3, by the question that `weft view` asks."""
     with running(program, "knot") as p, _visit.Looking(p.pid) as looking:
         until_asleep(p.pid)
         stuck = {one.path: one.waits_for for one in looking.stuck()}
@@ -137,7 +139,7 @@ def test_processes_that_can_never_go_on(home: Path, program: Path) -> None:
 
 
 def test_a_step_that_does_not_end(home: Path, program: Path) -> None:
-    """Rule 14.11. The scheduler does not come, and the look is told all the same."""
+    """Rule 14.11: the scheduler does not serve the look, which has an answer all the same."""
     with running(program, "computes") as p:
         (row,) = _visit.look(p.pid, 0.1).rows
     assert row.path == "main/computes" and row.now == "runs" and row.part("runs") == 1
@@ -182,7 +184,7 @@ def test_who_may_look(home: Path, program: Path) -> None:
         assert stat.S_IMODE(at.stat().st_mode) == 0o600
         assert stat.S_IMODE(at.parent.stat().st_mode) == 0o700
         if os.geteuid() == 0:
-            at.chmod(0o777)  # the kernel says who has come
+            at.chmod(0o777)  # the kernel says whose program connects
             at.parent.chmod(0o711)
             if not (child := os.fork()):
                 code = 1
@@ -193,7 +195,7 @@ def test_who_may_look(home: Path, program: Path) -> None:
                         s.connect(at.name)
                         s.sendall(message({"ask": "who"}))
                         code = 2 if s.recv(1) else 0
-                except ConnectionError:  # the door was shut at once
+                except ConnectionError:  # the program has closed the connection at once
                     code = 0
                 finally:
                     os._exit(code)
@@ -228,12 +230,12 @@ def test_stopped_and_ended(home: Path, program: Path, monkeypatch: pytest.Monkey
             p.wait()
             with pytest.raises(_visit.NoLook, match=f"OS process {p.pid} has ended"):
                 looking.look(0.05)
-    assert _visit.doors() == []  # it was killed, so it left its socket
+    assert _visit.doors() == []  # the program was killed, so its socket is still there
     assert not (home / "weft" / f"{p.pid}.sock").exists()
 
 
 def test_a_child_of_a_fork(home: Path, program: Path) -> None:
-    """Rule 14.9: it has a socket of its own."""
+    """Rule 14.9: the child has a socket of its own."""
     with subprocess.Popen([program, "forked"], stdout=subprocess.PIPE, text=True) as p:
         assert p.stdout is not None
         child = int(p.stdout.readline())

@@ -1,6 +1,6 @@
-"""Who is started again (rule 7.16), and what a death takes along (rule 7.17).
+"""Which processes are started again (rule 7.16), and what a death takes along (rule 7.17).
 
-Most tests are in virtual time: a place of theirs "runs" OS processes that live and die as told.
+Most tests are in virtual time, with a Place that runs no OS processes: it says when one would die.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if sys.version_info < (3, 11):
 
 
 class Place(Elsewhere):
-    """Its OS processes live in this program: each life of f(name, lives) lasts as long as the next
-    number of `lives` says, and then dies; after the last number it returns. It has the value "job
-    n" in hand, n counting the lives.
+    """A place that plays OS processes in this program. Each life of f(name, lives) lasts for as
+    many seconds as the next number of `lives` says, and then dies; after the last number the call
+    returns. In its life n the process has the value "job n" in hand.
     """
 
     _stops = True
@@ -79,7 +79,7 @@ class Job:
 
 @pytest.fixture(autouse=True)
 def as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The values of Place are not packed."""
+    """Makes values stay as they are, because those of Place are not packed."""
     from weft._hosts import supervisor
 
     packed = supervisor._unpacked
@@ -103,14 +103,14 @@ def virtual(*processes: Any) -> Any:
 
 
 def test_a_service_that_crashes_10000_times_goes_on(caplog: Any) -> None:
-    """Rule 7.16: two deaths in each minute, for days; rule 7.17: each lost value is named."""
+    """Rule 7.16: two deaths in each minute, for days. Rule 7.17: each lost value is named."""
     place = Place()
     supervisor = Supervisor(place, restarts=3, within=60, backoff=0.1)
     with caplog.at_level(logging.WARNING, "weft"):
         result = virtual(served.on(supervisor)("service", iter([30.0] * 10_000)))
     assert result == "service"
     text = "\n".join(r.getMessage() for r in caplog.records)
-    named = re.findall(r"lost with it is what it had read last: job (\d+) of channel 'jobs'", text)
+    named = re.findall(r"what it had read last is lost: job (\d+) of channel 'jobs'", text)
     assert named == [str(n) for n in range(1, 10_001)]
     assert text.count("it is started again (2 of 3 within 60 s)") == 9_999
 
@@ -120,7 +120,7 @@ def test_so_many_deaths_within_the_time_are_too_many(caplog: Any) -> None:
     supervisor = Supervisor(place, restarts=3, within=60, backoff=0, name="s")
     with heard() as events, pytest.raises(ProcessDied):
         virtual(served.on(supervisor)("a", iter([50.0, 50.0, 5.0, 5.0, 5.0, 5.0])))
-    # the deaths at 50 and at 100 are old at 115
+    # at 115 the deaths at 50 and at 100 do not count any more
     assert [at for at, _ in place.began] == [0, 50, 100, 105, 110]
     assert [e.event for e in events] == [*["began", "died"] * 4, "began", "given up"]
     assert events[-1].supervisor == "s" and events[-1].life == 5
@@ -128,7 +128,7 @@ def test_so_many_deaths_within_the_time_are_too_many(caplog: Any) -> None:
 
 
 def test_without_within_so_many_in_all() -> None:
-    """As before: each process has its own count."""
+    """Rule 7.16: without `within` the restarts are counted in all, for each process by itself."""
     place = Place()
     supervisor = Supervisor(place, restarts=2, backoff=0)
     with pytest.raises(ProcessDied):
@@ -152,7 +152,7 @@ FOREVER = 10_000.0
     [("one for one", "b"), ("one for all", "abc"), ("rest for one", "bc")],
 )
 def test_strategies(strategy: str, again: str) -> None:
-    """Rule 7.16: b dies at 5. None of those that start again starts before the pause is over."""
+    """Rule 7.16: b dies at 5. No process starts again before the pause is over."""
     place = Place()
     supervisor = Supervisor(place, strategy=strategy, backoff=0.5)
     lives = {"a": [FOREVER], "b": [5.0], "c": [FOREVER]}
@@ -210,7 +210,7 @@ def test_a_tree_of_supervisors() -> None:
 
 
 def test_rest_for_one_of_supervisors() -> None:
-    """A supervisor has its place among the children of the one above, by when it was made."""
+    """A supervisor's place among the children of the one above is that of when it was made."""
     place = Place()
     above = Supervisor(place, strategy="rest for one", backoff=0)
     first = Supervisor(place, restarts=0, under=above)
@@ -250,7 +250,7 @@ def test_who_listens_and_fails_is_logged(caplog: Any) -> None:
 
     with observe.supervision(fails):
         assert virtual(served.on(Supervisor(Place()))("a", iter(()))) == "a"
-    assert "who listens to supervision has failed" in caplog.text
+    assert "a listener to supervision has failed" in caplog.text
 
 
 # --- OS processes ---------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ def crashes(place: Any, n: int, caplog: Any) -> None:
     with caplog.at_level(logging.WARNING, "weft"):
         done = serve(targets.dies_at_odd, place, list(range(2 * n)))
     assert done == list(range(0, 2 * n, 2))
-    named = re.findall(r"read last: (\d+) of channel 'jobs'", caplog.text)
+    named = re.findall(r"read last is lost: (\d+) of channel 'jobs'", caplog.text)
     assert [int(i) for i in named] == list(range(1, 2 * n, 2))
 
 
@@ -299,14 +299,14 @@ def test_each_of_300_lost_values_is_named(caplog: Any) -> None:
 
 
 def test_the_values_of_a_buffer_are_named_too(caplog: Any) -> None:
-    """Also of a coroutine, and of the last death."""
+    """Rule 7.17, of a coroutine, and at the last death too."""
     with caplog.at_level(logging.WARNING, "weft"), pytest.raises(ProcessDied):
         serve(targets.dies_at_odd_async, Supervisor(restarts=1, backoff=0), list(range(9)), 3)
-    assert re.findall(r"read last: (\d+) of channel 'jobs'", caplog.text) == ["1", "3"]
+    assert re.findall(r"read last is lost: (\d+) of channel 'jobs'", caplog.text) == ["1", "3"]
 
 
 def test_a_value_with_ends_is_not_kept(caplog: Any) -> None:
-    """Rule 7.17: else the reader of the answers would not learn of the death."""
+    """Rule 7.17: otherwise the reader of the answers would not learn of the death."""
     jobs = Channel("jobs")
 
     @th.process
@@ -357,7 +357,9 @@ def test_recycling(redeliver: bool, caplog: Any) -> None:
 
 @pytest.mark.parametrize("limit", [{"max_age": 0}, {"max_memory": 1}])
 def test_recycling_by_age_and_memory(limit: dict[str, Any]) -> None:
-    """Each is met before the first value: so the worker of these tests leaves at its third life."""
+    """Each limit is met before the first value, so the worker of this test ends in its third
+    life.
+    """
     place = Supervisor(restarts=0, **limit)
     lives: list[int] = []
 
@@ -379,7 +381,7 @@ def test_recycling_by_age_and_memory(limit: dict[str, Any]) -> None:
 
 
 def test_a_memory_limit_that_is_met_is_a_death(caplog: Any, tmp_path: Any) -> None:
-    """Rule 7.17: the job is given again."""
+    """Rule 7.17: the next life gets the job again."""
     place = Supervisor(backoff=0, redeliver=True, memory_limit=1 << 32)
     jobs = [(i, str(tmp_path / str(i))) for i in range(2)]
     assert serve(targets.takes_much_once, place, jobs) == [0, 1]
@@ -387,7 +389,7 @@ def test_a_memory_limit_that_is_met_is_a_death(caplog: Any, tmp_path: Any) -> No
 
 
 def test_peers_learn_that_it_is_given_up() -> None:
-    """Rules 4.5, 7.13: also where no attempt was known to be the last."""
+    """Rules 4.5, 7.13, when no attempt was known to be the last."""
     c = Channel("c")
     place = Supervisor(restarts=1, within=1000, backoff=0)
 
@@ -406,7 +408,7 @@ def test_peers_learn_that_it_is_given_up() -> None:
 
 
 def test_one_for_all_of_os_processes() -> None:
-    """The second waits for ever in its first life, and is killed with the first one."""
+    """The second process waits for ever in its first life, and is killed with the first process."""
     lives, done = Channel("lives"), Channel("done")
     place = Supervisor(strategy="one for all", backoff=0)
 

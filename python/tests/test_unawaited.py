@@ -41,8 +41,10 @@ async def handles() -> str:
 
 
 def told(begin: Any) -> list[dict[str, Any]]:
-    """What the handler of exceptions was told until `begin`'s task has ended and the loop has gone
-    round. Asyncio itself speaks later, once the task is collected."""
+    """Returns what the handler of exceptions was told until the task of `begin` has ended and the
+    loop has gone round once. asyncio alone would call the handler later, when the task is
+    collected.
+    """
     seen: list[dict[str, Any]] = []
     kept: list[Any] = []
 

@@ -3,10 +3,10 @@
 //
 // If a select could have taken no party but its partner, it makes no difference which of the two
 // came first. Then the select counts as a plain party at the guard that it took. Its other guards
-// conflict with every arrival, but not with the retirement of a channel that is not a buffer. This
-// does not hold if the select has a skip, a time that may come at any moment, a second guard that
-// is ready, or two guards at one place. While a select waits it counts as one that may take any
-// guard. Once its partner is known this is weakened, for the search for races.
+// conflict with every arrival, but not with the retirement of a channel that is not a buffer. None
+// of this holds if the select has a skip, a time that may come at any moment, a second guard that
+// is ready, or two guards at one place. While a select waits, it counts as one that may take any
+// guard. When its partner is known, its accesses are weakened, for the search for races.
 #pragma once
 #include <cstdint>
 #include <unordered_map>
@@ -20,18 +20,18 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class CheckedSelect : public checking::Waiting {
  public:
-  // Called when the select begins with these guards. `decides` says whether it may take any guard
-  // that is ready (rule 5.4); then the guards are tried from `from` on. `key` distinguishes its
-  // guards from those of other selects of the process. Returns the guard that the select is to
+  // Called when the select begins with these guards. `decides` says whether the select may take any
+  // guard that is ready (rule 5.4); then the guards are tried from `from` on. `key` distinguishes
+  // its guards from those of other selects of the process. Returns the guard that the select is to
   // take, or -1.
   int begins(core::Guard* guards, std::uint32_t count, std::uint32_t from, std::uint64_t key,
              bool decides);
   // Called when the select has begun, with the guard that it has taken, or -1. Returns the place at
-  // which it has committed, and sets `at` to its access to that place; returns null if it has not
-  // committed.
+  // which the select has committed, and sets `at` to its access to that place. Returns null if the
+  // select has not committed.
   const core::SyncObject* begun(int taken, checking::Begun how, checking::Access& at);
-  // Declared `inline` here so that only files which use the class define it: the library without
-  // checks has no Record.
+  // Called when a select that waited has been decided. It is declared `inline` here so that only
+  // files which use the class define it: the library without checks has no Record.
   inline void decided() override;
   // Returns the guard to which the select has committed, or a negative number if a time or a
   // cancellation decided it.
@@ -51,8 +51,8 @@ class CheckedSelect : public checking::Waiting {
     return g.enabled && g.kind <= core::Kind::output;
   }
   static bool writes(const core::Guard& g) noexcept { return g.kind == core::Kind::output; }
-  // Returns whether the retirement of this guard's channel makes a difference to the select. That
-  // of an output's channel may end the select although it has inputs (rule 5.6).
+  // Returns whether the retirement of this guard's channel makes a difference to the select. The
+  // retirement of an output's channel may end the select although it has inputs (rule 5.6).
   static bool ends(const core::Guard& g) noexcept { return g.ends || writes(g); }
   bool commutes() const noexcept;
   int taken_of(std::uint32_t from, std::uint64_t key);
@@ -74,8 +74,8 @@ inline bool CheckedSelect::commutes() const noexcept {
   return true;
 }
 
-// Takes one of the ready guards that rule 5.4 allows: no guard may be passed over as often as there
-// are guards. Returns -1 if none is ready.
+// Chooses one of the ready guards that rule 5.4 allows: no guard may be passed over as often as
+// there are guards. Returns -1 if none is ready.
 inline int CheckedSelect::taken_of(std::uint32_t from, std::uint64_t key) {
   std::vector<unsigned> ready, due;
   for (std::uint32_t k = 0; k < count_; ++k) {

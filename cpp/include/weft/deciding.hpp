@@ -1,16 +1,17 @@
 // A Deciding decides which process goes next in a checked program, in C++ and in Python. The
-// scheduler asks (runtime/chooser.hpp), and so do the points of the program's operations; the
-// engine of weft/check answers.
+// scheduler asks it (runtime/chooser.hpp), and so does each point in an operation at which another
+// process may go first. The engine of weft/check makes the decision.
 //
-//   scheduler ──next()──► decide(): who is ready? ──Run::go()──► out of the queue, its step begins
-//   operation ──another_goes()──► decide() ──itself──► it goes on at once
-//                                     └──another──► it is suspended; next() gives the other
+//   scheduler ──next()──► decide() ──Run::go()──► the process leaves the queue; its step begins
+//   operation ──another_goes()──► decide() ──its own process──► that process goes on at once
+//                                     └──another──► its own is suspended; next() gives the other
 //
 // Invariants
-//  1 A process that is in the run queue is `ready` in the record, from when it is first seen there.
-//  2 `decided_` has been taken out of the queue already. The scheduler asks for it next, before
+//  1 A process in the run queue is `ready` in the record, from the time when look() first finds it
+//    there.
+//  2 The process `decided_` has left the queue already. The scheduler asks for that process before
 //    anything else is decided.
-//  3 After the run has stopped all processes are cancelled, and go in the order of the queue.
+//  3 After the run has stopped, all processes are cancelled, and go in the order of the queue.
 #pragma once
 #include <utility>
 #include <vector>
@@ -22,11 +23,15 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 // `Language` derives from this class, and has these functions, which may be private to its friends:
-//   int number_in(core::Waker*) const     the number of its process; kNone: it is none of the check
-//   void wakes(int n)                     n has become ready: the record is to be told
-//   void passes_over(std::size_t chosen)  of ready_, whom the decision has not taken
-//   bool concludes() const                does a run that cannot go on conclude so by itself?
-//   cancel(Run&), any_timer(Run&), fire_one(Run&)   of runtime::Run
+//   int number_in(core::Waker*) const     returns the number of the waker's process; kNone if that
+//                                         is no process of the check
+//   void wakes(int n)                     tells the record that process n has become ready
+//   void passes_over(std::size_t chosen)  notes that the decision has taken ready_[chosen], and
+//   none
+//                                         of the others
+//   bool concludes() const                returns whether a run that cannot go on concludes so by
+//                                         itself
+//   cancel(Run&), any_timer(Run&), fire_one(Run&)   those of runtime::Run
 template <class Language>
 class Deciding : public runtime::Chooser {
  public:
@@ -49,8 +54,8 @@ class Deciding : public runtime::Chooser {
     yields_.clear();
   }
 
-  // Notes which processes are ready. A waker that is no process of the check goes first: it is
-  // returned.
+  // Notes which processes are ready. Returns a waker that is no process of the check, which goes
+  // first, or null.
   core::Waker* look(core::RunQueue& queue) noexcept {
     core::Waker* other = nullptr;
     wakers_.clear();
@@ -68,8 +73,8 @@ class Deciding : public runtime::Chooser {
     return other;
   }
 
-  // Puts the process that runs into the queue. Does another go before it goes on? `goes_on`: in the
-  // usual order none does.
+  // Puts the process that runs into the queue. Returns whether another process goes first.
+  // `goes_on`: whether in the usual order the process goes on at once.
   bool another_goes(core::RunQueue& queue, core::Waker* w, int n, bool goes_on) noexcept {
     run.record.ready(n);
     queue.push(w);
@@ -79,9 +84,10 @@ class Deciding : public runtime::Chooser {
     return true;
   }
 
-  // The process that runs yields (rule 7.7). Does another go first? In the usual order all that are
-  // ready do. It is no more than usual, since a yield that made everybody go first would commute
-  // with no step. But they must, if the process has yielded again and again while no other went.
+  // Called when the process that runs yields (rule 7.7). Returns whether another process goes
+  // first. In the usual order all ready processes go first. Other orders are allowed: if a yield
+  // had to let all of them go first, the yield would commute with no step. But if the process has
+  // yielded `often` times and no other process has gone, the others must go first.
   bool yields(core::RunQueue& queue, core::Waker* w, int n) noexcept {
     constexpr unsigned often = 5;
     const auto at = static_cast<std::size_t>(n);
@@ -104,8 +110,8 @@ class Deciding : public runtime::Chooser {
  private:
   Language& self() noexcept { return static_cast<Language&>(*this); }
 
-  // Takes the one that goes next out of the queue, and returns it. `goes_on`: a process that has
-  // just been put into the queue, and that the usual order goes on with; kNone: there is none.
+  // Takes the process that goes next out of the queue, and returns it. `goes_on`: a process that
+  // has just been put into the queue, and that goes on in the usual order; kNone if there is none.
   core::Waker* decide(core::RunQueue& queue, int goes_on) noexcept {
     using checking::Stopped;
     for (;;) {
@@ -151,10 +157,10 @@ class Deciding : public runtime::Chooser {
     }
   }
 
-  // Puts this process before the other ready ones. False: it is not ready.
+  // Puts this process before the other ready ones. Returns false if it is not ready.
   bool puts_first(int n) noexcept {
     std::size_t at = ready_.size();
-    while (at > 0 && ready_[at - 1] != n) --at;  // mostly it is the last one
+    while (at > 0 && ready_[at - 1] != n) --at;  // it is usually the last one
     if (at-- == 0) return false;
     core::Waker* const w = wakers_[at];
     for (; at > 0; --at) {
@@ -168,7 +174,7 @@ class Deciding : public runtime::Chooser {
 
   struct Yields {
     unsigned count = 0;  // how often it has yielded since another process went
-    unsigned at = 0;
+    unsigned at = 0;     // the number of switches at its last yield
   };
   std::vector<Yields> yields_;  // by process
   core::Waker* decided_ = nullptr;

@@ -1,9 +1,9 @@
-// How a program answers who looks at it from outside: `weft ps`, `weft top`, `weft view`, `weft
-// dump` (rules 14.9, 14.10). The messages are those of a Python program
-// (python/src/weft/_watching/look_frames.py says which).
+// How a program answers the commands that look at it from outside: `weft ps`, `weft top`, `weft
+// view`, `weft dump` (rules 14.9, 14.10). The messages are those of a Python program, which
+// python/src/weft/_watching/look_frames.py describes.
 //
-//   the first run ──► the door (runtime/door.hpp) ──somebody comes──► a thread for them: messages
-//   ──► runtime/look.hpp
+//   the first run ──► the door (runtime/door.hpp) ──a visitor connects──► a thread for the visitor:
+//   messages ──► runtime/look.hpp
 #pragma once
 #include <string>
 #include <string_view>
@@ -12,7 +12,8 @@
 
 namespace weft::inline WEFT_ABI::detail {
 
-// The program can be looked at from now on, unless it must not be. A run calls this as it begins.
+// Makes it possible to look at the program from now on, unless WEFT_INSPECT=0 forbids it. Each run
+// calls this as it begins.
 void can_be_looked_at() noexcept;
 
 // The conversation with one visitor.
@@ -24,8 +25,8 @@ class Answers {
   Answers(const Answers&) = delete;
   Answers& operator=(const Answers&) = delete;
   ~Answers();
-  // Takes bytes in pieces of any size. Returns what is to be sent. If `over` is true after that,
-  // what came was no message, and nothing more is to be taken.
+  // Takes the visitor's bytes, in pieces of any size. Returns what is to be sent. If `over` is true
+  // after that, the bytes were not a message, and no more are to be taken.
   std::string take(std::string_view bytes);
   bool over = false;
 

@@ -20,14 +20,14 @@ namespace weft::inline WEFT_ABI::runtime {
 
 namespace {
 
-constexpr int kAtOnce = 8;  // so many look at the same time; others wait
+constexpr int kAtOnce = 8;  // how many visitors may look at the same time; others wait
 
 struct Open {
   int at = -1;
   Door::File file{-1};
   std::string path;
-  pid_t owner = 0;  // of the socket: this OS process, unless it is a fork's child
-  sem_t places;     // how many more may look at the same time
+  pid_t owner = 0;  // the OS process that made the socket; in a fork's child, the parent
+  sem_t places;     // how many more visitors may look at the same time
   Door::Visit visit = nullptr;
 };
 // Never destroyed: threads use it until the very end.
@@ -130,14 +130,14 @@ bool open_door(Door::Visit f) {
   std::memcpy(at.sun_path, d.path.c_str(), d.path.size() + 1);
   struct stat is {};
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return false;
-  // A directory of somebody else, or one that others have rights to, is not used.
+  // A directory is not used if another user owns it, or if other users have rights to it.
   if (lstat(directory.c_str(), &is) != 0 || !S_ISDIR(is.st_mode) || is.st_uid != geteuid() ||
       (is.st_mode & 077) != 0)
     return false;
-  if (answers(at)) return false;  // another copy of Weft in this OS process
+  if (answers(at)) return false;  // another copy of Weft in this OS process has the door
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
-  unlink(d.path.c_str());  // of a program that had this number before
+  unlink(d.path.c_str());  // the socket of an earlier program with the same pid
   sem_init(&d.places, 0, kAtOnce);
   if (bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 &&
       chmod(d.path.c_str(), 0600) == 0 && listen(fd, 16) == 0 &&
@@ -166,7 +166,7 @@ void Door::open(Visit visit) noexcept {
   const int error = errno;
   try {
     open_door(visit);
-  } catch (...) {  // there is no memory: the program goes on without a door
+  } catch (...) {  // no memory is left: the program goes on without a door
   }
   errno = error;
 }
@@ -193,7 +193,7 @@ bool Door::start(void* (*body)(void*), void* of) noexcept {
 
 }  // namespace weft::inline WEFT_ABI::runtime
 
-#else  // no such sockets: no door
+#else  // without such sockets there is no door
 
 namespace weft::inline WEFT_ABI::runtime {
 Door::File::File(int) noexcept {}

@@ -20,12 +20,13 @@ namespace weft::inline WEFT_ABI::runtime {
 namespace {
 
 constexpr std::size_t kPiece = 2'000;
-// A sample looks at about so many processes at most.
+// About how many processes a sample looks at, at most.
 constexpr std::size_t kInASample = 30'000;
-// How long a busy executor may take to come, at the beginning of an interval and at its end.
+// How long a look waits for a busy executor to serve it, at the beginning of an interval and at its
+// end.
 constexpr std::chrono::milliseconds kSoon{50}, kPatience{300};
 
-// The runs that go on; none of them ends meanwhile.
+// The runs that go on. None of them ends while this object lives.
 struct PinnedRuns {
   std::vector<Run*> runs = Outsiders::all().pin();
   PinnedRuns() = default;
@@ -47,7 +48,8 @@ Look::Now by_verb(const char* verb) noexcept {
     if (std::strcmp(v, verb) == 0) return now;
   return Look::waits;
 }
-// A read or write of one channel, which is its place until it goes on.
+// Returns whether the operation is a read or write of one channel. The process keeps that channel
+// as its `place` until it goes on.
 bool is_plain(const OpKind& op, Look::Now now) noexcept {
   return (now == Look::reads || now == Look::writes) && op.passed;
 }
@@ -55,8 +57,8 @@ const core::SyncObject* place_of(const ProcessBase& p) noexcept {
   return static_cast<const core::SyncObject*>(prim::load_from(p.place, std::memory_order_relaxed));
 }
 
-// Returns what the process does; a process that was woken waits until it goes on. Reads from any
-// thread, under the lock of the process's group.
+// Returns what the process does; a process that was woken counts as waiting until it goes on. Any
+// thread may call this, under the lock of the process's group.
 Look::Now state_of(ProcessBase& p) noexcept {
   const OpKind* const op = p.operation();
   if (!op) {
@@ -67,7 +69,7 @@ Look::Now state_of(ProcessBase& p) noexcept {
   return by_verb(op->verb);
 }
 
-// The places of a process that is at rest.
+// Notes the places at which a process that is at rest waits.
 struct Places final : WaitVisitor {
   std::vector<Look::Place>& at;
   bool others = false;
@@ -76,6 +78,7 @@ struct Places final : WaitVisitor {
   void barrier(const core::SyncObject&) override { others = true; }
   void end(const core::SyncObject&) override { others = true; }
 };
+// Notes whether a process waits for anything.
 struct Anywhere final : WaitVisitor {
   bool any = false;
   void channel(const core::SyncObject&, bool) override { any = true; }
@@ -87,22 +90,23 @@ struct Anywhere final : WaitVisitor {
 
 }  // namespace
 
-// --- what is read of processes at rest ------------------------------------------------------------
+// --- what is read of processes at rest
+// ------------------------------------------------------------
 
-// One reading of the processes of all runs: where they wait, which ends they hold, and the numbers of
-// these channels.
+// One reading of the processes of all runs: where the processes wait, which ends they hold, and the
+// numbers of these channels.
 class Look::Gather {
  public:
   struct Facts {
     std::vector<Place> holds, waits;
     Now chooses = either;  // what its select waits for
-    bool woken = false;    // its operation is over, and it has not gone on
+    bool woken = false;    // whether its operation is over and it has not gone on
   };
   using Ids = std::unordered_set<std::uint32_t>;
-  // `wanted`: the processes of which facts are wanted; null: only the numbers of channels are, of
-  // all processes.
+  // `wanted`: the processes whose facts are read. If it is null, only the numbers of the channels
+  // of all processes are read.
   explicit Gather(const Ids* wanted) : wanted_(wanted) {}
-  // For the processes that are stuck.
+  // Looks for the processes that are stuck.
   explicit Gather(const OpKind& wait) : wanted_(nullptr), wait_(&wait) {}
 
   void take(std::chrono::milliseconds patience);
@@ -110,18 +114,18 @@ class Look::Gather {
   std::unordered_map<std::uint32_t, Facts> facts;
   struct Known {
     std::string name;
-    Passed numbers;                        // without a place: not known
+    Passed numbers;                        // not known if it has no place
     std::uint32_t reader = 0, writer = 0;  // the processes that last used its ends
   };
   std::unordered_map<const core::SyncObject*, Known> channels;
   runtime::Found stuck;
 
   struct Shared {
-    std::mutex mutex;  // all, and the members of a Gather that is in it
+    std::mutex mutex;  // protects `all`, and the members of each Gather in it
     std::vector<Gather*> all;
   };
   static Shared& shared() noexcept {
-    static Shared& s = *new Shared;  // schedulers may ask for it until the very end
+    static Shared& s = *new Shared;  // never destroyed: schedulers may use it until the very end
     return s;
   }
 
@@ -152,7 +156,7 @@ class Look::Gather {
     k.writer = c.last_writer;
     return k;
   }
-  // Where a select waits.
+  // Notes where a select waits.
   void choice(ProcessBase& p, const OpKind& op, Facts& f) {
     Places places(f.waits);
     op.visit(p, places);
@@ -197,8 +201,8 @@ class Look::Gather {
   bool wants(std::uint32_t id) const {
     return (!wanted_ || wanted_->contains(id)) && !visited_.contains(id);
   }
-  // Visits the processes on executors that are `at_rest(executor)`, a piece of them. Returns whether
-  // it has seen all. For use within Run::still().
+  // Visits at most kPiece processes for which `at_rest(executor, process)` is true. Returns whether
+  // it has visited all of them. Called within Run::still().
   template <class F>
   bool visit_some(Run& run, F&& at_rest) {
     std::size_t n = 0;
@@ -227,11 +231,12 @@ class Look::Gather {
   const Ids* const wanted_;
   const OpKind* const wait_ = nullptr;
   Ids visited_;
-  std::vector<Awaited> awaited_;  // busy executors that have not come yet
+  std::vector<Awaited> awaited_;  // busy executors that have not served this reading yet
   std::condition_variable came_;
 };
 
-// Reads what sleeps. Notes who is busy. Returns whether it has seen all.
+// Reads the processes whose executors sleep, and notes the executors that are busy. Returns whether
+// it has visited all of these processes.
 bool Look::Gather::take_sleeping(Run& run) {
   std::vector<std::pair<Executor*, Way>> ways;
   const auto sleeps = [&](Executor* e) {
@@ -247,7 +252,7 @@ bool Look::Gather::take_sleeping(Run& run) {
   run.while_door_closed([&] {
     run.still([&] {
       all = visit_some(run, [&](Executor* e, ProcessBase& p) {
-        // a thread is an executor by itself, and one that is busy will not come
+        // A thread process is its own executor. A busy one does not serve a reading.
         return dynamic_cast<ThreadProcess*>(e) == &p ? e->sleeps() : sleeps(e);
       });
     });
@@ -271,7 +276,7 @@ void Look::Gather::hurry_all() {
         });
       });
     });
-  awaited_.swap(hurried);  // the others have gone
+  awaited_.swap(hurried);  // the others have no process any more
 }
 
 void Look::Gather::serve(Run& run, Executor& e) {
@@ -282,7 +287,7 @@ void Look::Gather::serve(Run& run, Executor& e) {
     look_for_stuck_at(run, e);
   else
     run.still([&] { all = visit_some(run, [&](Executor* of, ProcessBase&) { return of == &e; }); });
-  if (!all) return e.hurry();  // to be served again, for the next piece
+  if (!all) return e.hurry();  // the executor comes again, for the next piece
   awaited_.erase(at);
   came_.notify_all();
 }
@@ -390,12 +395,12 @@ void Look::sample() {
   count_ = n;
 }
 
-// The numbers that a reading has brought.
+// Takes over the numbers that a reading has found.
 void Look::take_over(Gather& g) {
   for (auto& [place, k] : g.channels) {
     Flow& f = flows_[place];
     if (k.numbers.place && k.numbers.transfers < f.transfers)
-      f = Flow();  // another channel is there
+      f = Flow();  // another channel is at this address
     f.seen = round_;
     f.name = std::move(k.name);
     f.reader = k.reader;
@@ -430,7 +435,7 @@ void Look::begin() {
 
 namespace {
 
-// file:line of the last operation, read as by where().
+// Returns what a process does, in words. `at` is file:line of its last operation, from where().
 std::string doing(const OpKind* op, const std::string& places, const std::string& at) {
   if (!op) return at == "?" ? "running" : joined({"running after ", at});
   if (!op->visit) return joined({"waits for its processes at ", at});
@@ -440,7 +445,7 @@ std::string doing(const OpKind* op, const std::string& places, const std::string
 }  // namespace
 
 Look::Found Look::end(std::size_t most) {
-  // Who gets a row.
+  // The processes that get a row.
   std::vector<std::uint32_t> ids;
   for (const auto& [id, s] : seen_)
     if (s.sample + stride_ > samples_) ids.push_back(id);
@@ -462,7 +467,8 @@ Look::Found Look::end(std::size_t most) {
     s.chooses = facts.chooses;
     s.woken = facts.woken;
   }
-  // Who has used an end has it, although it was not among its arguments.
+  // A process that was the last to use an end holds it, even if the end was not among its
+  // arguments.
   std::unordered_map<std::uint32_t, std::vector<Place>> used;
   for (const auto& [place, f] : flows_) {
     if (f.name.empty()) continue;
@@ -496,7 +502,7 @@ Look::Found Look::end(std::size_t most) {
           for (const auto& [place, writes] : ends)
             if (const auto f = flows_.find(place); f != flows_.end())
               passed = passed || f->second.has_moved();
-          // Something has passed at its ends: it may have gone on since, and come back.
+          // If something has passed at its ends, the process may have gone on and come back since.
           if (s.now != now || passed) {
             s.since = at;
             s.before = false;

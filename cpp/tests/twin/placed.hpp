@@ -6,8 +6,8 @@
 //
 //   - a process with a barrier among its guards. Its channels have their homes there too, since a
 //     far channel in a choice that spans a barrier is bad use (WIRE.md 4.10).
-//   - a process that enrols or resigns parties. Elsewhere that waits for an answer (WIRE.md 4.9), and
-//     can be cancelled; the rules know neither.
+//   - a process that enrols or resigns parties. Elsewhere that waits for an answer (WIRE.md 4.9),
+//     and can be cancelled; the rules know neither.
 //   - a process that cancels or awaits another. Only the holder of the process's object can do that
 //     (rule 7.11).
 //

@@ -133,7 +133,9 @@ class Bodies:
         return [*lines, "};"]
 
     def params(self) -> list[tuple[str, tree.Param]]:
-        """Returns the parameters that the class's code mentions; the others are not in the struct."""
+        """Returns the parameters that the class's code mentions; the others are not in the
+        struct.
+        """
         found = [(n, p) for n, p in self.cls.params.items() if self.layout.mentions(self.cls, n)]
         if "bank_index" not in self.cls.params and self.layout.mentions(self.cls, "bank_index"):
             found.append(

@@ -133,7 +133,8 @@ def build(model: Model, wanted: Wanted) -> Built:
     """Writes the C and compiles it.
 
     Raises:
-        LfError: a file is missing, a time is beyond what the target counts, or the C does not compile.
+        LfError: a file is missing, a time is beyond what the target counts, or the C does not
+            compile.
     """
     program = model.program
     config = program.config

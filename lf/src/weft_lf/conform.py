@@ -1,5 +1,5 @@
-"""The conformance runner: builds and runs every `.lf` file of target C in some folders, and prints a
-table by tier, or by folder if there are several.
+"""The conformance runner: builds and runs every `.lf` file of target C in some folders, and prints
+a table by tier, or by folder if there are several.
 
 A test passes if it builds, ends with status 0, and agrees with its references, if it has any. The
 file FILE.out beside the test has the expected output. FILE.trace, or the `//= TIME MICROSTEP NAME`
@@ -109,8 +109,8 @@ def by_reactor(trace: Sequence[str]) -> dict[str, list[str]]:
 
 
 def copied(project: Path, root: Path, place: Path) -> Path:
-    """Returns a copy of the folder `project` under `place`. What else is in `root` is beside it as links,
-    because a program may import from there."""
+    """Returns a copy of the folder `project` under `place`. What else is in `root` is beside it as
+    links, because a program may import from there."""
     copy, at = place / root.name, root
     for name in project.relative_to(root).parts:
         copy.mkdir()

@@ -32,8 +32,9 @@ class Options:
 
 
 class Emission:
-    """The C of one program while it is written. `fills` collects the contents of its tables, `helpers` its
-    functions, `start` the code that runs when it starts, and `starts` that of each enclave."""
+    """The C of one program while it is written. `fills` collects the contents of its tables,
+    `helpers` its functions, `start` the code that runs when it starts, and `starts` that of each
+    enclave."""
 
     def __init__(self, model: Model, options: Options) -> None:
         self.model, self.options = model, options
@@ -129,7 +130,9 @@ class Emission:
             self.fills.put(array, slot, f".{name}", _braced(text), cast=c_type(kind, cls.types))
 
     def constant(self, base: str, text: str, count: int) -> str:
-        """Returns the name of a C array with the contents `text`; equal contents share one array."""
+        """Returns the name of a C array with the contents `text`; equal contents share one
+        array.
+        """
         line = f"{base} @[{max(count, 1)}] = {text};"
         for at, helper in enumerate(self.helpers):
             if (

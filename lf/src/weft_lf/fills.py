@@ -66,7 +66,9 @@ class Fills:
     # --- static -----------------------------------------------------------------------------------
 
     def declarations(self) -> list[str]:
-        """Returns declarations of the arrays, so that code before their definitions can name them."""
+        """Returns declarations of the arrays, so that code before their definitions can name
+        them.
+        """
         return [
             f"static {'const ' * a.table}{a.type} {a.name}[{max(a.size, 1)}];"
             for a in self.arrays.values()

@@ -170,8 +170,8 @@ def _in_package(path: Path, wanted: tree.Import) -> Path:
 def parts(
     path: Path, opened: Mapping[Path, str] | None = None
 ) -> tuple[Loaded | None, list[Problem]]:
-    """Returns a file with what it imports, be it a program or not, and the problems in it; None if it
-    cannot be parsed.
+    """Returns a file with what it imports, be it a program or not, and the problems in it; None if
+    it cannot be parsed.
 
     Raises:
         LfError: a file cannot be read, or files import each other.

@@ -1,11 +1,11 @@
-"""What an editor asks about a place in a `.lf` file: what may be written there, what a name means,
-and what the file has.
+"""Answers what an editor asks about a place in a `.lf` file: what may be written there, what a name
+means, and what the file has.
 
 Invariants
 - Lines and columns count from 1, columns in characters, as in a Span.
-- The text may be ahead of the tree, which is that of the last text without an error. So a place is
-  found by the words around it, and the tree only tells what these words mean.
-- A name that means nothing gives nothing, never an error.
+- The text may be newer than the tree, which belongs to the last text without an error. So a place
+  is found by the words around it, and the tree only tells what these words mean.
+- For a name without a meaning the answer is None or empty, never an error.
 """
 
 from __future__ import annotations
@@ -64,11 +64,12 @@ class Named:
 
 @dataclass
 class Place:
-    """A place in the text of a file: the word there, the word before a dot in front of it, and what
-    stands around it."""
+    """A place in the text of a file: the word there, the name of what contains it, and the text
+    before it.
+    """
 
     word: str
-    container: str  # a.b: a; self->b: self
+    container: str  # "a" for a.b, "self" for self->b, else ""
     before: str  # the text up to the word, or up to the container
     span: Span
 
@@ -78,7 +79,7 @@ class Place:
 
 
 def place(text: str, file: str, line: int, column: int) -> Place:
-    """Returns the place at a line and column; a name that ends there counts."""
+    """Returns the place at a line and column. A name that ends there is the word of the place."""
     lines = text.split("\n")
     row = lines[line - 1] if 0 < line <= len(lines) else ""
     begin = end = min(column - 1, len(row))
@@ -90,7 +91,7 @@ def place(text: str, file: str, line: int, column: int) -> Place:
     found = re.search(r"(\w+)\s*(?:\[[^\]]*\])?\s*(?:\.|->)$", left)
     container = found[1] if found else ""
     if found and found[0].endswith("->") and container != "self":
-        container = ""  # an effect, or what a pointer has
+        container = ""  # an effect of a reaction, or a member of a pointer
     before = "\n".join([*lines[: line - 1], left])
     return Place(
         row[begin:end], container, before, Span(file, line, begin + 1, max(1, end - begin))
@@ -102,7 +103,7 @@ def _type(kind: tree.Type | None, init: tree.Expr | None = None) -> str:
 
 
 def named(member: tree.Member | tree.Param) -> Named | None:
-    """Returns the member as an editor shows it; None for what has no name."""
+    """Returns the member as an editor shows it, or None if it has no name."""
     match member:
         case tree.Param():
             return Named(
@@ -159,7 +160,7 @@ def inherited(
 
 
 def around(loaded: Loaded, line: int) -> tree.Reactor | None:
-    """Returns the reactor whose declaration begins last before the line."""
+    """Returns the last reactor whose declaration begins at or before the line."""
     own = [r for r in loaded.tree.reactors if r.span.line <= line]
     return max(own, key=lambda r: r.span.line) if own else None
 
@@ -170,7 +171,7 @@ def _names(loaded: Loaded, reactor: tree.Reactor) -> dict[str, Named]:
 
 
 def _inside(loaded: Loaded, reactor: tree.Reactor, instance: str) -> dict[str, Named]:
-    """Returns the names of the reactor of which `instance` is one."""
+    """Returns the names of the reactor that `instance` is an instance of."""
     for member in inherited(loaded, reactor):
         if isinstance(member, tree.Instance) and member.name == instance:
             return _names(*loaded.scope[member.cls]) if member.cls in loaded.scope else {}
@@ -227,7 +228,7 @@ def meaning(loaded: Loaded, at: Place) -> Named | None:
 
 
 def reaction_at(loaded: Loaded, model: Model, at: Place) -> str:
-    """Returns what is known of the reaction at whose keyword the place is: its levels."""
+    """Returns the levels of the reaction whose keyword is at the place, as text."""
     if at.word != "reaction":
         return ""
     here = [
@@ -253,7 +254,7 @@ def symbols(loaded: Loaded) -> list[tuple[Named, list[Named]]]:
 
 
 def imported(loaded: Loaded, at: Place) -> Span | None:
-    """Returns the place of the file whose name in an import is at the place."""
+    """Returns the beginning of the imported file, if the place is its name in an import."""
     for one in loaded.tree.imports:
         if one.span.line == at.span.line and not one.package:
             path = Path(loaded.tree.path).parent / one.uri

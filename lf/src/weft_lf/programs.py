@@ -30,7 +30,9 @@ def _enclave(e: Emission, number: int, ranges: Mapping[int, int]) -> list[str]:
 
 
 def program(e: Emission, ranges: Mapping[int, int]) -> list[str]:
-    """Returns the lines of the end of the C file. `ranges` has the place of each enclave's timers."""
+    """Returns the lines of the end of the C file. `ranges` has the place of each enclave's
+    timers.
+    """
     config, layout = e.model.program.config, e.layout
     e.starts[0] = [*e.start, *e.starts[0]]
     lines, programs = [], []

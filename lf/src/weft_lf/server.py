@@ -1,13 +1,13 @@
 """`weft lf serve`: a language server, over standard input and output.
 
 Invariants
-- Errors are looked for when no message waits. So while someone types, only the last text counts.
-- What can be told at once (syntax, names, types, loops) is told at once; what the C compiler says
-  of the bodies follows.
-- A request that cannot be served gets null or an empty list. Only an unknown method gets an
-  error.
-- Positions are those of the protocol, from 0 and in units of UTF-16; inside, places count from 1 and
-  in characters (places.py).
+- The server looks for problems when no message waits. So while the user types, only the last text
+  counts.
+- Problems that are found at once (syntax, names, types, loops) are shown at once; what the C
+  compiler says of the bodies follows.
+- A request that cannot be served gets null or an empty list. Only an unknown method gets an error.
+- In messages, positions count from 0, in units of UTF-16, as in the protocol. In the rest of the
+  code, places count from 1, in characters (places.py).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weft_lf.load import NO_MAIN, Loaded, load, parts
 from weft_lf.model import Model
 from weft_lf.ticks import check, tick_of
 
-KINDS = {  # what places.py names → the protocol's kinds: of a completion, of a symbol
+KINDS = {  # Named.kind of places.py → the protocol's kinds: of a completion, of a symbol
     "reactor": (7, 5),
     "port": (5, 8),
     "state": (6, 13),
@@ -50,7 +50,9 @@ Message = dict[str, Any]
 
 @dataclass
 class Document:
-    """An open file. `loaded` and `model` are those of its last text without an error."""
+    """An open file. `loaded` belongs to its last text that could be read; `model` is None if its
+    last text has an error.
+    """
 
     path: Path
     text: str
@@ -64,19 +66,19 @@ def path_of(uri: str) -> Path:
 
 
 class Server:
-    """Answers the messages of a client. `send` gets what it says."""
+    """Answers the messages of a client. The server calls `send` with each message to the client."""
 
     def __init__(self, send: Callable[[Message], None]) -> None:
         self.send = send
         self.open: dict[Path, Document] = {}
-        self.shown_in: dict[Path, set[str]] = {}  # document → the files of which problems are shown
+        self.shown_in: dict[Path, set[str]] = {}  # document → the files whose problems are shown
         self.ended = False
         self.asked_to_end = False
 
     # --- messages ---------------------------------------------------------------------------------
 
     def take(self, message: Message) -> None:
-        """Takes a message; a request is answered before this returns."""
+        """Handles a message. A request is answered before this returns."""
         method = str(message.get("method", "")).replace("/", "_").replace("$", "")
         does = getattr(self, f"on_{method}", None)
         given = message.get("params") or {}
@@ -118,7 +120,7 @@ class Server:
             self.on_textDocument_didSave(given)
 
     def on_textDocument_didSave(self, given: Message) -> None:
-        for document in self.open.values():  # those that import the file see its text too
+        for document in self.open.values():  # files that import this one see its text too
             document.dirty = True
 
     def on_textDocument_didClose(self, given: Message) -> None:
@@ -129,7 +131,7 @@ class Server:
     # --- problems ---------------------------------------------------------------------------------
 
     def work(self, waiting: Callable[[], bool]) -> None:
-        """Looks for problems in what has changed, until a message is waiting."""
+        """Looks for problems in the documents that have changed, until a message waits."""
         for document in list(self.open.values()):
             if document.dirty and not waiting():
                 document.dirty = False
@@ -159,7 +161,7 @@ class Server:
         except LfError as error:
             found = error.problems
         library = any(p.message == NO_MAIN for p in found)
-        try:  # what the file has, for what is asked of it
+        try:  # read what the file has, so that requests about it can be answered
             loaded, own = parts(document.path, opened=opened)
         except LfError:
             return found
@@ -173,7 +175,7 @@ class Server:
             return error.problems
 
     def publish(self, path: Path, problems: list[Problem]) -> None:
-        """Shows the problems, each in its file, and takes back those that were shown before."""
+        """Shows the problems, each in its file, in place of those that were shown before."""
         by_file: dict[str, list[Problem]] = {str(path): []}
         for file in self.shown_in.get(path, ()):
             by_file[file] = []
@@ -224,7 +226,7 @@ class Server:
         return {"uri": Path(span.file).as_uri(), "range": self.range(span)}
 
     def asked(self, given: Message) -> tuple[Document, Loaded, places.Place] | None:
-        """Returns the document, what it has, and the place that a request is about."""
+        """Returns the document and the place of which a request asks, and what the document has."""
         document = self.open.get(path_of(given["textDocument"]["uri"]))
         if document is None:
             return None
@@ -290,7 +292,7 @@ class Server:
         return [{**symbol(r), "children": [symbol(m) for m in own]} for r, own in found]
 
     def on_workspace_executeCommand(self, given: Message) -> str | None:
-        """weft.lf.graph URI: draws the program as FILE.svg, and returns the drawing's URI."""
+        """weft.lf.graph URI: draws the program as FILE.svg, and returns the URI of the drawing."""
         from weft_lf.graph import draw
 
         if given.get("command") != "weft.lf.graph" or not given.get("arguments"):
@@ -327,8 +329,8 @@ def write(stream: BinaryIO, message: Message) -> None:
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> int:
-    """Returns the exit status, once the one client has asked for the end: 1 if it ends without
-    having asked for that.
+    """Serves one client until it says "exit" or its stream ends. Returns the exit status: 0 if the
+    client has asked for a shutdown before, otherwise 1.
     """
     waiting: queue.Queue[Message | None] = queue.Queue()
 

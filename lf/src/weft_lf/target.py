@@ -132,7 +132,9 @@ class Config:
 
     @property
     def has_own_c(self) -> bool:
-        """Whether C files of the program's own may be compiled, besides what comes with the runtime."""
+        """Whether C files of the program's own may be compiled, besides what comes with the
+        runtime.
+        """
         own = (n for n, _ in (*self.files, *self.cmake_include) if not n.startswith("/lib/c/"))
         return any(n.endswith((".c", ".cmake", ".txt")) for n in own)
 

@@ -59,8 +59,8 @@ void leave_block(ExtendedObject* x, bool back) noexcept { end_block(x, back && x
 
 namespace {
 
-// Whether a MemoryError ends this OS process (rule 7.17): then the value of the block goes back, as
-// at any other death.
+// Returns whether a MemoryError ends this OS process (rule 7.17). If it does, the value of the
+// block goes back, as at any other death.
 bool limited(const ExtendedObject* x) noexcept {
   const ChannelObject* const c = x->end->channel;
   return is_far(c) && (side_of(c).loops & 4) != 0;
@@ -75,7 +75,8 @@ void extended_dealloc(PyObject* o) {
                          channel_name(ext(o)->end->channel).c_str()) < 0)
       PyErr_WriteUnraisable(Py_None);
   }
-  // A loop of a supervised process is left: by an exception if one is set.
+  // A loop of a supervised process that is left drops its block. If an exception is set, the
+  // exception has left the loop.
   const bool died =
       PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError) && limited(ext(o));
   end_block(ext(o), ext(o)->keeps || died);
@@ -92,8 +93,8 @@ PyObject* extended_aenter(PyObject* o, PyObject*) {
     return bad_use("async with over an extended read is for coroutine processes: use with");
   return new_operation(OpType_::extended, o);
 }
-// Tells from the arguments of __exit__ whether the value goes back: with redeliver=True if an
-// exception left the block.
+// Returns whether the value goes back, by the arguments of __exit__. With redeliver=True it goes
+// back if an exception left the block; without it, if a MemoryError did that ends this OS process.
 bool goes_back(const ExtendedObject* x, PyObject* args) noexcept {
   PyObject* const raised = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : Py_None;
   if (raised == Py_None) return false;

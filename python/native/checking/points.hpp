@@ -51,8 +51,8 @@ class Points {
   // on.
   virtual void stops(ProcessBase*) noexcept = 0;
 
-  // Called when ordinary code enters a block (rule 7.5), or has an operation: it is a process of the
-  // check, of that run. Null: it is in no block, so no other process can go.
+  // Called when ordinary code enters a block (rule 7.5), or has an operation: it is a process of
+  // the check, of that run. Null: it is in no block, so no other process can go.
   virtual void in_ordinary_code(ProcessBase*, runtime::Run*) noexcept = 0;
   // Called when the process goes on after the end of this group.
   virtual void joined(ProcessBase*, const void* group) noexcept = 0;

@@ -1,7 +1,8 @@
 // How an awaitable returns its value where the interpreter calls tp_iternext. From 3.12 on it
 // always does; before, it calls am_send.
 //
-//   am_send ──value──► StopIteration made, or the spare one ──raised──► the interpreter takes the value and drops it ──► spare
+//   am_send ──value──► StopIteration made, or the spare one ──raised──► the interpreter takes the
+//   value and drops it ──► spare
 //
 // The StopIteration raised here is of a subclass that keeps its last freed object for reuse, so
 // that a communication allocates none. It is raised without the exception being handled as its

@@ -1,13 +1,15 @@
 // How processes run and end: a coroutine is stepped by the scheduler; a function runs on its own
 // thread or in a greenlet (greenlet.cpp). process_type.cpp has the type that Python code sees.
 //
-//   made (holds its ends) ──start_process()──► running ──► ended: releases its ends, then its group is told (rule 7.7)
+//   made (holds its ends) ──start_process()──► running ──► ended: releases its ends, then its group
+//     │                                                   is told (rule 7.7)
 //     └──collected: its ends are released, RuntimeWarning
 //
 // A coroutine *apart* has a thread and a scheduler of its own. Groups that it started and did not
 // leave run to their ends there:
 //
-//   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──► its group is told: apart_body()
+//   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──► its group
+//   is told: apart_body()
 //
 // A process has returned, or ended quietly by a Cancelled or by a Retired or Poisoned that it met,
 // or failed (rules 3.5, 4.3, 4.6, 6.5). A process that a Poisoned ends poisons the ends that it

@@ -1,5 +1,6 @@
-// Shared by wire.cpp, far_channel.cpp and abroad.cpp: values in a wire::Room, a channel as the code
-// of its home sees it, and the party's side of a far channel. wire.cpp has the invariants.
+// What wire.cpp, far_channel.cpp, abroad.cpp and other files need of far channels: values in a
+// wire::Room, a channel as the code of its home sees it, and the party's side of a far channel.
+// wire.cpp has the invariants.
 #pragma once
 #include <unordered_map>
 
@@ -171,18 +172,18 @@ class CborPort : public ChannelPort<S> {
   }
 };
 
-// The value that a reader was given last by a plain read, unless it has asked for the next one; an
-// Ellipsis for a value with ends, which would keep them open.
+// The value that a plain read has given to a reader last; null after the reader has asked for the
+// next one. For a value with ends it is an Ellipsis, since the value would keep the ends open.
 struct LastRead {
   ~LastRead() { is(nullptr); }
   void is(PyObject* value) noexcept {
     if (PyObject* const before = std::exchange(o, Py_XNewRef(value))) defer_decref(before);
   }
   PyObject* o = nullptr;
-  bool plain = true;  // the read under way is a plain one
+  bool plain = true;  // whether the read under way is a plain one
 };
 
-// A room that notes the value which leaves it.
+// A room that notes, in a LastRead, the value that leaves it.
 class NotedRoom final : public ValueRoom {
  public:
   NotedRoom(Carries what, std::shared_ptr<LastRead> last) noexcept
@@ -196,11 +197,11 @@ class NotedRoom final : public ValueRoom {
   const std::shared_ptr<LastRead> last_;
 };
 
-// The same for a process that is supervised (SEMANTICS.md 7.13): the end does not die with the
-// process, since the supervisor holds it as well. With the list `in_hand`, the value that the
+// As ChannelPort, for a process that is supervised (SEMANTICS.md 7.13): the end does not die with
+// the process, since the supervisor holds it as well. With the list `in_hand`, the value that the
 // process had in hand goes to the list instead of back to the channel. With the list `lost`, the
 // last value that a plain read has given to the process goes to that list when the process dies,
-// unless it has asked for the next one.
+// unless the process has asked for the next one.
 template <Side S, class Base = ChannelPort<S>>
 class SupervisedPort final : public Base {
  public:
@@ -246,7 +247,7 @@ class SupervisedPort final : public Base {
   const bool last_;  // no process is started in its place
   PyObject* const in_hand_;
   PyObject* const lost_;
-  // A room may live longer than the port.
+  // shared with rooms, which may live longer than the port
   const std::shared_ptr<LastRead> last_read_ = std::make_shared<LastRead>();
 };
 
@@ -293,7 +294,8 @@ class FarSide : public core::FarAgent {
   // Whether the value of an extended read goes to the next reader if this program dies (WIRE.md
   // 4.7).
   bool keeps = false;
-  // How a loop over this reader reads: 0 plainly; else as weft._hosts.loops says.
+  // How a loop over this reader reads: 0 for plain reads; otherwise the number of Terms.loops
+  // (weft._hosts.attempt), and 4 if a MemoryError ends this OS process (weft._hosts.loops).
   int loops = 0;
   std::shared_ptr<wire::FarEnd> end;  // null if the end was given back
 

@@ -342,8 +342,8 @@ PyObject* give_ours(AnyLink& link, EndObject* e, const char* name, int last, PyO
 // give(end, name): the end moves to the peer. `last` is given for a supervised process: the end
 // moves if no other process will be started in its place; else the peer has the end as well.
 // `in_hand`: a list for the values of extended reads in which the process dies; None: those values
-// go back. `lost`: a list for the value that a plain read has given to the process last, if it dies
-// before it asks for another.
+// go back. `lost`: a list for the last value that a plain read has given to the process, which goes
+// there if the process dies before it asks for another value.
 PyObject* wire_give(PyObject* o, PyObject* args) {
   PyObject *end, *in_hand = nullptr, *lost = nullptr;
   const char* name;
@@ -391,8 +391,8 @@ PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, boo
 }
 
 // take(name): returns the end that the peer has handed to this program by this name; waits for it.
-// Returns None if the session ended first. `keeps`: if this program dies during an extended read, the
-// value is not lost (WIRE.md 4.7). `loops`: see FarSide.
+// Returns None if the session ended first. `keeps`: if this program dies during an extended read,
+// the value is not lost (WIRE.md 4.7). `loops`: see FarSide.
 PyObject* wire_take(PyObject* o, PyObject* args) {
   PyObject* name;
   int keeps = 0, loops = 0;

@@ -2,8 +2,8 @@
 `_commands`.
 
 Invariant: this module needs only the core of the package. The other packages that the command line
-needs are in the extra `weft-csp[cli]`; without them `weft` says so in one line and ends with the status
-of bad use.
+needs are in the extra `weft-csp[cli]`; without them `weft` says so in one line and ends with the
+status of bad use.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-// Numbers has a number for each key, which is an address or a uid. clear() forgets all of them in
-// one step, since a record begins anew with each of some 100,000 runs a second.
+// Numbers is a hash table that has a number for each key. A key is an address or a uid. clear()
+// forgets all keys in one step, because a record is cleared before each run of a check, some
+// 100,000 times a second.
 //
 // Invariants
-//  1 A slot counts if its generation is that of the table. Otherwise it is free.
+//  1 A slot is in use if its generation is that of the table. Otherwise it is free.
 //  2 At least half of the slots are free, so each search ends. A key that was erased keeps its
-//    slot, with kNone.
+//    slot, with the number kNone.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -22,7 +23,7 @@ class Numbers {
     generation_ = 1;
     for (Slot& s : slots_) s.generation = 0;
   }
-  // The number of this key, or kNone.
+  // Returns the number of this key, or kNone.
   int of(std::uint64_t key) const noexcept {
     const Slot& s = slots_[at(key)];
     return s.generation == generation_ ? s.number : kNone;
@@ -54,7 +55,7 @@ class Numbers {
     int number = kNone;
   };
 
-  // Where the key is, or would be.
+  // Returns the slot that the key has, or would have.
   std::size_t at(std::uint64_t key) const noexcept {
     const std::size_t mask = slots_.size() - 1;
     std::size_t i = static_cast<std::size_t>((key * 0x9E3779B97F4A7C15ull) >> 32) & mask;
@@ -69,7 +70,7 @@ class Numbers {
 
   std::vector<Slot> slots_ = std::vector<Slot>(64);
   std::uint32_t generation_ = 1;
-  std::size_t used_ = 0;  // slots that count
+  std::size_t used_ = 0;  // how many slots are in use
 };
 
 }  // namespace weft::checking

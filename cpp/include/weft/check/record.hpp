@@ -197,8 +197,8 @@ class Record {
   std::vector<int> follow_pool_;
   Numbers by_key_, by_uid_;  // places
   Numbers groups_;           // indices of group_ends_
-  // By group: the events in which its processes ended. The lists after the first `groups_count_` are
-  // kept for what they have allocated.
+  // By group: the events in which its processes ended. The lists after the first `groups_count_`
+  // are kept for what they have allocated.
   std::vector<std::vector<int>> group_ends_;
   int groups_count_ = 0;
   std::vector<int> woken_;  // processes, by the operation that has just begun

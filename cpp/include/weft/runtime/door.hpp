@@ -1,18 +1,18 @@
 // The door through which a program is looked at from outside (rule 14.9): a socket in the user's
-// runtime directory, and a thread that sleeps until somebody comes.
+// runtime directory, and a thread that sleeps until a visitor connects.
 //
 //   open() ──► $XDG_RUNTIME_DIR/weft/PID.sock, a thread in accept()
-//   ──somebody comes──► this user, or root? ──a thread for them──► visit(fd)
+//   ──a visitor connects──► is it this user, or root? ──a thread for the visitor──► visit(fd)
 //
 // Invariants
-//  1 All signals are blocked on these threads: handlers run on the program's own threads.
+//  1 All signals are blocked on these threads, so handlers run on the program's own threads.
 //  2 Only this user and root get in: the directory has the mode 0700, the socket 0600, and the
-//    kernel says who has come.
+//    kernel says whose program the visitor is.
 //  3 A child of a fork has neither the socket nor the thread. It opens its own at its next run.
-//  4 Where the door cannot be opened nothing is said here: `weft ps` says what is missing.
+//  4 If the door cannot be opened, no message is written here: `weft ps` says what is missing.
 //  5 The program may close descriptors that it did not open, and use their numbers for files of its
-//    own. So before each use a thread here looks whether the number still stands for its file (File).
-//  6 An OS process has one door. If two copies of Weft are in it, the first has the door.
+//    own. So before each use a thread here checks that the number still stands for its file (File).
+//  6 An OS process has one door. If two copies of Weft are in it, the first copy has the door.
 #pragma once
 #include <sys/stat.h>
 
@@ -22,7 +22,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Door {
  public:
-  // Answers who has come, on a thread of its own; does not close the socket.
+  // Answers a visitor, on a thread of its own; does not close the socket.
   using Visit = void (*)(int socket);
 
   // Which file a descriptor stands for.
@@ -33,13 +33,13 @@ class Door {
     bool operator==(const File&) const = default;
   };
 
-  // Opens the door of this OS process, unless it is open or there is none. Called by one thread at a
-  // time.
+  // Opens the door of this OS process, unless it is open or cannot be opened. One thread at a time
+  // calls this.
   static void open(Visit visit) noexcept;
   // Called in the child of a fork: the door is the parent's.
   static void forget() noexcept;
-  // Starts a thread that nobody joins, with all signals blocked. Returns false if the system gives
-  // none.
+  // Starts a detached thread, with all signals blocked. Returns false if the system gives no
+  // thread.
   static bool start(void* (*body)(void*), void* of) noexcept;
 };
 

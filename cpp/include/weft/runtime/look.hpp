@@ -1,25 +1,28 @@
-// What a look from outside sees (rules 14.9 to 14.11): samples of what every process does, and what
-// has passed through channels. A thread of the door (door.hpp) looks while the program goes on.
+// What a look from outside sees (rules 14.9 to 14.11): samples of what each process does, and how
+// many values have passed through the channels. A thread of the door (door.hpp) takes the samples
+// while the program goes on.
 //
 //   Look ──begin(): an interval──► sample(), as often as wanted ──► end(): rows ──► begin() …
 //
 // No process counts or notes anything for a look. A sample reads, from another thread, what the
-// runtime has anyway: the operation of a process, its status, its place, as numbers that are not
-// followed. So who was woken counts as waiting until it goes on. Where processes wait and which ends they hold is read while they are at rest:
+// runtime keeps in any case: the operation of a process, its status, and its place. The place is
+// read as an address, and the object there is not read. So a process that was woken counts as
+// waiting until it goes on. Where processes wait, and which ends they hold, is read while they are
+// at rest:
 //
-//   executor sleeps ──the run's door is closed: it cannot go on──► the looking thread reads
-//   executor is busy ──hurry()──► Run::serve_cancellations() on its own thread reads
+//   executor sleeps ──the run's door is closed, so it cannot go on──► the looking thread reads
+//   executor is busy ──hurry()──► Run::serve_cancellations() reads, on the executor's own thread
 //                        └──it does not come in time──► what was known before counts
 //
 // Invariants
-//  1 A look takes no lock of a channel: a lock that is biased to its thread stays so. So the numbers
-//    of a channel are of about that moment.
+//  1 A look takes no lock of a channel, so a lock that is biased to a thread stays biased to it.
+//    Therefore the numbers of a channel are those of about that moment.
 //  2 At most kPiece processes are read at a time; between two pieces the program goes on.
-//  3 Between two samples processes and channels come and go. A process is known by its id. A channel
-//    is known by its address, and by its counts, which never fall: if they are smaller, it is another
-//    channel.
-//  4 What a Look keeps of a process goes once the samples do not find that process any more.
-//  5 No fork, and no end of the program, comes in the midst of what is read (at_work()).
+//  3 Between two samples processes and channels come and go. A process is known by its id. A
+//    channel is known by its address and by its counts, which never fall: if a count is smaller
+//    than before, another channel is at the address.
+//  4 A Look drops what it keeps of a process when the samples no longer find the process.
+//  5 Neither a fork nor the end of the program comes while something is read (at_work()).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -36,9 +39,9 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Look {
  public:
-  // What a sample finds a process to do.
+  // What a process does, as a sample finds it.
   enum Now : std::uint8_t { runs, due, reads, writes, either, timed, barrier, waits, io, kStates };
-  // a channel, by its address; is it an end to write?
+  // a channel, by its address, and whether the end is a writer
   using Place = std::pair<const core::SyncObject*, bool>;
 
   struct Row {
@@ -46,8 +49,8 @@ class Look {
     std::string path;
     const char* kind = "";
     Now now = runs;
-    std::int64_t ns = 0;  // so long it has been in that state
-    bool before = true;   // it was so when it was first looked at
+    std::int64_t ns = 0;  // for how long it has been in that state
+    bool before = true;   // whether it was in that state when it was first looked at
     std::string does;
     std::array<std::uint32_t, kStates> found{};  // samples by state, in the interval
     std::int64_t cpu = -1;                       // ns of CPU time since its last row; -1: not known
@@ -58,8 +61,8 @@ class Look {
     std::string name;
     std::uint64_t passed = 0, dropped = 0;  // in the interval
     std::uint64_t depth = 0, capacity = 0;
-    std::array<std::uint32_t, 2> waits{};  // samples in which somebody waited to read, to write
-    std::array<std::uint32_t, 2> line{};   // how many wait now
+    std::array<std::uint32_t, 2> waits{};  // samples in which a process waited to read, to write
+    std::array<std::uint32_t, 2> line{};   // how many wait now to read, to write
   };
   struct Found {
     std::vector<Row> rows;
@@ -70,44 +73,45 @@ class Look {
 
   void begin();
   void sample();
-  // The rows of at most so many processes; if there are more, of those that did more than wait for
-  // others. The interval ends here.
+  // Ends the interval. Returns the rows of at most `most` processes; if there are more, first those
+  // of processes that did more than wait for others.
   Found end(std::size_t most);
-  // How many processes there are, as of the last sample.
+  // Returns how many processes the last sample found.
   std::size_t count() const noexcept { return count_; }
 
-  // The processes that can never go on, of all runs (rule 14.3). `wait` is as in look_for_stuck().
+  // Returns the processes of all runs that can never go on (rule 14.3). `wait` is as in
+  // look_for_stuck().
   static runtime::Found stuck(const OpKind& wait);
 
-  // Held while something is read.
+  // The mutex that is held while something is read.
   static std::mutex& at_work() noexcept;
-  // Called in the child of a fork, whose parent's threads may have held the locks.
+  // Called in the child of a fork: threads of the parent may have held the locks.
   static void forget() noexcept;
 
  private:
   struct Seen {
     std::array<std::uint32_t, kStates> found{};
     std::uint32_t selects = 0;   // samples in which it waited in a select
-    std::uint64_t sample = 0;    // the last one
+    std::uint64_t sample = 0;    // the number of the last sample that has found it
     std::int64_t since = 0;      // when its state began, as far as is known
     std::int64_t cpu = -1;       // CPU time of its thread at the last rows
-    std::string path, function;  // empty: not asked for yet
+    std::string path, function;  // empty until they are asked for
     const char* kind = nullptr;
-    Now now = runs, chooses = either;  // chooses: what its select waits for
+    Now now = runs, chooses = either;  // `chooses`: what its select waits for
     bool before = true;
-    bool woken = false;  // at the last reading: its operation was over
+    bool woken = false;  // whether its operation was over at the last reading
     std::vector<Place> holds, waits;
     bool has_weight() const noexcept { return found[runs] + found[timed] + found[io] > 0; }
   };
   struct Flow {
     std::string name;
-    std::uint64_t seen = 0;  // the round in which it was found last
+    std::uint64_t seen = 0;  // the last round in which it was found
     std::uint64_t transfers = 0, dropped = 0, depth = 0, capacity = 0;
     std::uint64_t transfers_before = 0, dropped_before = 0;
-    std::uint32_t reader = 0, writer = 0;  // who last used its ends
+    std::uint32_t reader = 0, writer = 0;  // the processes that last used its ends
     std::uint64_t sample = 0;
     std::array<std::uint32_t, 2> waits{}, line{};
-    bool known = false;  // have its numbers been read?
+    bool known = false;  // whether its numbers have been read
     bool has_moved() const noexcept {
       return transfers != transfers_before || dropped != dropped_before;
     }
@@ -122,7 +126,7 @@ class Look {
   std::unordered_map<const core::SyncObject*, Flow> flows_;
   std::uint64_t samples_ = 0, round_ = 1;
   std::uint32_t in_round_ = 0;
-  std::uint64_t stride_ = 1;  // a sample looks at one of so many processes, in turn
+  std::uint64_t stride_ = 1;  // a sample looks at one of each `stride_` processes, in turn
   std::size_t count_ = 0;
 };
 

@@ -141,8 +141,8 @@ class Parking {
     return word_.exchange(0, std::memory_order_acq_rel) & (woken | nudged);
   }
   bool signalled() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
-  // Returns whether a thread sleeps here; from any thread. Sequentially consistent, as is the end of
-  // a sleep: who closes the run's door first, and then sees a sleeper, holds it there (run.hpp).
+  // Returns whether a thread sleeps here; from any thread. Sequentially consistent, as is the end
+  // of a sleep: who closes the run's door first, and then sees a sleeper, holds it there (run.hpp).
   bool has_sleeper() const noexcept {
     return !bell && sleeps(word_.load(std::memory_order_seq_cst));
   }

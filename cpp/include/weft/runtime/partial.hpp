@@ -51,8 +51,8 @@ struct Found {
 // `waits` is the operation of a process that waits for a group; the group is then the process's
 // place.
 Found look_for_stuck(Run& run, Executor& here, const OpKind& waits);
-// The same, called while no process of `here` can begin to run: on its thread, or while it sleeps and
-// the run's door is closed.
+// The same, called while no process of `here` can begin to run: on its thread, or while it sleeps
+// and the run's door is closed.
 Found look_for_stuck_held(Run& run, Executor& here, const OpKind& waits);
 // Returns all processes at a standstill, while all executors sleep; none if some process can go on.
 Found look_at_rest(Run& run, const OpKind& waits);

@@ -2,14 +2,18 @@
 // This is the whole policy; decisions/threads-spin-before-they-sleep.md has measurements and
 // reasons.
 //
-// | a thread waits                          | the other side    | so it                 | at most     | code          |
-// |-----------------------------------------|-------------------|-----------------------|-------------|---------------|
-// | in a run, for any process or timer      | shares its CPU    | yields the CPU        | 5 yields    | GivingWay     |
-// | at a full or empty buffer of its program| has another CPU   | spins before it queues| 3 us        | BriefWait     |
-// | for another program, by shared memory   | has another CPU   | spins at the rings    | 20 to 160 us| SpinTime      |
-// |                                         | shares its CPU    | yields the CPU        | 5 yields    | GivingWay     |
-// | for bytes of a connection (link threads)| anywhere          | yields and polls      | 20 to 160 us| SpinTime, GivingWay (wire/lookout.hpp) |
-// | for a CPU, after it was woken           | a thread computes | has a short slice     | –           | wire/prompt.hpp |
+// | a thread waits for             | the peer is    | so the thread               | code      |
+// |--------------------------------|----------------|-----------------------------|-----------|
+// | any process or timer of a run  | on its CPU     | yields at most 5 times      | GivingWay |
+// | room or a value in a buffer    | on another CPU | spins for at most 3 us      | BriefWait |
+// | a program, by shared memory    | on another CPU | spins for 20 to 160 us      | SpinTime  |
+// |                                | on its CPU     | yields at most 5 times      | GivingWay |
+// | bytes of a connection          | anywhere       | yields, polls: 20 to 160 us | Lookout   |
+// | a CPU, after it was woken      | –              | has a short time slice      | be_prompt |
+//
+// BriefWait is for a buffer of the same program: the thread spins before it joins the waiting
+// queue. Lookout (wire/lookout.hpp) uses SpinTime and GivingWay; it and be_prompt (wire/prompt.hpp)
+// are for the threads of links. The times are the longest ones, after which the thread sleeps.
 //
 // One rule holds for all rows: if this kind of waiting has not helped, a thread stops using it, and
 // tries it again now and then. A thread that owes a wake-up to a peer in another program may put it
@@ -47,12 +51,13 @@ class Worth {
 //
 //   until() ──it came──► worth it
 //      │└──all yields in vain──► one yield fewer the next time ──none left──► only now and then
-//      └──it took long──► the next sleeps do not yield first, twice as many each time
+//      └──the attempt took long──► before the next sleeps the thread does not yield; each time this
+//                                  happens, the number of such sleeps is doubled
 //
-// A yield may give the CPU to another program that computes, for some ms. What the thread waits for
-// has come meanwhile, and yet a sleep would have been a thousand times as quick. So the time of an
-// attempt counts as well. To time each would add to each hand-over: one attempt of kTimed is timed,
-// and the first one after sleeps that did not yield.
+// A yield may give the CPU to another program that computes, for some ms. By then, what the thread
+// waits for has come, but a sleep would have been a thousand times as quick. So the time of an
+// attempt counts as well. To time each attempt would make each hand-over slower. So one attempt of
+// kTimed is timed, and so is the first attempt after sleeps without yields.
 class GivingWay {
  public:
   bool worth_trying() noexcept {
@@ -68,7 +73,8 @@ class GivingWay {
     took(prim::now() - began, kTimed);
     return yes;
   }
-  // For a caller that yields by itself: one attempt took `ns`, and it stands for `attempts` of them.
+  // Notes that one attempt took `ns`. That attempt stands for `attempts` of them. A caller that
+  // yields by itself calls this.
   void took(std::int64_t ns, std::uint16_t attempts = 1) noexcept {
     if (ns > kBrief) {
       forgone_ = dear_ = std::min(static_cast<std::uint16_t>(dear_ * 2), kMostForgone);
@@ -83,7 +89,7 @@ class GivingWay {
   static constexpr std::uint8_t kTimed = 16;
   // In ns. An attempt that took more than this counts as a long one.
   static constexpr std::int64_t kBrief = 100'000;
-  // numbers of sleeps that do not yield first
+  // the fewest and the most sleeps before which the thread does not yield
   static constexpr std::uint16_t kFewest = 64, kMostForgone = 8'192;
 
   template <class F>
@@ -101,7 +107,7 @@ class GivingWay {
 
   Worth worth_{kYields};
   std::uint8_t tries_ = 0;
-  // the number of sleeps that a long attempt costs; a brief one reduces it by one
+  // how many sleeps go without yields after a long attempt; a brief attempt reduces it by one
   std::uint16_t dear_ = kFewest;
   std::uint16_t forgone_ = 0;  // how many of these sleeps are still to come
 };
@@ -156,8 +162,8 @@ class BriefWait {
 
 // How long a thread spins before it sleeps, when a peer on another CPU may answer. Times are in ns.
 //
-//   now() ──the answer came──► came() ──► kLongest; if answers are steady, 1.5 times the longest
-//     │                                     of them, if that is more, up to kAnswer
+//   now() ──the answer came──► came() ──► kLongest; if answers are steady and 1.5 times the longest
+//     │                                     of them is more, then that, up to kAnswer
 //     └──it did not──► in_vain() ──► half ──the thread slept: slept()──► if steady, the longest
 //
 // So a thread whose peer computes for 50 µs each time spins for that long, and the system need not
@@ -166,7 +172,7 @@ class BriefWait {
 class SpinTime {
  public:
   static constexpr std::int64_t kLongest = 20'000, kLeast = 500;
-  // answers are steady if the last kSteady of them came within kAnswer
+  // Answers are steady if each of the last kSteady came within kAnswer.
   static constexpr std::int64_t kAnswer = 160'000;
   static constexpr std::uint32_t kSteady = 4, kRetry = 32;
 

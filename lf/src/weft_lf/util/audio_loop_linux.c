@@ -1,5 +1,5 @@
-/* audio_loop.h: a thread hands over a buffer each 100 ms of physical time, and begins the next one
- * with what is left of the notes. */
+/* Implements audio_loop.h: a thread hands over a buffer every 100 ms of physical time, and begins
+ * the next buffer with what is left of the notes. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include "audio_loop.h"
 
 typedef struct {
-  const lf_waveform_t* waveform; /* 0: no note */
+  const lf_waveform_t* waveform; /* 0 if there is no note */
   uint32_t position;
   double volume;
 } audio_note;
@@ -31,7 +31,7 @@ void add_to_sound(int index_offset, double value) {
   sum = sum > MAX_AMPLITUDE ? MAX_AMPLITUDE : sum < -MAX_AMPLITUDE ? -MAX_AMPLITUDE : sum;
   audio.buffer[index_offset] = (int16_t)sum;
 }
-/* Add as much of a note as the buffer takes from sample `at` on; the mean of its channels. */
+/* Add as much of a note as the buffer takes from sample `at` on, as the mean of its channels. */
 static void audio_add(audio_note* note, int at) {
   const lf_waveform_t* wave = note->waveform;
   for (; wave && at < AUDIO_BUFFER_SIZE; at++) {
@@ -45,7 +45,7 @@ static void audio_add(audio_note* note, int at) {
   }
 }
 static void* audio_loop(void* nothing) {
-  sigset_t broken; /* a command that ends early is no reason to end */
+  sigset_t broken; /* SIGPIPE: a command that ends early must not end the program */
   sigemptyset(&broken);
   sigaddset(&broken, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &broken, 0);
@@ -53,7 +53,7 @@ static void* audio_loop(void* nothing) {
   FILE* to = popen(own ? own : "exec aplay -q -t raw -f S16_LE -r 44100 -c 1", "w");
   int16_t full[AUDIO_BUFFER_SIZE];
   bool heard = to != 0, ending = false;
-  while (!ending) { /* what was played before the end is heard, as far as the buffer goes */
+  while (!ending) { /* the buffer that the end interrupts is still heard */
     pthread_mutex_lock(&audio.lock);
     instant_t until = audio.begins + BUFFER_DURATION_NS;
     ending = audio.ending;

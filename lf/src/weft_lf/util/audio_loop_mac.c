@@ -1,2 +1,2 @@
-/* audio_loop.h on macOS: as elsewhere, with a command of the user's own in WEFT_LF_AUDIO. */
+/* Implements audio_loop.h on macOS, as on Linux. WEFT_LF_AUDIO must have a command there. */
 #include "audio_loop_linux.c"

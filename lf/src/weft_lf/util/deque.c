@@ -1,4 +1,4 @@
-/* Implements deque.h by a ring that doubles when it is full. */
+/* Implements deque.h with a ring that doubles when it is full. */
 #include "deque.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* initialize_from_file.h: the row is read whole, however long it is. */
+/* Implements initialize_from_file.h. A row is read as a whole, however long it is. */
 #include "initialize_from_file.h"
 #include <ctype.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static void lf_free_fields(void) {
     lf_field_texts = next;
   }
 }
-/* The line `number` of the file, without its end; 0: there is none, or no memory. */
+/* Return line `number` of the file, without its end; 0 if there is no such line, or no memory. */
 static char* lf_row(FILE* file, size_t number) {
   char* row = malloc(1);
   size_t size = 0, room = 1, at = 0;
@@ -57,7 +57,7 @@ static char* lf_kept(const char* text) {
   kept->next = lf_field_texts, lf_field_texts = kept;
   return kept->text;
 }
-/* Store a field; false: it is no number of the kind. */
+/* Store a field. Return false if it is not a number of this kind. */
 static bool lf_store(lf_field_kind kind, void* to, char* field) {
   char* end = field;
   if (kind == LF_FIELD_STRING) return *(char**)to = lf_kept(field), true;

@@ -1,4 +1,5 @@
-/* sensor_simulator.h: a thread reads the keys from the standard input, a terminal or not. */
+/* Implements sensor_simulator.h: a thread reads the keys from the standard input, which need not be
+ * a terminal. */
 #include "sensor_simulator.h"
 #include <poll.h>
 #include <pthread.h>
@@ -10,19 +11,19 @@
 #include <unistd.h>
 #include "weft_mcu/lf.h"
 
-enum { SENSOR_TICKS = 40, SENSOR_WAIT = 50 /* ms until the thread sees that it is to end */ };
+enum { SENSOR_TICKS = 40, SENSOR_WAIT = 50 /* ms until the thread sees that it must end */ };
 static struct {
-  pthread_mutex_t lock; /* of what is printed, and of `actions` */
+  pthread_mutex_t lock; /* protects what is printed, and `actions` */
   bool started, reading, raw;
-  bool ending;      /* atomic: the reader is to end */
-  int width, ticks; /* of a line of ticks */
+  bool ending;      /* whether the thread that reads is to end; atomic */
+  int width, ticks; /* how many ticks a line may have, and how many it has */
   FILE* log;
   pthread_t reader;
   struct termios before;
-  void* actions[128]; /* by key; 0: of every key */
+  void* actions[128]; /* by key; that of every key is at 0 */
 } sensor = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* What is printed stands on lines of its own, below the ticks so far. */
+/* Print a text on lines of its own, below the ticks so far. */
 static void sensor_print(const char* format, va_list list) {
   pthread_mutex_lock(&sensor.lock);
   if (sensor.ticks) putchar('\n');

@@ -1,10 +1,10 @@
-/* vector.h over an array that doubles when it is full. */
+/* Implements vector.h with an array that doubles when it is full. */
 #include "vector.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { VECTOR_VOTES = 100 }; /* how many votes in a row give memory back */
+enum { VECTOR_VOTES = 100 }; /* after how many votes in a row memory is given back */
 
 static void vector_resize(vector_t* v, size_t room) {
   size_t size = vector_size(v);

@@ -4,8 +4,8 @@
 #define WEFT_LF_VECTOR_H
 #include <stddef.h>
 
-/* The elements are start up to next; there is room up to end. `votes` counts the calls of
- * vector_vote that found it mostly empty. */
+/* The elements are those from `start` up to `next`; there is room up to `end`. `votes` counts the
+ * calls of vector_vote in a row that found the vector mostly empty. */
 typedef struct vector_t {
   void **start, **next, **end;
   int votes_required, votes;
@@ -15,12 +15,12 @@ vector_t vector_new(size_t initial_capacity);
 void vector_free(vector_t* v);
 void vector_push(vector_t* v, void* element);
 void vector_pushall(vector_t* v, void** array, size_t size);
-/* The element that came last, which leaves; 0 if there is none. */
+/* Remove the last element, and return it; 0 if there is none. */
 void* vector_pop(vector_t* v);
-/* The place of element `idx`. The vector is made longer, by zeros, if it has no such element. */
+/* Return the address of element `idx`. If there is no such element, zeros are added up to it. */
 void** vector_at(vector_t* v, size_t idx);
 size_t vector_size(vector_t* v);
-/* Say that now would be a time to give memory back. After enough such calls in a row with less than
- * a quarter in use, half of it is. */
+/* Say that memory may be given back now. After enough such calls in a row, each with less than a
+ * quarter of the memory in use, half of it is given back. */
 void vector_vote(vector_t* v);
 #endif

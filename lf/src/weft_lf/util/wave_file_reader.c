@@ -1,5 +1,5 @@
-/* wave_file_reader.h: a wave file is a list of chunks, each with a name of four characters and its
- * size in bytes; a chunk of an odd size has a byte behind it. */
+/* Implements wave_file_reader.h. A wave file is a list of chunks. Each chunk has a name of four
+ * characters and its size in bytes; after a chunk of an odd size there is one more byte. */
 #include "wave_file_reader.h"
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static lf_waveform_t* wave_samples(FILE* file, uint32_t bytes, uint16_t channels
   *wave = (lf_waveform_t){bytes / 2, channels, samples};
   return wave;
 }
-/* The samples, or 0 and the reason in `wrong`. */
+/* Return the samples; or 0, with the reason in `wrong`. */
 static lf_waveform_t* wave_read(FILE* file, const char** wrong) {
   uint8_t head[12], format[16] = {0};
   *wrong = "it is no wave file";

@@ -1,7 +1,8 @@
-"""A network in an asyncio task fails, and nobody awaits the task (rule 13.8): that is told at once.
-asyncio would tell it once the task is collected, which may be never.
+"""Reports a network that fails in an asyncio task which nobody awaits (rule 13.8), at once. asyncio
+alone reports the failure when the task is collected, which may be never.
 
-Invariant: a failure is told only when it has left its task, since code of the task may handle it.
+Invariant: a failure is reported only after it has left its task, since code of the task may handle
+it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from weft.errors import ChannelEnd
 
 __all__ = ["network_failed"]
 
-_CONTAINERS = (set, list, dict)  # `task.add_done_callback(tasks.discard)` keeps a task, no more
+_CONTAINERS = (set, list, dict)  # `task.add_done_callback(tasks.discard)` only keeps a task
 
 
 def _awaited(task: Any) -> bool:
-    """Returns whether anybody is told when the task is done. In doubt somebody is."""
+    """Returns whether anybody awaits the task; in doubt, True."""
     try:
         callbacks = [callback for callback, _ in task._callbacks or ()]
     except (AttributeError, TypeError, ValueError):
@@ -30,7 +31,7 @@ def _awaited(task: Any) -> bool:
 
 
 def network_failed(error: Exception) -> None:
-    """The current task gets this failure of the network that it has waited for."""
+    """Notes that the current task gets this failure, of the network for which it has waited."""
     task = asyncio.current_task()
     if isinstance(error, ChannelEnd) or not isinstance(task, asyncio.Task) or _awaited(task):
         return
@@ -39,7 +40,7 @@ def network_failed(error: Exception) -> None:
     _last[task] = id(error)
 
 
-# The last failure that each task has got, by its id(): the failure itself would keep frames.
+# The id() of the last failure that each task has got. The failure itself would keep frames alive.
 _last: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 
@@ -49,8 +50,8 @@ def _done(task: Any) -> None:
         return
     task.get_loop().call_exception_handler(
         {
-            "message": f"a network has failed, and nobody awaits its task {task.get_name()!r}: await the "
-            "task, or handle what the network raises within it",
+            "message": f"a network has failed, and nobody awaits its task {task.get_name()!r}: "
+            "await the task, or handle what the network raises within it",
             "exception": error,
             "task": task,
         }

@@ -169,7 +169,9 @@ class Teller:
         return ""
 
     def cycle(self) -> str:
-        """Returns the steps that repeat at the end of the run, each once; empty if no steps repeat."""
+        """Returns the steps that repeat at the end of the run, each once; empty if no steps
+        repeat.
+        """
         steps = [(line.path, line.what.split(" ", 2)[:2], line.at) for line in self.lines]
         for period in range(1, len(steps) // 3 + 1):
             last = steps[-period:]

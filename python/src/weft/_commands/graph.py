@@ -71,7 +71,9 @@ def network(events: Iterable[dict[str, Any]]) -> Drawn:
 
 
 def _way(event: dict[str, Any]) -> bool | None:
-    """Returns whether the process writes in this event, or None if the event is no communication."""
+    """Returns whether the process writes in this event, or None if the event is no
+    communication.
+    """
     if event.get("op") == "write" or event.get("kind") == "output":
         return True
     if event.get("op") in ("read", "extended read") or event.get("kind") == "input":

@@ -37,7 +37,9 @@ _lock = threading.RLock()  # guards _classes and _made; no code of the program r
 
 
 def field_names(cls: type) -> tuple[str, ...] | None:
-    """Returns the names of the fields of a dataclass or a NamedTuple, or None if `cls` is neither."""
+    """Returns the names of the fields of a dataclass or a NamedTuple, or None if `cls` is
+    neither.
+    """
     if dataclasses.is_dataclass(cls):
         return tuple(f.name for f in dataclasses.fields(cls))
     if issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple):

@@ -1,4 +1,4 @@
-"""One attempt at a call that is supervised (supervisor.py), as the code that runs the call sees it."""
+"""One attempt at a supervised call (supervisor.py), as the code that runs the call sees it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["Attempt", "Terms"]
 
 
 class Terms(NamedTuple):
-    """What an OS process is told of how it is supervised (loops.py)."""
+    """How an OS process is supervised, as far as its loops need to know (loops.py)."""
 
     redeliver: bool = False  #: `for job in jobs` holds each job until the loop asks for the next
-    max_values: int | None = None  #: after so many values in such loops it is recycled
-    max_age: float | None = None  #: after so many seconds
-    max_memory: int | None = None  #: once it has so many bytes of memory
+    max_values: int | None = None  #: it is recycled after so many values of loops
+    max_age: float | None = None  #: it is recycled after so many seconds
+    max_memory: int | None = None  #: it is recycled once it has so many bytes of memory
 
     @property
     def loops(self) -> int:
-        """How its loops read: 0 as any other; bit 0 is set if it is recycled, bit 1 if it
-        redelivers.
+        """How its loops read: 0 as in any other process; bit 0 is set if the process is recycled,
+        bit 1 if its loops redeliver.
         """
         return 2 * self.redeliver + (self[1:] != (None, None, None))
 
@@ -35,10 +35,10 @@ class Attempt:
 
     def __init__(self, last: bool, in_hand: list[Any] | None, terms: Terms | None = None) -> None:
         self.last = last  #: whether no attempt follows this one, as is known from the beginning
-        self.in_hand = in_hand  #: the list for values in the attempt's hand; None: they go back
+        self.in_hand = in_hand  #: a list for values in the attempt's hand; if None, they go back
         self.terms = terms or Terms()
         self.died = False
-        self.cancelled: Cancelled | None = None  #: the request to end that came before the death
+        self.cancelled: Cancelled | None = None  #: the request to end, if one came before the death
         self.barriers: list[Any] = []
         self.pid: int | None = None
         self._ends: list[Any] = []
@@ -56,27 +56,27 @@ class Attempt:
         link.give(end, name, self.last, self.in_hand, lost)
 
     def lost(self) -> list[tuple[str, Any]]:
-        """Returns, once the attempt has died, the values that plain reads had given to it, with the
-        names of their channels: the last of each end, unless it had asked for the next one. They
-        are still packed.
+        """Returns the values that are lost with the attempt, once it has died, and the names of
+        their channels. For each end this is the last value that a plain read had given to the
+        attempt, unless the attempt had asked for the next one. The values are still packed.
         """
         return [(name, value) for name, values in self._read for value in values]
 
     def runs(self, pid: int, kill: Callable[[], None]) -> None:
-        """The attempt runs in this OS process, which runs nothing else."""
+        """Notes that the attempt runs in this OS process, which runs nothing else."""
         self.pid, self._kill = pid, kill
         if self._stopped:
             kill()
 
     def stop(self) -> None:
-        """Kills the OS process of the attempt, or else the one in which it is about to run."""
+        """Kills the OS process of the attempt; if it has none yet, as soon as it has one."""
         self._stopped = True
         if self._kill is not None:
             self._kill()
 
     def give_up(self) -> None:
-        """No attempt follows, which was not known from the beginning: the ends have died (rule
-        4.5).
+        """Lets the ends die (rule 4.5), because no attempt follows. This was not known from the
+        beginning.
         """
         for end in self._ends:
             with contextlib.suppress(BadUse):  # it is closed already

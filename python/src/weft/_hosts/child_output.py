@@ -7,9 +7,9 @@ records, its warnings, and what was observed in it.
             what was observed ──the same socket──► parent: _hosts/remote_observers.py
 
 Invariants
-- ChildOutput.take() may be called on any thread. It empties the pipe and the socket, and passes on what
-  it finds, in order. So once take() has returned, all that was said before a value arrived by a
-  channel has been passed on.
+- ChildOutput.take() may be called on any thread. It empties the pipe and the socket, and passes on
+  what it finds, in order. So once take() has returned, all that was said before a value arrived by
+  a channel has been passed on.
 - Handlers, filters and showwarning are the user's code: they run under no lock (rule 12.1), on one
   thread at a time. A take() on another thread waits for that one, but at most PATIENCE, since the
   code there may wait for something that the other thread holds, for example a handler's own lock.

@@ -1,17 +1,18 @@
-"""Who is started again when a supervised process dies (rule 7.16).
+"""Which processes are started again when a supervised process dies (rule 7.16).
 
-Supervisors form a tree, whose leaves are processes (Member). A death is told to decide():
+Supervisors form a tree, whose leaves are processes (Member). decide() is called for each death:
 
-    the process's supervisor has restarts left ──► Plan: those whom its strategy names
-        └──none──► it is as if the supervisor had died: the one above decides … none above: given up
+    the process's supervisor has restarts left ──► Plan: the processes that its strategy names
+        └──none──► as if the supervisor had died: the one above decides ──none above──► given up
 
-    a member of a Plan that runs: its OS process is killed ──► it waits until all of them have died
+    a member of a Plan that runs: its OS process is killed ──► it waits until all members have died
         ──the pause──► the next life
 
-Invariants (of the tree's lock, which the root has)
-- `Plan.alive` has the members whose attempts have to end before any of the plan starts again.
+Invariants (under the tree's lock, which the root has)
+- `Plan.alive` has the members whose attempts have to end before any member of the plan starts
+  again.
 - A member obeys its newest plan.
-- Who waits for a plan waits for OS processes that were killed, so not for long.
+- A process that waits for a plan waits for OS processes that were killed, so it waits briefly.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ STRATEGIES = ("one for one", "one for all", "rest for one")
 
 
 class Plan:
-    """Some processes start again together, or are given up together."""
+    """Processes that start again together, or are given up together."""
 
     def __init__(self, members: list[Member], gives_up: bool, count: str) -> None:
         self.members, self.gives_up = members, gives_up
-        self.count = count  #: which restart it is, for the log
+        self.count = count  #: the number of this restart in words, for the log
         self.pause = 0.0
         self.alive: set[Member] = set()
 
@@ -43,12 +44,12 @@ class Count:
 
     def __init__(self, restarts: int | None) -> None:
         self.total = 0
-        # only so many can matter
+        # More times than this cannot matter.
         self._times: deque[float] = deque(maxlen=None if restarts is None else restarts + 1)
         self._restarts = restarts
 
     def another(self, now: float, within: float | None) -> bool:
-        """Counts one more, at this time. Returns whether that is allowed."""
+        """Counts one more restart, at the time `now`. Returns whether it is allowed."""
         self.total += 1
         if self._restarts is None:
             return True
@@ -71,14 +72,14 @@ class _Child:
     def __init__(self, position: int, above: Node | None) -> None:
         self.position = position
         self.above = above
-        self.in_a_row = 0  # deaths, none of them after a healthy time
+        self.in_a_row = 0  # how many deaths, none of them after a healthy life
         self.deaths = Count(None if above is None else above.restarts)
 
     def members(self) -> Iterator[Member]:
         raise NotImplementedError
 
     def forget(self) -> None:
-        """Begins to count anew: who is above has started this again."""
+        """Begins to count anew, because the supervisor above has started this child again."""
         self.in_a_row = 0
         self.deaths = Count(None if self.above is None else self.above.restarts)
 
@@ -151,7 +152,7 @@ class Node(_Child):
             self.over(member)
 
     def over(self, member: Member) -> None:
-        """The member has no attempt any more."""
+        """Notes that the member has no attempt any more."""
         with self.lock:
             member.attempt = None
             for other in self.root().members():
@@ -179,7 +180,7 @@ class Node(_Child):
         return [m for c in later for m in c.members()]
 
     def decide(self, member: Member, now: float) -> Plan:
-        """A life of the member has died, which no plan had asked for. Says who starts again."""
+        """Returns the plan for a death of the member that no plan had asked for."""
         with self.lock:
             child: _Child = member
             node: Node = self
@@ -208,7 +209,9 @@ class Node(_Child):
             return plan
 
     def await_plan(self, member: Member) -> Plan | None:
-        """Waits until all of the member's plan have died. Returns the plan; None: there is none."""
+        """Waits until all members of the member's plan have died. Returns the plan, or None if
+        there is none.
+        """
         with self.lock:
             while (plan := member.plan) is not None:
                 self.lock.wait_for(lambda: not plan.alive or member.plan is not plan)

@@ -1,10 +1,10 @@
-"""`for job in jobs` in a process that is supervised (rules 7.16, 7.17). It runs in the OS process of
-that process: native/channels/extended.cpp calls over().
+"""`for job in jobs` in a process that is supervised (rule 7.17). This module runs in the OS process
+of that process: native/channels/extended.cpp calls over().
 
-    __next__(): the block of the value before ends ──► is it time to be recycled? Recycled is raised
-                └──► an extended read begins, or a plain one if nothing is to be redelivered
+    __next__(): the block of the value before ends ──it is time to be recycled──► Recycled is raised
+                    └──► an extended read begins; a plain read, if nothing is to be redelivered
 
-Invariant: between two values the loop has none in hand, so that Recycled loses none.
+Invariant: between two values the loop has no value in hand, so Recycled loses none.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from weft.errors import Cancelled, Retired
 
 __all__ = ["Recycled", "began", "die_of_memory", "follow", "over"]
 
-REDELIVERS = 2  # of the number that Terms.loops gives
-LIMITED = 4  # besides: a MemoryError ends this OS process
+REDELIVERS = 2  # a bit of Terms.loops
+LIMITED = 4  # a further bit: a MemoryError ends this OS process
 
 OF_MEMORY = 12  # the exit status of a process that has met its memory_limit: ENOMEM
 
-_terms = Terms()  # of the one call that this OS process runs; a host that stays has none
+_terms = Terms()  # those of the one call that this OS process runs; a host that stays has none
 _process: int | None = None  # the number of that call's process
 _since = 0.0
 _values = 0
 
 
 class Recycled(Cancelled):
-    """This process is asked to end, and is started again by its supervisor: it has read so many
-    values, is so old, or has so much memory.
+    """Asks this process to end, so that its supervisor starts it again: it has reached max_values,
+    max_age or max_memory.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -41,14 +41,14 @@ class Recycled(Cancelled):
 
 
 def follow(terms: Terms) -> None:
-    """This OS process runs one call, on these terms."""
+    """Notes that this OS process runs one call, on these terms."""
     global _terms, _since
     _terms, _since = terms, time.monotonic()
 
 
 def began(number: int) -> None:
-    """The process of that call has this number. Only this process is recycled: one that it started
-    would end alone.
+    """Notes that the process of that call has this number. Only this process is recycled: one that
+    it has started would end alone.
     """
     global _process
     _process = number
@@ -90,7 +90,7 @@ class _Loop:
         return self
 
     def _next(self) -> Any:
-        """Ends the block of the value before. Returns the next block; None: the read is plain."""
+        """Ends the block of the value before. Returns the next block, or None for a plain read."""
         global _values
         block, self._block = self._block, None
         if block is not None:
@@ -122,15 +122,15 @@ class _Loop:
 
 
 def over(reader: Any, loops: int) -> Any:
-    """Returns the iterator of `for job in reader`. If the loop is left its last value has been
+    """Returns the iterator of `for job in reader`. When the loop is left, its last value counts as
     used.
     """
     return _Loop(reader, bool(loops & REDELIVERS))
 
 
 def die_of_memory(limit: int, error: BaseException) -> NoReturn:
-    """Ends this OS process, whose memory_limit is met, so that this is a death like another: what it
-    holds in extended reads goes back.
+    """Ends this OS process, which has met its memory_limit. So this is a death like any other: the
+    values that the process holds in extended reads go back.
     """
     import traceback
 

@@ -1,15 +1,17 @@
-"""Workers that are started again when they die (rules 7.13, 7.16, 7.17): `worker.on(Supervisor(...))`.
+"""Workers that are started again when they die (rules 7.13, 7.16, 7.17):
+`worker.on(Supervisor(...))`.
 
     call(): an attempt ──it ends──► its result, or what it raised
         ├─it is recycled──► the next attempt
         └─its OS process dies──► lives.py decides ──► a pause ──► the next attempt
              │                         └──no restart is left──► its death is raised
-             └─the call was cancelled before: Cancelled
+             └─the call was cancelled before──► Cancelled is raised
 
 Invariants
-- The supervisor holds the call's ends during all attempts but one that is known from its beginning
-  to be the last, so that they survive the death of an attempt: see SupervisedPort in
-  native/wire/far.hpp. Such a last attempt has the ends to itself, as a call without a supervisor.
+- The supervisor holds the call's ends during each attempt, so that the ends survive the death of
+  the attempt: see SupervisedPort in native/wire/far.hpp. An attempt that is known from its
+  beginning to be the last is the exception: it has the ends to itself, as a call without a
+  supervisor does.
 - Before the death of an attempt is known here, any value that it had in hand has gone back or is in
   the attempt's lists.
 """
@@ -48,12 +50,12 @@ def _log(level: str, text: str, *args: object) -> None:
 
 
 class Health(NamedTuple):
-    """How a supervised process is."""
+    """The state of a supervised process."""
 
     process: str  #: its path
     state: str  #: "runs", "waits" for its next life, or "starts"
     life: int  #: 1 for its first life
-    restarts: int  #: how often it has died and was started again
+    restarts: int  #: how often it was started again after a death
     age: float  #: seconds since this life began, by the run's clock
     pid: int | None  #: its OS process; None: it has none at this moment, or runs on Hosts
 
@@ -64,35 +66,39 @@ class Supervisor:
 
     A process there has an OS process of its own, or runs on `hosts`. Its ends stay open until it
     has ended for good, so that the other sides of its channels learn of no death before that. Each
-    time it starts from the beginning, with the same arguments.
+    time, the process starts from the beginning, with the same arguments.
 
     If the worker dies inside a block `with reader.extended() as value:`, that value is the next to
-    be read, before those written later; or it is reported. A plain read has taken its value, which
-    is lost with the worker: a warning names it. With `redeliver=True` the loop `for job in reader`
-    reads as such blocks do, and no job is lost; but one may be done twice, if the worker dies
-    between its work and the end of the block.
+    be read, before those written later; or it is given to `report`. A value that a plain read has
+    taken is lost with the worker, and a warning names it. With `redeliver=True` the loop
+    `for job in reader` reads as such blocks do, and no job is lost. But a job may be done twice: if
+    the worker dies between its work and the end of the block.
 
     Args:
-        hosts: Hosts, or one of them; None: each attempt has an OS process of its own.
-        restarts: how often a process is started again; None: always.
-        within: the seconds in which so many restarts are allowed; None: in all.
-        backoff: seconds before the first restart; doubled each time, at most 10.
+        hosts: Hosts, or one of them. With None each attempt has an OS process of its own.
+        restarts: how often a process is started again; None means always.
+        within: the seconds in which so many restarts are allowed. With None, `restarts` is the
+            number in all.
+        backoff: seconds before the first restart. The time doubles with each death in a row, to 10
+            at most.
         healthy: after a life of so many seconds the back-off starts over.
-        strategy: "one for one": who dies is started again. "one for all": so are all processes of
-            this supervisor, and they share one count. "rest for one": so are those that were put
-            there (by `.on()`) later.
-        under: the supervisor above: when this one has no restart left, all its processes are
+        strategy: which processes are started again when one dies. "one for one": the one that has
+            died. "one for all": all processes of this supervisor, which share one count. "rest for
+            one": the one that has died, and those that were put there later (by `.on()`); they
+            share one count, too.
+        under: the supervisor above. When this one has no restart left, all its processes are
             started again as a restart of the one above, and its own count begins anew.
         redeliver: whether `for job in reader` holds each job until the loop asks for the next.
         max_values, max_age, max_memory: after so many values of `for` loops, so many seconds, or
             with so many bytes of memory, a process ends in its loop between two values (Cancelled
-            is raised there), and is started again; this is no death.
+            is raised there), and is started again. This is no death.
         memory_limit: bytes of address space of each process (RLIMIT_AS). A MemoryError that leaves
             the process is a death.
-        report: called with the ProcessDied and the list of values that were in hand, instead of
-            giving them back; also for the last death. For a value that cannot be unpickled here the
-            list has the error that says why. An exception that it raises ends the supervision.
-        name: in events and in the log.
+        report: called with the ProcessDied and the list of values that were in hand, after the last
+            death too. These values do not go back. For a value that cannot be unpickled here, the
+            list has the error that says why. An exception that `report` raises ends the
+            supervision.
+        name: the supervisor's name in events and in the log.
     Raises:
         BadUse: an argument makes no sense.
     """
@@ -119,8 +125,8 @@ class Supervisor:
             raise BadUse(f"Supervisor({hosts!r}): give it Hosts, one of them, or nothing")
         if hosts is not None and hosts._way == "fork":
             raise BadUse(
-                "Supervisor: Hosts(start='fork') cannot start a host again, because there are threads by then: "
-                "use start='forkserver'"
+                "Supervisor: Hosts(start='fork') cannot start a host again, because there are "
+                "threads by then: use start='forkserver'"
             )
         _hosts.whole("Supervisor: restarts", restarts, 0)
         if within is not None:
@@ -129,7 +135,8 @@ class Supervisor:
         _hosts.seconds("Supervisor: healthy", healthy)
         if strategy not in _lives.STRATEGIES:
             raise BadUse(
-                f"Supervisor: strategy must be one of {', '.join(_lives.STRATEGIES)}, not {strategy!r}"
+                f"Supervisor: strategy must be one of {', '.join(_lives.STRATEGIES)}, "
+                f"not {strategy!r}"
             )
         if under is not None and not isinstance(under, Supervisor):
             raise BadUse(f"Supervisor: under must be a Supervisor, not {under!r}")
@@ -151,8 +158,8 @@ class Supervisor:
             }
             if wrong := [what for what, given in alone.items() if given]:
                 raise BadUse(
-                    f"Supervisor(hosts): {wrong[0]} is for processes that have an OS process each, which can end "
-                    "alone: leave hosts out"
+                    f"Supervisor(hosts): {wrong[0]} is for processes that have an OS process "
+                    "each, which can end alone: leave hosts out"
                 )
         if hosts is None:
             setting = _host.Setting(memory_limit=memory_limit)
@@ -163,7 +170,7 @@ class Supervisor:
         self._report, self.name = report, str(name)
         above = None if under is None else under._node
         self._node: _lives.Node = _lives.Node(restarts, within, backoff, healthy, strategy, above)
-        # Only then is a last attempt known from its beginning.
+        # Only in this case is it known from the beginning of an attempt that it is the last one.
         simple = within is None and strategy == "one for one" and self._terms.loops & 1 == 0
         self._known = simple and above is None
         self._restarts = restarts
@@ -174,7 +181,7 @@ class Supervisor:
         return f"<a Supervisor that restarts {often}{within}>"
 
     def health(self) -> list[Health]:
-        """Returns how each process is that this supervisor has, and those below it."""
+        """Returns the state of each process of this supervisor, and of the supervisors below it."""
         now = _native.now()
         with self._node.lock:
             return [
@@ -190,7 +197,7 @@ class Supervisor:
             ]
 
     def placed(self) -> Callable[..., Any]:
-        """Returns the function that calls for one `.on()` of this supervisor."""
+        """Returns the function that runs calls for one `.on()` of this supervisor."""
         return functools.partial(self._call, self._node.place())
 
     def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -233,17 +240,19 @@ class Supervisor:
                 try:
                     return self._run(function, args, keywords, attempt)
                 finally:
-                    # A plan that was made meanwhile has stopped this attempt.
+                    # A plan that was made meanwhile waits for the end of this attempt.
                     self._node.over(member)
             except _loops.Recycled:
                 self._recycled(member)
             except ProcessDied as error:
-                if not attempt.died:  # an OS process that the function has started died
+                if not attempt.died:  # another OS process has died, which the function has started
                     raise
                 self._died(member, attempt, error, in_hand)
 
     def _begins(self, member: _lives.Member, attempt: Attempt) -> bool:
-        """The attempt is the member's next life, unless somebody has planned another."""
+        """Makes the attempt the member's next life, unless there is a plan for the member; then
+        waits for the plan. Returns whether the attempt has begun.
+        """
         with self._node.lock:
             if member.plan is None:
                 member.attempt, member.state = attempt, "runs"
@@ -271,8 +280,8 @@ class Supervisor:
         """Waits until the next life of the member may begin.
 
         Raises:
-            ProcessDied: there is none. Cancelled: the member was asked to end. What the report
-                raises.
+            ProcessDied: there is no next life. Cancelled: the member was asked to end. What the
+                report raises.
         """
         member.state = "waits"
         first = str(error).partition("\n")[0].rstrip(":")
@@ -284,12 +293,12 @@ class Supervisor:
             import reprlib
 
             these = ", ".join(f"{reprlib.repr(v)} of channel {name!r}" for name, v in lost)
-            _log("warning", "%s; lost with it is what it had read last: %s", first, these)
+            _log("warning", "%s; what it had read last is lost: %s", first, these)
         if self._report is not None:
             self._report(error, [_unpacked(value) for value in in_hand or ()])
         if attempt.last:
             self._give_up(member, attempt, error, lost)
-        if attempt.cancelled is not None:  # the process was asked to end, and has
+        if attempt.cancelled is not None:  # the process was asked to end, and has ended
             raise attempt.cancelled from error
         with self._node.lock:
             stopped = member.plan is not None
@@ -301,7 +310,7 @@ class Supervisor:
                 member, "stopped" if stopped else "died", pause=plan.pause, error=error, lost=lost
             )
             if stopped:
-                _log("info", "%s was ended with others, and is started again", member.path)
+                _log("info", "%s was ended together with others, and is started again", member.path)
             else:
                 _log("warning", "%s; it is started again (%s)", first, plan.count)
         plan = self._node.await_plan(member) or plan

@@ -72,7 +72,9 @@ def caller() -> tuple[str, int]:
 
 
 def left_by(process: Any, error: BaseException) -> Left | None:
-    """Returns how the process was left, or None if it was not left by the quiet end of a channel."""
+    """Returns how the process was left, or None if it was not left by the quiet end of a
+    channel.
+    """
     if not is_quiet(error):
         return None
     channel = getattr(error, "channel", None)

@@ -1,4 +1,4 @@
-"""What supervisors do, for `weft.observe.supervision`: each event is told to all who listen."""
+"""What supervisors do, for `weft.observe.supervision`: each listener is called with each event."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from weft.errors import BadUse
 
 __all__ = ["Supervised", "supervision", "tell"]
 
-_lock = threading.RLock()  # a signal handler may listen, too
+_lock = threading.RLock()  # a signal handler may begin to listen meanwhile
 _listeners: tuple[Callable[[Supervised], object], ...] = ()
 
 
 class Supervised(NamedTuple):
     """What has happened to a supervised process."""
 
-    #: "began": a life of it has begun. "died": its OS process has died. "stopped": it was killed
-    #: because another one died, by the supervisor's strategy. "recycled": it has ended in order to
-    #: begin anew. "ended": it returned, failed or was cancelled. "given up": its supervisor starts
-    #: it no more.
+    #: "began": a life of the process has begun. "died": its OS process has died. "stopped": it was
+    #: killed because another process died, by the supervisor's strategy. "recycled": it has ended
+    #: in order to begin anew. "ended": it returned, failed or was cancelled. "given up": its
+    #: supervisor does not start it again.
     event: Literal["began", "died", "stopped", "recycled", "ended", "given up"]
     process: str  #: its path
     supervisor: str  #: the name of its supervisor
     life: int  #: 1 for its first life
     pause: float = 0.0  #: seconds until its next life
-    error: BaseException | None = None  #: the ProcessDied, or what ended it
-    #: The values that it had in hand by plain reads, and the names of their channels.
+    error: BaseException | None = None  #: the ProcessDied, or the exception that ended it
+    #: The values that the process had in hand by plain reads, with the names of their channels.
     lost: tuple[tuple[str, Any], ...] = ()
 
     def __str__(self) -> str:
@@ -37,9 +37,9 @@ class Supervised(NamedTuple):
 
 @contextlib.contextmanager
 def supervision(tell: Callable[[Supervised], object]) -> Iterator[None]:
-    """Calls `tell` with each event of every supervisor of this program, in the block. It is called
-    by the process that supervises, and delays the next life of the process. What it raises is
-    logged.
+    """Within the block, calls `tell` with each event of every supervisor of this program. The
+    process that supervises calls it, so the next life begins only after the call. What `tell`
+    raises is logged.
 
     Raises:
         BadUse: `tell` cannot be called.
@@ -64,4 +64,4 @@ def tell(event: Supervised) -> None:
         except Exception:
             import logging
 
-            logging.getLogger("weft").exception("who listens to supervision has failed")
+            logging.getLogger("weft").exception("a listener to supervision has failed")

@@ -148,7 +148,9 @@ def used(pid: int) -> Used | None:
 
 
 def threads(pid: int) -> list[tuple[str, str, float]]:
-    """Returns the threads of an OS process: the name, "runs" or "sleeps", and seconds of CPU time."""
+    """Returns the threads of an OS process: the name, "runs" or "sleeps", and seconds of CPU
+    time.
+    """
     rows = []
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
