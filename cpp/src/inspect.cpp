@@ -10,12 +10,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <map>
 #include <thread>
@@ -25,6 +22,7 @@
 
 #include <weft/compose.hpp>
 #include <weft/runtime/door.hpp>
+#include <weft/runtime/json.hpp>
 #include <weft/runtime/look.hpp>
 #include <weft/runtime/observer.hpp>
 #include <weft/version.hpp>
@@ -33,257 +31,15 @@ namespace weft::inline WEFT_ABI::detail {
 
 namespace {
 
+using runtime::Json;
+using runtime::JsonObject;
+using runtime::JsonValue;
+
 constexpr int kVersion = 1;          // of the protocol
 constexpr int kSamples = 20;         // how many samples an interval has
 constexpr double kLongestLook = 60;  // s
 constexpr std::size_t kMost = 2'000;
 constexpr int kPatience = 3'600;  // s for which a visitor may ask nothing
-
-// --- JSON ----------------------------------------------------------------------------------------
-
-// Returns how many bytes the character at `s` has, or 0 if it is not UTF-8.
-std::size_t character(std::string_view s) noexcept {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
-  const unsigned char c = byte(0);
-  const std::size_t n = c < 0x80                ? 1
-                        : c >= 0xC2 && c < 0xE0 ? 2
-                        : c >= 0xE0 && c < 0xF0 ? 3
-                        : c >= 0xF0 && c < 0xF5 ? 4
-                                                : 0;
-  if (n == 0 || n > s.size()) return 0;
-  for (std::size_t i = 1; i < n; ++i)
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  if ((c == 0xE0 && byte(1) < 0xA0) || (c == 0xED && byte(1) > 0x9F) ||
-      (c == 0xF0 && byte(1) < 0x90) || (c == 0xF4 && byte(1) > 0x8F))
-    return 0;
-  return n;
-}
-
-// Writes JSON: a comma comes before a value wherever one is needed.
-class Json {
- public:
-  std::string text;
-
-  Json& open(char c) { return before(), text += c, first_ = true, *this; }
-  Json& close(char c) { return text += c, first_ = false, *this; }
-  Json& key(std::string_view k) {
-    string(k);
-    text += ':';
-    first_ = true;
-    return *this;
-  }
-  Json& string(std::string_view s) {
-    before();
-    text += '"';
-    while (!s.empty()) {
-      const std::size_t n = character(s);
-      const char c = s[0];
-      char code[8];
-      if (n == 0) {
-        text += "\\ufffd";
-      } else if (static_cast<unsigned char>(c) < 0x20) {
-        std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
-        text += code;
-      } else {
-        if (c == '"' || c == '\\') text += '\\';
-        text += s.substr(0, n);
-      }
-      s.remove_prefix(n ? n : 1);
-    }
-    text += '"';
-    return *this;
-  }
-  Json& number(double x) {
-    before();
-    char digits[32];
-    text.append(digits, std::to_chars(digits, digits + sizeof digits, x).ptr);
-    return *this;
-  }
-  Json& number(std::uint64_t x) { return word(std::to_string(x)); }
-  Json& word(std::string_view w) { return before(), text += w, *this; }
-  Json& truth(bool b) { return word(b ? "true" : "false"); }
-
- private:
-  void before() {
-    if (!std::exchange(first_, false)) text += ',';
-  }
-  bool first_ = true;
-};
-
-// A value of a request. Other stands for null, an array or an object, whose content is not kept.
-struct Other {};
-using Value = std::variant<Other, bool, double, std::int64_t, std::string>;
-using Request = std::map<std::string, Value, std::less<>>;
-
-// Reads one JSON text, which is to be an object.
-class Parser {
- public:
-  explicit Parser(std::string_view text) : at_(text) {}
-  // Reads the text, and keeps the members of the object in `into`. Returns false if the text is not
-  // JSON. `object` says whether the text begins as an object.
-  bool request(Request& into, bool& object) {
-    space();
-    object = !at_.empty() && at_[0] == '{';
-    Value ignored;
-    const bool well = object ? members(0, &into) : value(0, ignored);
-    space();
-    return well && at_.empty();
-  }
-
- private:
-  static constexpr int kDeepest = 100;
-
-  void space() {
-    while (!at_.empty() && std::strchr(" \t\r\n", at_[0])) at_.remove_prefix(1);
-  }
-  bool take(char c) {
-    space();
-    if (at_.empty() || at_[0] != c) return false;
-    at_.remove_prefix(1);
-    return true;
-  }
-  bool word(std::string_view w) {
-    if (at_.substr(0, w.size()) != w) return false;
-    at_.remove_prefix(w.size());
-    return true;
-  }
-  bool members(int depth, Request* into) {
-    if (depth > kDeepest || !take('{')) return false;
-    if (take('}')) return true;
-    do {
-      space();
-      std::string key;
-      Value v;
-      if (!string(key) || !take(':') || !value(depth, v)) return false;
-      if (into) (*into)[key] = std::move(v);
-    } while (take(','));
-    return take('}');
-  }
-  bool items(int depth) {
-    if (depth > kDeepest || !take('[')) return false;
-    if (take(']')) return true;
-    do {
-      Value v;
-      if (!value(depth, v)) return false;
-    } while (take(','));
-    return take(']');
-  }
-  bool value(int depth, Value& v) {
-    space();
-    if (at_.empty()) return false;
-    switch (at_[0]) {
-      case '{': return v = Other(), members(depth + 1, nullptr);
-      case '[': return v = Other(), items(depth + 1);
-      case '"': return string(v.emplace<std::string>());
-      case 't': return v = true, word("true");
-      case 'f': return v = false, word("false");
-      case 'n': return v = Other(), word("null");
-      default: return number(v);
-    }
-  }
-  std::size_t digits(std::size_t from) const {
-    std::size_t n = from;
-    while (n < at_.size() && at_[n] >= '0' && at_[n] <= '9') ++n;
-    return n - from;
-  }
-  bool number(Value& v) {
-    std::size_t n = at_[0] == '-';
-    const std::size_t whole = digits(n);
-    if (whole == 0 || (whole > 1 && at_[n] == '0')) return false;
-    n += whole;
-    bool integer = true;
-    if (n < at_.size() && at_[n] == '.') {
-      const std::size_t more = digits(n + 1);
-      if (more == 0) return false;
-      n += 1 + more;
-      integer = false;
-    }
-    if (n < at_.size() && (at_[n] == 'e' || at_[n] == 'E')) {
-      std::size_t sign = n + 1;
-      if (sign < at_.size() && (at_[sign] == '+' || at_[sign] == '-')) ++sign;
-      const std::size_t more = digits(sign);
-      if (more == 0) return false;
-      n = sign + more;
-      integer = false;
-    }
-    const std::string text(at_.substr(0, n));
-    at_.remove_prefix(n);
-    std::int64_t i = 0;
-    if (integer && std::from_chars(text.data(), text.data() + n, i).ec == std::errc())
-      v = i;
-    else
-      v = std::strtod(text.c_str(), nullptr);
-    return true;
-  }
-  static void put_utf8(std::string& s, std::uint32_t c) {
-    if (c < 0x80) {
-      s += static_cast<char>(c);
-    } else if (c < 0x800) {
-      s += static_cast<char>(0xC0 | c >> 6);
-      s += static_cast<char>(0x80 | (c & 0x3F));
-    } else if (c < 0x10000) {
-      s += static_cast<char>(0xE0 | c >> 12);
-      s += static_cast<char>(0x80 | (c >> 6 & 0x3F));
-      s += static_cast<char>(0x80 | (c & 0x3F));
-    } else {
-      s += static_cast<char>(0xF0 | c >> 18);
-      s += static_cast<char>(0x80 | (c >> 12 & 0x3F));
-      s += static_cast<char>(0x80 | (c >> 6 & 0x3F));
-      s += static_cast<char>(0x80 | (c & 0x3F));
-    }
-  }
-  bool four(std::uint32_t& c) {
-    if (at_.size() < 4) return false;
-    const auto r = std::from_chars(at_.data(), at_.data() + 4, c, 16);
-    if (r.ec != std::errc() || r.ptr != at_.data() + 4) return false;
-    at_.remove_prefix(4);
-    return true;
-  }
-  bool escape(std::string& s) {
-    static constexpr char marks[] = "\"\\/bfnrt", means[] = "\"\\/\b\f\n\r\t";
-    if (at_.empty()) return false;
-    const char c = at_[0];
-    at_.remove_prefix(1);
-    if (c == 'u') {
-      std::uint32_t high = 0, low = 0;
-      if (!four(high)) return false;
-      if (high >= 0xD800 && high < 0xDC00 && word("\\u")) {
-        if (!four(low)) return false;
-        if (low >= 0xDC00 && low < 0xE000)
-          high = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
-        else
-          high = 0xFFFD;
-      }
-      put_utf8(s, high >= 0xD800 && high < 0xE000 ? 0xFFFD : high);
-      return true;
-    }
-    const char* const at = c ? std::strchr(marks, c) : nullptr;
-    if (!at) return false;
-    s += means[at - marks];
-    return true;
-  }
-  bool string(std::string& s) {
-    if (at_.empty() || at_[0] != '"') return false;
-    at_.remove_prefix(1);
-    while (!at_.empty()) {
-      const char c = at_[0];
-      if (c == '"') return at_.remove_prefix(1), true;
-      if (static_cast<unsigned char>(c) < 0x20) return false;
-      if (c == '\\') {
-        at_.remove_prefix(1);
-        if (!escape(s)) return false;
-        continue;
-      }
-      const std::size_t n = character(at_);
-      if (n == 0) return false;
-      s += at_.substr(0, n);
-      at_.remove_prefix(n);
-    }
-    return false;
-  }
-
-  std::string_view at_;
-};
 
 // --- messages ------------------------------------------------------------------------------------
 
@@ -438,7 +194,7 @@ std::string stuck() {
   return framed(j);
 }
 
-std::string flight(const Request& request) {
+std::string flight(const JsonObject& request) {
   const auto at = request.find("path");
   const std::string* const path =
       at == request.end() ? nullptr : std::get_if<std::string>(&at->second);
@@ -458,12 +214,12 @@ std::string flight(const Request& request) {
   return framed(j);
 }
 
-std::string answer(runtime::Look& look, const Request& request) {
-  const auto is = [&](const char* key) -> const Value* {
+std::string answer(runtime::Look& look, const JsonObject& request) {
+  const auto is = [&](const char* key) -> const JsonValue* {
     const auto at = request.find(key);
     return at == request.end() ? nullptr : &at->second;
   };
-  const Value* const ask = is("ask");
+  const JsonValue* const ask = is("ask");
   const auto* const asked = ask ? std::get_if<std::string>(ask) : nullptr;
   if (asked && *asked == "who") {
     Json j = who();
@@ -474,7 +230,7 @@ std::string answer(runtime::Look& look, const Request& request) {
   if (!asked || *asked != "look")
     return error("the question must be \"who\", \"look\", \"stuck\" or \"flight\"");
   double interval = 0.1;
-  if (const Value* const v = is("interval")) {
+  if (const JsonValue* const v = is("interval")) {
     const auto* const whole = std::get_if<std::int64_t>(v);
     const auto* const real = std::get_if<double>(v);
     interval = whole ? static_cast<double>(*whole) : real ? *real : -1;
@@ -482,7 +238,7 @@ std::string answer(runtime::Look& look, const Request& request) {
   if (!(interval >= 0 && interval <= kLongestLook))
     return error("the interval must be from 0 to 60 s");
   std::size_t most = kMost;
-  if (const Value* const v = is("most")) {
+  if (const JsonValue* const v = is("most")) {
     const auto* const whole = std::get_if<std::int64_t>(v);
     if (!whole || *whole < 0) return error("the number of processes must be 0 or more");
     most = static_cast<std::size_t>(*whole);
@@ -493,10 +249,11 @@ std::string answer(runtime::Look& look, const Request& request) {
 // Returns the answer to a message, or an error that says why it is not one. `over`: whether no more
 // messages are to be taken.
 std::string answer(runtime::Look& look, std::string_view text, bool& over) {
-  Request request;
+  JsonObject request;
   bool object = false;
   over = true;
-  if (!Parser(text).request(request, object)) return error("a message that is not JSON");
+  if (!runtime::JsonReader(text).object_of(request, object))
+    return error("a message that is not JSON");
   const auto version = request.find("weft");
   if (!object || version == request.end())
     return error("a message that does not say which version of the protocol it is of");
@@ -551,6 +308,8 @@ std::atomic<bool> tried{false};
 std::atomic<bool> ended{false};
 thread_local bool forks = false;
 
+// Waits until a piece of a look is over. It cannot block in lock(), since the end of the program
+// keeps the lock for ever.
 void before_fork() {
   while (!(forks = runtime::Look::at_work().try_lock()) && !ended) usleep(100);
 }

@@ -203,6 +203,8 @@ TEST_CASE("rule 14.9: what is no request is refused with a sentence") {
            {"{\"weft\":1,\"ask\":\"flight\"}", "the path of the file must be absolute"},
            {"{\"weft\":1,\"ask\":\"flight\",\"path\":\"/a\\u0000b\"}", "the path of the file"}})
     CHECK(has(asked(json), said));
+  CHECK(has(asked(std::string("{\"weft\":1,\0\"ask\":\"who\"}", 23)), "that is not JSON"));
+  CHECK(has(asked(std::string("{\"weft\":1}\0", 11)), "that is not JSON"));
   std::string deep = "{\"weft\":";
   for (int i = 0; i < 1000; ++i) deep += '[';
   CHECK(has(asked(deep), "a message that is not JSON"));

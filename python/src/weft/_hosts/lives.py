@@ -17,6 +17,7 @@ Invariants (under the tree's lock, which the root has)
 
 from __future__ import annotations
 
+import abc
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -66,7 +67,7 @@ class Count:
         return f"{len(self._times)} of {self._restarts} within {within:g} s"
 
 
-class _Child:
+class _Child(abc.ABC):
     """What a supervisor starts again: a process, or a supervisor below it."""
 
     def __init__(self, position: int, above: Node | None) -> None:
@@ -75,8 +76,9 @@ class _Child:
         self.in_a_row = 0  # how many deaths, none of them after a healthy life
         self.deaths = Count(None if above is None else above.restarts)
 
+    @abc.abstractmethod
     def members(self) -> Iterator[Member]:
-        raise NotImplementedError
+        """Iterates over the processes of this child: itself, or all below a supervisor."""
 
     def forget(self) -> None:
         """Begins to count anew, because the supervisor above has started this child again."""
