@@ -125,6 +125,8 @@ class Supervisor:
         _hosts.whole("Supervisor: restarts", restarts, 0)
         if within is not None:
             _hosts.seconds("Supervisor: within", within)
+            if within == 0:
+                raise BadUse("Supervisor: within must be more than 0 seconds")
         _hosts.seconds("Supervisor: backoff", backoff)
         _hosts.seconds("Supervisor: healthy", healthy)
         if strategy not in _lives.STRATEGIES:
@@ -243,14 +245,25 @@ class Supervisor:
                 self._died(member, attempt, error, in_hand)
 
     def _begins(self, member: _lives.Member, attempt: Attempt) -> bool:
-        """The attempt is the member's next life, unless somebody has planned another."""
+        """The attempt is the member's next life, unless somebody has planned another.
+
+        Raises:
+            ProcessDied: it was given up meanwhile.
+        """
         with self._node.lock:
             if member.plan is None:
                 member.attempt, member.state = attempt, "runs"
                 member.life += 1
                 member.began = _native.now()
+                member.ended, member.death = attempt, None
         if member.attempt is None:
             if (plan := self._node.await_plan(member)) is not None:
+                if plan.gives_up:  # it was made while this one had no life that could die
+                    if member.ended is not None:
+                        member.ended.give_up()
+                    error = member.death or plan.death
+                    assert error is not None
+                    self._give_up(member, error, ())
                 self._pause(member, plan.pause)
             return False
         self._tell(member, "began")
@@ -274,7 +287,7 @@ class Supervisor:
             ProcessDied: there is none. Cancelled: the member was asked to end. What the report
                 raises.
         """
-        member.state = "waits"
+        member.state, member.death = "waits", error
         first = str(error).partition("\n")[0].rstrip(":")
         lost = tuple(
             (name, "a value with ends" if value is ... else _unpacked(value))
@@ -288,12 +301,12 @@ class Supervisor:
         if self._report is not None:
             self._report(error, [_unpacked(value) for value in in_hand or ()])
         if attempt.last:
-            self._give_up(member, attempt, error, lost)
+            self._give_up(member, error, lost)
         if attempt.cancelled is not None:  # the process was asked to end, and has
             raise attempt.cancelled from error
         with self._node.lock:
             stopped = member.plan is not None
-            plan = member.plan or self._node.decide(member, _native.now())
+            plan = member.plan or self._node.decide(member, _native.now(), error)
         if not plan.gives_up:
             member.restarts += 1
             _deaths.note("restarts")
@@ -307,7 +320,7 @@ class Supervisor:
         plan = self._node.await_plan(member) or plan
         if plan.gives_up:
             attempt.give_up()
-            self._give_up(member, attempt, error, lost)
+            self._give_up(member, error, lost)
         self._pause(member, plan.pause)
 
     def _pause(self, member: _lives.Member, seconds: float) -> None:
@@ -317,7 +330,6 @@ class Supervisor:
     def _give_up(
         self,
         member: _lives.Member,
-        attempt: Attempt,
         error: ProcessDied,
         lost: tuple[tuple[str, Any], ...],
     ) -> None:
