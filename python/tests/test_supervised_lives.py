@@ -201,6 +201,27 @@ def test_the_back_off_of_a_supervisor_starts_over_after_its_own_healthy_life() -
     assert [at for at, _ in place.began][::3] == [0, 151, 302, 453, 604]
 
 
+def test_the_log_names_a_death_in_one_whole_sentence(caplog: Any) -> None:
+    """Without the end of "…; the last that it wrote to its standard error:" before what it wrote."""
+    place = Place()
+    call = place.call
+
+    def wrote(function: Any, args: Any, keywords: Any, attempt: Any = None) -> Any:
+        try:
+            return call(function, args, keywords, attempt)
+        except ProcessDied:
+            raise ProcessDied("a", 7, 3, stderr="oh\nno") from None
+
+    supervisor = Supervisor(place, backoff=0)
+    supervisor._run = wrote
+    with caplog.at_level(logging.WARNING, "weft"):
+        virtual(served.on(supervisor)("a", iter([1.0])))
+    died = (
+        "the OS process 7 of 'a' exited with status 3 before its process had ended; it is started"
+    )
+    assert died in caplog.text
+
+
 def test_supervisors_that_are_dropped_are_forgotten() -> None:
     above = Supervisor(Place())
     below = [weakref.ref(Supervisor(Place(), under=above)._node) for _ in range(3)]

@@ -29,7 +29,7 @@ from weft._hosts import loops as _loops
 from weft._hosts.attempt import Attempt, Terms
 from weft._watching import deaths as _deaths
 from weft._watching import supervision as _supervision
-from weft.errors import BadUse, ProcessDied
+from weft.errors import _WROTE, BadUse, ProcessDied
 
 __all__ = ["Health", "Supervisor"]
 
@@ -288,7 +288,7 @@ class Supervisor:
                 raises.
         """
         member.state, member.death = "waits", error
-        first = str(error).partition("\n")[0].rstrip(":")
+        first = str(error).partition("\n")[0].rstrip(":").removesuffix(_WROTE)
         lost = tuple(
             (name, "a value with ends" if value is ... else _unpacked(value))
             for name, value in attempt.lost()
