@@ -189,6 +189,84 @@ def test_what_it_does_not_know(client: Client) -> None:
     assert client.ask("textDocument/hover", "target") is None
 
 
+def framed(*messages: Any) -> bytes:
+    out = io.BytesIO()
+    for message in messages:
+        send(out, message)
+    return out.getvalue()
+
+
+def answers(said: bytes) -> tuple[int, list[dict[str, Any]]]:
+    """Returns the exit status of a server that was told this, and what it says."""
+    out = io.BytesIO()
+    status = serve(io.BytesIO(said), out)
+    out.seek(0)
+    found = []
+    while (message := read(out)) is not None:
+        found.append(message)
+    return status, found
+
+
+END = framed({"id": 9, "method": "shutdown"}, {"method": "exit"})
+
+
+@pytest.mark.parametrize(
+    "nonsense, code",
+    [
+        (b"hello\r\n\r\n", -32700),
+        (b"Content-Length: 4\r\n\r\n{abc", -32700),
+        (b'Content-Length: 3\r\n\r\n\xff\xfe"', -32700),
+        (b"Content-Length: 0\r\n\r\n", -32700),
+        (b"Content-Length: 100000\r\n\r\n" + b"[" * 100_000, -32700),
+        (framed([]), -32600),
+        (framed({"id": 1, "method": "foo/bar"}), -32601),
+        (framed({"id": 1, "method": "textDocument/hover"}), -32602),
+        (framed({"id": 1, "method": "textDocument/hover", "params": [1]}), -32602),
+    ],
+)
+def test_after_what_is_no_message_it_goes_on(nonsense: bytes, code: int) -> None:
+    status, found = answers(nonsense + END)
+    assert status == 0
+    assert [m.get("error", {}).get("code") for m in found] == [code, None]
+
+
+def test_notifications_that_make_no_sense(client: Client, capsys: Any) -> None:
+    client.tell("textDocument/didOpen", {})
+    client.tell("textDocument/didChange", {"textDocument": 5})
+    wrong = {"textDocument": {"uri": client.path.as_uri()}, "contentChanges": [{"text": 5}]}
+    client.tell("textDocument/didChange", wrong)
+    assert "5 is no text" in capsys.readouterr().err
+    assert len(client.ask("textDocument/documentSymbol")) == 2
+
+
+@pytest.mark.parametrize("length", ["-5", "abc", "", "9" * 5000, "999999999999999999"])
+def test_a_length_that_is_none(length: str, capsys: Any) -> None:
+    """Nobody knows where the next message begins, and a large one takes no memory."""
+    status, found = answers(f"Content-Length: {length}\r\n\r\n".encode() + END)
+    assert (status, found) == (1, [])
+    assert "it ends" in capsys.readouterr().err
+
+
+def test_half_a_message() -> None:
+    assert answers(framed({"id": 9, "method": "shutdown"})[:-5])[0] == 1
+    assert answers(b"Content-Len")[0] == 1
+
+
+def test_problems_are_shown_where_the_client_has_the_file(write: Write, tmp_path: Path) -> None:
+    """Behind a symbolic link, in a text that has no file, and after another spelling of its URI."""
+    file = write("main reactor { timer t(0, 1 foo) }")
+    link = tmp_path / "link.lf"
+    link.symlink_to(file)
+    for uri in (link.as_uri(), "untitled:Untitled-1", file.as_uri().replace(".lf", "%2Elf")):
+        sent: list[dict[str, Any]] = []
+        server = Server(sent.append)
+        opened = {"uri": uri, "text": file.read_text()}
+        server.take({"method": "textDocument/didOpen", "params": {"textDocument": opened}})
+        server.work(lambda: False)
+        assert {m["params"]["uri"] for m in sent} == {uri}
+        assert any(m["params"]["diagnostics"] for m in sent)
+
+
 def test_a_client_that_goes_away() -> None:
     """The end of the input without `shutdown` is told by the status."""
     assert serve(io.BytesIO(b""), io.BytesIO()) == 1

@@ -3,10 +3,13 @@ python -X importtime -c "import weft.coroutines".) And Ctrl-C during the import.
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,6 +92,31 @@ def test_what_observes_is_there_when_it_is_asked_for(backend: str) -> None:
     imported(
         f"import weft.{backend} as b\ntry: b.measurng\nexcept AttributeError as e: assert 'measurng' in str(e)\nelse: raise 1"
     )
+
+
+@pytest.mark.parametrize("stderr, told", [("sys.stderr", 1), ("None", 0), ("closed", 0)])
+def test_of_another_weft_is_told_on_stderr_and_nowhere_else(
+    tmp_path: Path, capfd: Any, monkeypatch: Any, stderr: str, told: int
+) -> None:
+    """Once in a program and its OS processes; a stderr that is closed does not keep it from being
+    imported."""
+    from weft import _name_clash
+
+    (tmp_path / "weft-1.0.dist-info").mkdir()
+    monkeypatch.delenv(_name_clash.TOLD, raising=False)
+    monkeypatch.setattr(_name_clash, "told", "")
+    closed = io.StringIO()
+    closed.close()
+    given = {"sys.stderr": sys.stderr, "None": None}.get(stderr, closed)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", given)
+        _name_clash.tell_of_another(str(tmp_path / "weft"))
+    out, err = capfd.readouterr()
+    assert out == "" and err.count("another package named weft") == told
+    if told:
+        monkeypatch.setenv(_name_clash.TOLD, _name_clash.told)
+        _name_clash.tell_of_another(str(tmp_path / "weft"))
+        assert capfd.readouterr().err == ""
 
 
 def test_ctrl_c_before_there_are_commands() -> None:

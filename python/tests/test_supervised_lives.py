@@ -6,9 +6,11 @@ Most tests are in virtual time, with a Place that runs no OS processes: it says 
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import re
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 
 import weft.threads as th
 from weft import observe
+from weft._hosts import loops
 from weft._hosts.hosts import Elsewhere
 from weft.processes import (
     BadUse,
@@ -134,6 +137,104 @@ def test_without_within_so_many_in_all() -> None:
     with pytest.raises(ProcessDied):
         virtual(served.on(supervisor)("a", iter([1000.0] * 3)))
     assert len(place.began) == 3
+
+
+@pytest.mark.parametrize("again", ["died", "recycled"])
+def test_who_waits_for_its_next_life_is_given_up_too(again: str) -> None:
+    """Rule 7.16: `b` is in its back-off, or just recycled, when `a` dies once too often."""
+    place = Place()
+    supervisor = Supervisor(
+        place, restarts=int(again == "died"), backoff=5, strategy="rest for one"
+    )
+    a, b = served.on(supervisor), served.on(supervisor)
+    found: dict[str, Any] = {}
+
+    @th.process
+    def kept(supervised: Any, name: str) -> None:
+        try:
+            found[name] = Parallel(supervised)
+        except ProcessDied as error:
+            found[name] = str(error)
+
+    if again == "recycled":
+        call = place.call
+
+        def recycles(function: Any, args: Any, keywords: Any, attempt: Any = None) -> Any:
+            if args[0] == "b":
+                th.sleep(2)
+                if len(place.began) < 2:
+                    raise loops.Recycled
+            return call(function, args, keywords, attempt)
+
+        supervisor._run = recycles
+        with observe.supervision(lambda e: th.sleep(1) if e.event == "recycled" else None):
+            virtual(kept(a("a", iter([2.5])), "a"), kept(b("b", iter([])), "b"))
+        assert "'a'" in found["b"]
+    else:
+        with heard() as events:
+            virtual(kept(a("a", iter([2.0])), "a"), kept(b("b", iter([1.0])), "b"))
+        assert "'b'" in found["b"]
+        assert [e.event for e in events].count("given up") == 2
+    assert "'a'" in found["a"]
+    assert [name for _, name in place.began].count("b") == (again == "died")
+
+
+@pytest.mark.parametrize("tree", [False, True])
+def test_the_counts_begin_anew_when_no_process_is_left(tree: bool) -> None:
+    """A supervisor outlives its runs, whose clocks may differ."""
+    place = Place()
+    if tree:
+        above = Supervisor(place, restarts=1, within=60, backoff=0)
+        supervisor = Supervisor(place, restarts=0, within=60, under=above)
+    else:
+        supervisor = Supervisor(place, restarts=1, within=60, backoff=0, strategy="one for all")
+    for _ in range(3):
+        assert virtual(served.on(supervisor)("a", iter([1000.0]))) == "a"
+
+
+def test_the_back_off_of_a_supervisor_starts_over_after_its_own_healthy_life() -> None:
+    """It is started again every 150 s, though no process of it lives so long."""
+    place = Place()
+    above = Supervisor(place, restarts=None, backoff=1, healthy=60)
+    below = Supervisor(place, restarts=2, backoff=0, under=above)
+    virtual(served.on(below)("a", iter([50.0] * 12)))
+    assert [at for at, _ in place.began][::3] == [0, 151, 302, 453, 604]
+
+
+def test_the_log_names_a_death_in_one_whole_sentence(caplog: Any) -> None:
+    """Without the end of "…; the last that it wrote to its standard error:" before what it wrote."""
+    place = Place()
+    call = place.call
+
+    def wrote(function: Any, args: Any, keywords: Any, attempt: Any = None) -> Any:
+        try:
+            return call(function, args, keywords, attempt)
+        except ProcessDied:
+            raise ProcessDied("a", 7, 3, stderr="oh\nno") from None
+
+    supervisor = Supervisor(place, backoff=0)
+    supervisor._run = wrote
+    with caplog.at_level(logging.WARNING, "weft"):
+        virtual(served.on(supervisor)("a", iter([1.0])))
+    died = (
+        "the OS process 7 of 'a' exited with status 3 before its process had ended; it is started"
+    )
+    assert died in caplog.text
+
+
+def test_supervisors_that_are_dropped_are_forgotten() -> None:
+    above = Supervisor(Place())
+    below = [weakref.ref(Supervisor(Place(), under=above)._node) for _ in range(3)]
+    gc.collect()
+    assert [one() for one in below] == [None] * 3
+
+
+def test_numbers_that_make_no_sense() -> None:
+    with pytest.raises(BadUse, match="within must be more than 0 seconds"):
+        Supervisor(within=0)
+    with pytest.raises(BadUse, match="within must be seconds"):
+        Supervisor(within=10**400)
+    assert virtual(served.on(Supervisor(Place(), restarts=10**30))("a", iter([1.0]))) == "a"
 
 
 def test_the_back_off_starts_over_after_a_healthy_life() -> None:

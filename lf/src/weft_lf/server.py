@@ -5,7 +5,9 @@ Invariants
   counts.
 - Problems that are found at once (syntax, names, types, loops) are shown at once; what the C
   compiler says of the bodies follows.
-- A request that cannot be served gets null or an empty list. Only an unknown method gets an error.
+- A request that cannot be served gets null or an empty list. An unknown method gets an error. So
+  does input that is no message or makes no sense; the server goes on after it, unless it cannot
+  tell where the next message begins.
 - In messages, positions count from 0, in units of UTF-16, as in the protocol. In the rest of the
   code, places count from 1, in characters (places.py).
 """
@@ -14,7 +16,9 @@ from __future__ import annotations
 
 import json
 import queue
+import sys
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,7 +48,8 @@ KINDS = {  # Named.kind of places.py → the protocol's kinds: of a completion, 
     "property": (10, 7),
     "word": (14, 13),
 }
-UNKNOWN = -32601
+UNREADABLE, NO_REQUEST, UNKNOWN, NO_SENSE = -32700, -32600, -32601, -32602
+LONGEST = 1 << 28  # bytes of a message: a text of an editor is shorter
 Message = dict[str, Any]
 
 
@@ -65,31 +70,52 @@ def path_of(uri: str) -> Path:
     return Path(unquote(urlparse(uri).path)).resolve()
 
 
+def text_of(given: Message) -> str:
+    text = given["text"]
+    if not isinstance(text, str):
+        raise TypeError(f"{text!r} is no text")
+    return text
+
+
 class Server:
     """Answers the messages of a client. The server calls `send` with each message to the client."""
 
     def __init__(self, send: Callable[[Message], None]) -> None:
         self.send = send
         self.open: dict[Path, Document] = {}
+        self.uris: dict[Path, str] = {}  # opened document → its name at the client
         self.shown_in: dict[Path, set[str]] = {}  # document → the files whose problems are shown
         self.ended = False
         self.asked_to_end = False
 
     # --- messages ---------------------------------------------------------------------------------
 
-    def take(self, message: Message) -> None:
+    def take(self, message: Message | Unreadable) -> None:
         """Handles a message. A request is answered before this returns."""
+        if isinstance(message, Unreadable):
+            self.fail(None, message.code, str(message))
+            return
         method = str(message.get("method", "")).replace("/", "_").replace("$", "")
         does = getattr(self, f"on_{method}", None)
         given = message.get("params") or {}
-        if "id" not in message:
-            if does is not None:
-                does(given)
-        elif does is None:
-            error = {"code": UNKNOWN, "message": f"there is no method {message.get('method')}"}
-            self.send({"jsonrpc": "2.0", "id": message["id"], "error": error})
-        else:
-            self.send({"jsonrpc": "2.0", "id": message["id"], "result": does(given)})
+        if does is None:
+            if "id" in message and "method" in message:
+                self.fail(message["id"], UNKNOWN, f"there is no method {message['method']}")
+            return
+        try:
+            result = does(given)
+        except Exception as error:  # An editor relies on the server: it goes on.
+            traceback.print_exc()
+            if "id" in message:
+                text = f"{message['method']}: {type(error).__name__}: {error}"
+                self.fail(message["id"], NO_SENSE, text)
+            return
+        if "id" in message:
+            self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    def fail(self, request: Any, code: int, text: str) -> None:
+        error = {"code": code, "message": text}
+        self.send({"jsonrpc": "2.0", "id": request, "error": error})
 
     def on_initialize(self, given: Message) -> Message:
         can = {
@@ -110,13 +136,14 @@ class Server:
 
     def on_textDocument_didOpen(self, given: Message) -> None:
         path = path_of(given["textDocument"]["uri"])
-        self.open[path] = Document(path, given["textDocument"]["text"])
+        self.uris[path] = given["textDocument"]["uri"]
+        self.open[path] = Document(path, text_of(given["textDocument"]))
         self.on_textDocument_didSave(given)
 
     def on_textDocument_didChange(self, given: Message) -> None:
         document = self.open.get(path_of(given["textDocument"]["uri"]))
         if document is not None and given["contentChanges"]:
-            document.text = given["contentChanges"][-1]["text"]
+            document.text = text_of(given["contentChanges"][-1])
             self.on_textDocument_didSave(given)
 
     def on_textDocument_didSave(self, given: Message) -> None:
@@ -135,16 +162,22 @@ class Server:
         for document in list(self.open.values()):
             if document.dirty and not waiting():
                 document.dirty = False
-                problems = self.problems(document)
-                self.publish(document.path, problems)
-                if document.model is None or any(p.severity == "error" for p in problems):
-                    continue
-                if waiting():
-                    document.dirty = True
-                    return
-                bodies = self.bodies(document.model)
-                if bodies:
-                    self.publish(document.path, [*problems, *bodies])
+                try:
+                    self.look(document, waiting)
+                except Exception:  # as in take()
+                    traceback.print_exc()
+
+    def look(self, document: Document, waiting: Callable[[], bool]) -> None:
+        problems = self.problems(document)
+        self.publish(document.path, problems)
+        if document.model is None or any(p.severity == "error" for p in problems):
+            return
+        if waiting():
+            document.dirty = True
+            return
+        bodies = self.bodies(document.model)
+        if bodies:
+            self.publish(document.path, [*problems, *bodies])
 
     def problems(self, document: Document) -> list[Problem]:
         opened = {path: d.text for path, d in self.open.items()}
@@ -184,9 +217,12 @@ class Server:
         self.shown_in[path] = {file for file, found in by_file.items() if found}
         for file, found in by_file.items():
             shown = [self.diagnostic(p) for p in found]
-            given = {"uri": Path(file).as_uri(), "diagnostics": shown}
+            given = {"uri": self.uri_of(Path(file)), "diagnostics": shown}
             method = "textDocument/publishDiagnostics"
             self.send({"jsonrpc": "2.0", "method": method, "params": given})
+
+    def uri_of(self, path: Path) -> str:
+        return self.uris.get(path) or path.as_uri()
 
     def diagnostic(self, problem: Problem) -> Message:
         text = f"{problem.message}\n{problem.hint}" if problem.hint else problem.message
@@ -223,7 +259,7 @@ class Server:
         return {"start": position(begin), "end": position(begin + span.length)}
 
     def location(self, span: Span) -> Message:
-        return {"uri": Path(span.file).as_uri(), "range": self.range(span)}
+        return {"uri": self.uri_of(Path(span.file)), "range": self.range(span)}
 
     def asked(self, given: Message) -> tuple[Document, Loaded, places.Place] | None:
         """Returns the document and the place of which a request asks, and what the document has."""
@@ -308,18 +344,52 @@ class Server:
             return None
 
 
+class Unreadable(Exception):
+    """What came is no message; the next one can be read."""
+
+    code = UNREADABLE
+
+
+class Lost(Exception):
+    """It is not known where the next message begins."""
+
+
 def read(stream: BinaryIO) -> Message | None:
-    """Returns the next message; None at the end of the stream."""
-    length = 0
+    """Returns the next message; None at the end of the stream.
+
+    Raises:
+        Unreadable, Lost
+    """
+    length: int | None = None
     while line := stream.readline():
         head = line.decode("ascii", "replace").strip()
         if not head:
-            found: Message = json.loads(stream.read(length))
-            return found
+            if length is None:
+                raise Unreadable("a message has no Content-Length")
+            body = stream.read(length)
+            return parsed(body) if len(body) == length else None
         name, _, value = head.partition(":")
-        if name.lower() == "content-length":
-            length = int(value)
+        if name.strip().lower() == "content-length":
+            digits = value.strip()
+            if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
+                raise Lost(f"Content-Length is {digits[:40]!r}")
+            length = int(digits)
+            if length > LONGEST:
+                raise Lost(f"a message of {length} bytes is too long")
     return None
+
+
+def parsed(body: bytes) -> Message:
+    """Raises: Unreadable."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"a message is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        wrong = Unreadable("a message is no object")
+        wrong.code = NO_REQUEST
+        raise wrong
+    return found
 
 
 def write(stream: BinaryIO, message: Message) -> None:
@@ -332,14 +402,21 @@ def serve(source: BinaryIO, sink: BinaryIO) -> int:
     """Serves one client until it says "exit" or its stream ends. Returns the exit status: 0 if the
     client has asked for a shutdown before, otherwise 1.
     """
-    waiting: queue.Queue[Message | None] = queue.Queue()
+    waiting: queue.Queue[Message | Unreadable | None] = queue.Queue()
 
     def reads() -> None:
-        while (message := read(source)) is not None:
+        message: Message | Unreadable | None = {}
+        while message is not None:
+            try:
+                message = read(source)
+            except Unreadable as error:
+                message = error
+            except Lost as error:
+                print(f"weft lf serve: {error}; it ends", file=sys.stderr)
+                message = None
             waiting.put(message)
-            if message.get("method") == "exit":
+            if isinstance(message, dict) and message.get("method") == "exit":
                 return
-        waiting.put(None)
 
     reader = threading.Thread(target=reads, daemon=True)
     reader.start()

@@ -121,6 +121,9 @@ class PeerDied(ChannelEnd):
     in_doubt = False
 
 
+_WROTE = "; the last that it wrote to its standard error"
+
+
 class ProcessDied(WeftError):
     """An OS process ended before it could say how the process in it ended: it was killed, crashed,
     or left by os._exit().
@@ -172,7 +175,7 @@ class ProcessDied(WeftError):
             text = f"the session with the OS process {pid} of {process!r} was ended by this program, which could not read what came: {refused}"
         self.stderr = stderr
         if stderr:
-            text += f"; the last that it wrote to its standard error:\n{stderr}"
+            text += f"{_WROTE}:\n{stderr}"
         if stack:
             text += f"\nwhere it was:\n{stack}" if stderr else f":\n{stack}"
         super().__init__(text)

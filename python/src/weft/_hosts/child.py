@@ -365,6 +365,7 @@ def _limit_memory(most: int) -> None:
             f"memory_limit={most}: an OS process has {now >> 20} MB of address space before any code of "
             "the program runs in it, and the limit counts all of that: give it more"
         )
+    most = min(most, sys.maxsize)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 

@@ -15,6 +15,7 @@ Invariants (of `_lock`)
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, overload
@@ -86,7 +87,12 @@ def seconds(what: str, value: Any) -> None:
     Raises:
         BadUse: the value is not a time of 0 seconds or more.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not value >= 0
+        or (isinstance(value, int) and value > sys.float_info.max)
+    ):
         raise BadUse(f"{what} must be seconds from 0 on, not {value!r}")
 
 

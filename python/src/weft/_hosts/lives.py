@@ -13,16 +13,20 @@ Invariants (under the tree's lock, which the root has)
   again.
 - A member obeys its newest plan.
 - A process that waits for a plan waits for OS processes that were killed, so it waits briefly.
+- A supervisor is among the children of the one above while it, or a supervisor below it, has a
+  process.
 """
 
 from __future__ import annotations
 
 import abc
+import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
 
 from weft._hosts.attempt import Attempt
+from weft.errors import ProcessDied
 
 __all__ = ["STRATEGIES", "Count", "Member", "Node", "Plan"]
 
@@ -38,6 +42,7 @@ class Plan:
         self.count = count  #: the number of this restart in words, for the log
         self.pause = 0.0
         self.alive: set[Member] = set()
+        self.death: ProcessDied | None = None  #: what it was made for
 
 
 class Count:
@@ -46,7 +51,9 @@ class Count:
     def __init__(self, restarts: int | None) -> None:
         self.total = 0
         # More times than this cannot matter.
-        self._times: deque[float] = deque(maxlen=None if restarts is None else restarts + 1)
+        self._times: deque[float] = deque(
+            maxlen=None if restarts is None else min(restarts + 1, sys.maxsize)
+        )
         self._restarts = restarts
 
     def another(self, now: float, within: float | None) -> bool:
@@ -73,6 +80,7 @@ class _Child(abc.ABC):
     def __init__(self, position: int, above: Node | None) -> None:
         self.position = position
         self.above = above
+        self.began = 0.0  # when it was last started
         self.in_a_row = 0  # how many deaths, none of them after a healthy life
         self.deaths = Count(None if above is None else above.restarts)
 
@@ -95,9 +103,11 @@ class Member(_Child):
         self.state = "starts"
         self.life = 0
         self.restarts = 0
-        self.began = 0.0
         self.attempt: Attempt | None = None
+        self.ended: Attempt | None = None  # its last life, and what that died of
+        self.death: ProcessDied | None = None
         self.plan: Plan | None = None
+        self.awaited_by: list[Plan] = []  # the plans in whose `alive` it is
 
     def members(self) -> Iterator[Member]:
         yield self
@@ -124,9 +134,6 @@ class Node(_Child):
         self._of_all = Count(restarts)
         self._places = 0
         super().__init__(0 if above is None else above.place(), above)
-        if above is not None:
-            with self.lock:
-                above.children.append(self)
 
     def place(self) -> int:
         """Returns the next position among the children, for `rest for one`."""
@@ -146,26 +153,34 @@ class Node(_Child):
 
     def enter(self, member: Member) -> None:
         with self.lock:
-            self.children.append(member)
+            child: _Child = member
+            node: Node | None = self
+            while node is not None:
+                node.children.append(child)
+                if len(node.children) > 1:
+                    break
+                child, node = node, node.above
 
     def leave(self, member: Member) -> None:
         with self.lock:
-            self.children.remove(member)
+            child: _Child = member
+            node: Node | None = self
+            while node is not None:
+                node.children.remove(child)
+                if node.children:
+                    break
+                node.forget()
+                child, node = node, node.above
             self.over(member)
 
     def over(self, member: Member) -> None:
         """Notes that the member has no attempt any more."""
         with self.lock:
             member.attempt = None
-            for other in self.root().members():
-                if other.plan is not None:
-                    other.plan.alive.discard(member)
-            if member.plan is not None:
-                member.plan.alive.discard(member)
+            for plan in member.awaited_by:
+                plan.alive.discard(member)
+            member.awaited_by.clear()
             self.lock.notify_all()
-
-    def root(self) -> Node:
-        return self if self.above is None else self.above.root()
 
     def counts(self, child: _Child) -> Count:
         return child.deaths if self.strategy == STRATEGIES[0] else self._of_all
@@ -181,14 +196,13 @@ class Node(_Child):
         ]
         return [m for c in later for m in c.members()]
 
-    def decide(self, member: Member, now: float) -> Plan:
+    def decide(self, member: Member, now: float, death: ProcessDied) -> Plan:
         """Returns the plan for a death of the member that no plan had asked for."""
         with self.lock:
             child: _Child = member
             node: Node = self
-            lived = now - member.began
             while True:
-                child.in_a_row = 1 if lived >= node.healthy else child.in_a_row + 1
+                child.in_a_row = 1 if now - child.began >= node.healthy else child.in_a_row + 1
                 count = node.counts(child)
                 allowed = count.another(now, node.within)
                 if allowed or node.above is None:
@@ -196,17 +210,19 @@ class Node(_Child):
                 child, node = node, node.above
             members = node.with_child(child)
             plan = Plan(members, not allowed, count.text(node.within))
+            plan.death = death
             if allowed:
                 plan.pause = min(LONGEST, node.backoff * 2 ** min(child.in_a_row - 1, 20))
                 if isinstance(child, Node):
                     row = child.in_a_row
                     deaths = child.deaths
                     child.forget()
-                    child.in_a_row, child.deaths = row, deaths
+                    child.in_a_row, child.deaths, child.began = row, deaths, now + plan.pause
             for each in members:
                 each.plan = plan
                 if each is not member and each.attempt is not None:
                     plan.alive.add(each)
+                    each.awaited_by.append(plan)
                     each.attempt.stop()
             return plan
 

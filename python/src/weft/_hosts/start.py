@@ -29,7 +29,7 @@ from multiprocessing import util as _mp_util
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft import _helper_threads
+from weft import _helper_threads, _name_clash
 from weft._extension import native as _native
 from weft.errors import BadUse
 
@@ -517,6 +517,8 @@ def begin(
     for child in list(_ending):
         child.poll()
     environment = dict(os.environ, **environment)
+    if _name_clash.told:
+        environment[_name_clash.TOLD] = _name_clash.told
     if way == "fork":
         return _forked(handed, errors, unwanted, environment)
     if getattr(sys, "frozen", False):

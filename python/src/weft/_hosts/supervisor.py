@@ -31,7 +31,7 @@ from weft._hosts import loops as _loops
 from weft._hosts.attempt import Attempt, Terms
 from weft._watching import deaths as _deaths
 from weft._watching import supervision as _supervision
-from weft.errors import BadUse, ProcessDied
+from weft.errors import _WROTE, BadUse, ProcessDied
 
 __all__ = ["Health", "Supervisor"]
 
@@ -131,6 +131,8 @@ class Supervisor:
         _hosts.whole("Supervisor: restarts", restarts, 0)
         if within is not None:
             _hosts.seconds("Supervisor: within", within)
+            if within == 0:
+                raise BadUse("Supervisor: within must be more than 0 seconds")
         _hosts.seconds("Supervisor: backoff", backoff)
         _hosts.seconds("Supervisor: healthy", healthy)
         if strategy not in _lives.STRATEGIES:
@@ -252,14 +254,24 @@ class Supervisor:
     def _begins(self, member: _lives.Member, attempt: Attempt) -> bool:
         """Makes the attempt the member's next life, unless there is a plan for the member; then
         waits for the plan. Returns whether the attempt has begun.
+
+        Raises:
+            ProcessDied: The process was given up meanwhile.
         """
         with self._node.lock:
             if member.plan is None:
                 member.attempt, member.state = attempt, "runs"
                 member.life += 1
                 member.began = _native.now()
+                member.ended, member.death = attempt, None
         if member.attempt is None:
             if (plan := self._node.await_plan(member)) is not None:
+                if plan.gives_up:  # it was made while this one had no life that could die
+                    if member.ended is not None:
+                        member.ended.give_up()
+                    error = member.death or plan.death
+                    assert error is not None
+                    self._give_up(member, error, ())
                 self._pause(member, plan.pause)
             return False
         self._tell(member, "began")
@@ -283,8 +295,8 @@ class Supervisor:
             ProcessDied: there is no next life. Cancelled: the member was asked to end. What the
                 report raises.
         """
-        member.state = "waits"
-        first = str(error).partition("\n")[0].rstrip(":")
+        member.state, member.death = "waits", error
+        first = str(error).partition("\n")[0].rstrip(":").removesuffix(_WROTE)
         lost = tuple(
             (name, "a value with ends" if value is ... else _unpacked(value))
             for name, value in attempt.lost()
@@ -297,12 +309,12 @@ class Supervisor:
         if self._report is not None:
             self._report(error, [_unpacked(value) for value in in_hand or ()])
         if attempt.last:
-            self._give_up(member, attempt, error, lost)
+            self._give_up(member, error, lost)
         if attempt.cancelled is not None:  # the process was asked to end, and has ended
             raise attempt.cancelled from error
         with self._node.lock:
             stopped = member.plan is not None
-            plan = member.plan or self._node.decide(member, _native.now())
+            plan = member.plan or self._node.decide(member, _native.now(), error)
         if not plan.gives_up:
             member.restarts += 1
             _deaths.note("restarts")
@@ -316,7 +328,7 @@ class Supervisor:
         plan = self._node.await_plan(member) or plan
         if plan.gives_up:
             attempt.give_up()
-            self._give_up(member, attempt, error, lost)
+            self._give_up(member, error, lost)
         self._pause(member, plan.pause)
 
     def _pause(self, member: _lives.Member, seconds: float) -> None:
@@ -326,7 +338,6 @@ class Supervisor:
     def _give_up(
         self,
         member: _lives.Member,
-        attempt: Attempt,
         error: ProcessDied,
         lost: tuple[tuple[str, Any], ...],
     ) -> None:
