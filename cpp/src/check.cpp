@@ -126,7 +126,8 @@ Outcome Check::run(checking::Strategy& strategy) {
     const bool goes = d.kind == Kind::go;
     o.deviations.push_back({r.record.path(d.process), d.step, d.kind,
                             goes ? r.record.path(d.choice) : "",
-                            goes || d.kind == Kind::time ? 0 : static_cast<unsigned>(d.choice)});
+                            goes || d.kind == Kind::time ? 0 : static_cast<unsigned>(d.choice),
+                            d.nth});
   }
   return o;
 }

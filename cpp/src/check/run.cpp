@@ -9,6 +9,7 @@ void Run::begin(Strategy& strategy) {
   strategy_ = &strategy;
   stopped_ = Stopped::no;
   steps = early = switches = 0;
+  step_begins();
   early_cut = too_large = false;
   chances = 1;
   decisions.clear();
@@ -36,7 +37,7 @@ void Run::differs(std::string how) {
 }
 
 void Run::decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on) {
-  decisions.push_back({record.running, last().steps, kind, choice, options, index, goes_on});
+  decisions.push_back({record.running, last().steps, nth_, kind, choice, options, index, goes_on});
   chances *= options;
 }
 
@@ -50,6 +51,7 @@ unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
     leave_out_who_yields(ready);
     goes_on_ = goes_on && !positions_.empty() && positions_[0] == 0;
   }
+  nth_ = 0;
   clock_ = ready.empty() || (settings.any_time && timer && early < settings.early);
   early_cut = early_cut || (settings.any_time && timer && !clock_);
   if (++steps > settings.limit + settings.limit_each * static_cast<unsigned>(record.count)) {
@@ -82,6 +84,7 @@ void Run::goes(int n) {
   if (stopped()) return;
   record.at(n).ready = false;
   switches += n != record.running;
+  step_begins();
   record.step(n);
   if (!yielding_) return;
   for (std::size_t i = 0; i < yields_to_.size(); ++i) {
@@ -113,7 +116,9 @@ void Run::yields(int n, std::span<const int> ready) {
 }
 
 unsigned Run::take(unsigned options, Kind kind) {
-  if (stopped() || options < 2) return 0;
+  if (stopped()) return 0;
+  nth_ = kind == Kind::guard ? guards_++ : faults_++;
+  if (options < 2) return 0;
   const unsigned i = strategy_->take(*this, options, kind);
   if (stopped()) return 0;
   decided(kind, static_cast<int>(i), options, i, false);

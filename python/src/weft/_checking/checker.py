@@ -664,12 +664,13 @@ def _indexed(d: Any) -> tuple[Any, ...]:
     """Returns a deviation with paths that do not depend on the number of processes of a name (rule
     7.8).
     """
-    process, step, kind, choice = d
+    process, step, kind, choice, nth = d
     return (
         process.replace("[0]", ""),
         step,
         kind,
         choice.replace("[0]", "") if kind == "go" else choice,
+        nth,
     )
 
 
