@@ -71,7 +71,7 @@ NO_SCENARIO = {
         f"16.{n}": "components are compiled libraries; python/tests/test_native_*.py have them, in random networks too"
         for n in range(1, 12)
     },
-    **{f"17.{n}": "checking; python/tests/test_checking*.py have it" for n in range(1, 13)},
+    **{f"17.{n}": "checking; python/tests/test_checking*.py have it" for n in range(1, 14)},
 }
 
 

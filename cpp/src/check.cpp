@@ -124,10 +124,9 @@ Outcome Check::run(checking::Strategy& strategy) {
     if (d.index == 0) continue;
     o.numbers.push_back({i, d.index});
     const bool goes = d.kind == Kind::go;
-    o.deviations.push_back({r.record.path(d.process), d.step, d.kind,
-                            goes ? r.record.path(d.choice) : "",
-                            goes || d.kind == Kind::time ? 0 : static_cast<unsigned>(d.choice),
-                            d.nth});
+    o.deviations.push_back(
+        {r.record.path(d.process), d.step, d.kind, goes ? r.record.path(d.choice) : "",
+         goes || d.kind == Kind::time ? 0 : static_cast<unsigned>(d.choice), d.nth});
   }
   return o;
 }

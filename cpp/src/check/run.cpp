@@ -9,6 +9,7 @@ void Run::begin(Strategy& strategy) {
   strategy_ = &strategy;
   stopped_ = Stopped::no;
   steps = early = switches = 0;
+  ready_ = {};
   step_begins();
   early_cut = too_large = false;
   chances = 1;
@@ -45,7 +46,7 @@ unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
   if (stopped()) return 0;
   positions_.clear();
   if (yielding_ == 0) {
-    ready_.assign(ready.begin(), ready.end());
+    ready_ = ready;
     goes_on_ = goes_on;
   } else {
     leave_out_who_yields(ready);
@@ -67,7 +68,7 @@ unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
   return clock ? static_cast<unsigned>(ready.size()) : positions_.empty() ? i : positions_[i];
 }
 void Run::leave_out_who_yields(std::span<const int> ready) {
-  ready_.clear();
+  some_.clear();
   const auto yields = [&](int p) {
     return static_cast<std::size_t>(p) < yields_to_.size() &&
            !yields_to_[static_cast<std::size_t>(p)].empty();
@@ -75,9 +76,10 @@ void Run::leave_out_who_yields(std::span<const int> ready) {
   const bool all = std::all_of(ready.begin(), ready.end(), yields);
   for (unsigned i = 0; i < ready.size(); ++i) {
     if (!all && yields(ready[i])) continue;
-    ready_.push_back(ready[i]);
+    some_.push_back(ready[i]);
     positions_.push_back(i);
   }
+  ready_ = some_;
 }
 
 void Run::goes(int n) {

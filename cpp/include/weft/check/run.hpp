@@ -121,7 +121,8 @@ class Run {
 
   Strategy* strategy_ = nullptr;
   Stopped stopped_ = Stopped::no;
-  std::vector<int> ready_;
+  std::span<const int> ready_;  // the processes that may go; used only while a decision is made
+  std::vector<int> some_;       // those of them that do not yield, if ready_ is not all of them
   // the positions in ready_, if some processes are left out
   std::vector<unsigned> positions_;
   std::vector<std::vector<int>> yields_to_;  // by process: the processes that are to go before it

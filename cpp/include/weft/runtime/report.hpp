@@ -36,9 +36,10 @@ struct ReportHooks {
   // advice for a channel on whose other side no process is known, in case there is a party (rule
   // 10.3); null: the advice is given elsewhere, or the network is checked, where no thread can come
   const char* outside =
-      WEFT_CHECKED ? nullptr
-                   : "if a thread that Weft did not start is to come there: hold a weft::Outside as "
-                     "long as it may";
+      WEFT_CHECKED
+          ? nullptr
+          : "if a thread that Weft did not start is to come there: hold a weft::Outside as "
+            "long as it may";
 };
 inline ReportHooks report_hooks;
 
