@@ -149,7 +149,7 @@ TEST_CASE("rule 17.8: a failure is made short, told, and replayed by its token")
 }
 TEST_CASE("rule 17.8: a token that cannot be read says so") {
   for (const char* token : {"", "shop", "w2:a@1=b", "w1:a@1", "w1:@1=b", "w1:a@x=b", "w1-3.1-2.1",
-                            "w1-3", "w1:a@1+b", "w1:a@1=b,"}) {
+                            "w1-3", "w1:a@1+b", "w1:a@1=b,", "w1:a@1.0+1", "w1:a@1.2=b"}) {
     CAPTURE(token);
     CHECK_THROWS_AS(weft::check(five_writers, {.replay = {token}}), weft::BadUse);
   }

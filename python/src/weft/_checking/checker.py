@@ -67,8 +67,6 @@ def _sleep(seconds: float) -> bool:
     return True
 
 
-# The error of a native process that is not on a thread of its own.
-_NATIVE = "a native process is run once"
 _BLOCKS = (2, 3)  # native.where(): a thread process, a greenlet
 
 
@@ -286,12 +284,6 @@ class _Check:
         """Ends the check if this run shows that the function cannot be checked."""
         if self.world.refused:
             raise self._refused(str(self.world.refused[0]))
-        native = _words.innermost(outcome.error, (BadUse,))
-        if native is not None and _NATIVE in str(native):
-            name = str(native).split(":", 1)[0]
-            raise self._refused(
-                f"{name} is a process of a native component, whose thread nobody can stop: put a process in Python in its place"
-            )
         error = _words.innermost(outcome.error, (_patches.NeverBack, _patches.Refused))
         if error is not None:
             raise self._refused(str(error))

@@ -291,6 +291,19 @@ class World:
         del module
         return importlib.import_module("weft._checking.loops").replacements(self)  # type: ignore[no-any-return]
 
+    def _of_native(self, module: Any) -> Iterator[tuple[tuple[Any, str], Any]]:
+        old = module._made
+
+        def made(name: str, *args: Any) -> Any:
+            if self.here:
+                raise self.refuse(
+                    f"makes {name}, a process of a native component, which has threads that nobody can stop",
+                    "put a process in Python in its place",
+                )
+            return old(name, *args)
+
+        yield (module, "_made"), made
+
     def _of_uuid(self, module: Any) -> Iterator[tuple[tuple[Any, str], Any]]:
         for name in ("_generate_time_safe", "_UuidCreate"):
             if hasattr(module, name):
@@ -359,6 +372,7 @@ _LATE: dict[str, Callable[[World, Any], Iterator[tuple[tuple[Any, str], Any]]]] 
     "asyncio.base_events": World._of_asyncio,
     "asyncio.runners": World._of_runners,
     "uuid": World._of_uuid,
+    "weft.native": World._of_native,
 }
 _LEAVE_OUT = "leave it out, or --stub the function of yours that calls it"
 _INSTEAD = (
