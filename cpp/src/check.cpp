@@ -276,6 +276,8 @@ void Check::tell(CheckFailure f, const Outcome& o) {
   if (f.least && f.deviations > 0) s += "; no schedule with fewer fails";
   s += "\n\n" + lines(deadlock);
   if (deadlock) s += "\n" + again.what + "\n";
+  if (f.kind == "lost values")
+    s += "if nobody needs these values: poison the channel, or let its reader read to the end\n";
   for (const Replay::Deviation& d : o.deviations) s += "deviation: " + said(d) + "\n";
   s += "replay: weft::check(…, {.replay = {\"" + f.token + "\"}})";
   if (o.any_time && !o_.any_time) s += " with .any_time = true";

@@ -59,20 +59,17 @@ Process waits(Writer<int> asks, Reader<int> signal) {
   co_await asks.write(1);
   co_await signal.read();
 }
-Process signals(Reader<int> asks, Writer<int> signal, Writer<int>, bool mended) {
+Process signals(Reader<int> asks, Writer<int> signal, bool mended) {
   co_await asks.read();
   if (mended)
     co_await signal.write(1);
   else
     co_await weft::select(weft::out(signal, 1), weft::skip());
-  co_await weft::sleep(1h);  // its end of the channel stays
 }
 void signal_missed(bool mended) {
   Channel<int> asks(weft::named("asks")), signal(weft::named("signal"));
-  weft::run(waits(asks.writer(), signal.reader()),
-            signals(asks.reader(), signal.writer(), signal.writer(), mended),
-            // With another process that goes on for a while, who waits may come first or not.
-            [](Writer<int>) -> Process { co_await weft::yield(); }(signal.writer()));
+  const Writer<int> kept = signal.writer();
+  weft::run(waits(asks.writer(), signal.reader()), signals(asks.reader(), signal.writer(), mended));
 }
 
 // --- locks that are taken in two orders; a lock is a buffer of one place ---
@@ -89,7 +86,7 @@ Process moves(Lock a, Lock b) {
   co_await a.give.read();
 }
 void lock_order(bool mended) {
-  Channel<int> a(weft::named("a"), weft::buffer(1)), b(weft::named("b"), weft::buffer(1));
+  Channel<int> a(weft::buffer(1).called("a")), b(weft::buffer(1).called("b"));
   weft::run(moves(Lock(a), Lock(b)), mended ? moves(Lock(a), Lock(b)) : moves(Lock(b), Lock(a)));
 }
 
@@ -118,7 +115,6 @@ Process answers(int n, Writer<int> out) { co_await out.write(n); }
 Process takes_the_first(Reader<int> in, int more) {
   co_await in.read();
   for (int i = 0; i < more; ++i) co_await in.read();
-  co_await weft::sleep(1h);
 }
 void first_answer(bool mended) {
   Channel<int> c(weft::named("answers"));
@@ -149,8 +145,10 @@ void late_answer(bool mended) {
 // --- one stop for two workers ---
 
 Process worker(Reader<int> jobs, Reader<int> stop) {
-  for (;;)
-    if ((co_await weft::select(jobs, stop)).index == 1) co_return;
+  for (;;) {
+    const auto got = co_await weft::select(jobs, stop);
+    if (got.index == 1) co_return;
+  }
 }
 Process boss(Writer<int> jobs, Writer<int> stop, int stops) {
   co_await jobs.write(1);
@@ -169,14 +167,17 @@ Process puts(Writer<int> queue) {
   for (int i = 0; i < 2; ++i) co_await queue.write(i);
 }
 Process drains(Reader<int> queue, Reader<int> stop, bool mended) {
-  for (;;)
-    if ((co_await weft::select(queue, stop)).index == 1) break;
-  if (mended)
-    while (co_await queue.next()) {
-    }
+  for (;;) {
+    const auto got = co_await weft::select(queue, stop);
+    if (got.index == 1) break;
+  }
+  while (mended) {
+    const auto value = co_await queue.next();
+    if (!value) break;
+  }
 }
 void stopped_early(bool mended) {
-  Channel<int> queue(weft::named("queue"), weft::buffer(2)), stop(weft::named("stop"));
+  Channel<int> queue(weft::buffer(2).called("queue")), stop(weft::named("stop"));
   weft::run(puts(queue.writer()), drains(queue.reader(), stop.reader(), mended),
             [](Writer<int> out) -> Process { co_await out.write(0); }(stop.writer()));
 }

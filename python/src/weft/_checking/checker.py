@@ -67,6 +67,7 @@ def _sleep(seconds: float) -> bool:
     return True
 
 
+_LOST = "if nobody needs these values: poison the channel, or let its reader read to the end"
 _BLOCKS = (2, 3)  # native.where(): a thread process, a greenlet
 
 
@@ -411,6 +412,7 @@ class _Check:
         found: dict[tuple[str, str], _Failure] = {}
         shown = 0.0
         self._search_under_way = search
+        search.unproven = self.shared
         try:
             for outcome in search:
                 self._look(outcome)
@@ -428,6 +430,7 @@ class _Check:
                         break
                 if watch is not None:
                     self._observed(watch)
+                    search.unproven = self.shared
                 now = self.seconds()
                 if now - shown > 0.2:
                     shown = now
@@ -543,6 +546,8 @@ class _Check:
             into.error = str(getattr(again.error, "report", None) or again.error)
         elif again.error is not None:
             into.error = _words.traceback_of(again.error)
+        elif into.kind == "lost values":
+            into.error = _LOST
         deviations = outcome.deviations
         into.picture = functools.partial(self._picture, deviations, time)
         into.trace = functools.partial(self._trace, deviations, time)

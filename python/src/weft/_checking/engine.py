@@ -215,6 +215,9 @@ class Search:
         #: What cut the search: "early", "limit", "size", "seconds", "schedules".
         self.cut: set[str] = set()
         self.ways: dict[str, int] = {}  #: schedules, by the way of searching
+        #: Whether the end of the reduced search proves nothing, because processes share an object.
+        #: Then an auto search goes on at random to its bounds.
+        self.unproven = False
         self.races = (0, 0)  #: how many races were seen in both orders, and how many there are
         self._chances = 0.0
         self._walks = 0
@@ -236,7 +239,7 @@ class Search:
             half = begun + 0.4 * options.seconds
             yield from self._way(options, "reduced", min(half, end), math.inf)
             turn = 0
-            while not self.complete and not self._over(end):
+            while (self.unproven or not self.complete) and not self._over(end):
                 options = replace(
                     self.options,
                     seed=self.options.seed + 1000 * turn,
