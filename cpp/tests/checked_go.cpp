@@ -237,7 +237,7 @@ TEST_CASE("rule 17.8: a token tells the selects of one step apart") {
   weft::CheckOptions o{.seconds = 250, .only_where_parked = true};
   const auto r = weft::check(network, o);
   REQUIRE_MESSAGE(r.failures.size() == 1, r.text);
-  CHECK_MESSAGE(r.failures[0].token.ends_with("@1.2+1"), r.failures[0].token);
+  CHECK_MESSAGE(r.failures[0].token.ends_with("@1.2+2"), r.failures[0].token);
   o.replay = {r.failures[0].token};
   o.seconds = 0;
   CHECK(weft::check(network, o).failures.size() == 1);
