@@ -164,8 +164,10 @@ def load_house(path: Path) -> House:
             budget=seconds(table, "budget", where),
             setup=tuple(table.pop("setup", [])),
             soak=seconds(table, "soak", where, SOAK),
-            early=table.pop("early", False) is True,
+            early=table.pop("early", False),
         )
+        if not isinstance(room.early, bool):
+            raise BadHouse(f"{path.name}: {where} has an `early` that is not true or false")
         if table:
             raise BadHouse(f"{path.name}: {where} has unknown {', '.join(table)}")
         rooms.append(room)

@@ -255,6 +255,58 @@ def test_set_up_runs_once_per_part_and_its_failure_is_the_rooms(house: House) ->
     assert results(house)["a"]["notes"] == ["its set-up failed: bad"]
 
 
+def test_an_early_room_runs_beside_the_set_up_of_others_parts(house: House) -> None:
+    """The part `late` ends only once the early room has run, so `b` can only have waited for it."""
+    house.rooms(
+        a='budget = 20, early = true, setup = ["soon"]',
+        b='budget = 20, setup = ["late"]',
+        c="budget = 20",
+    )
+    house.script("tools/setup", 'echo "$1" >> asked; [[ $1 != late ]] || read -r <fifo')
+    os.mkfifo(house.path / "fifo")
+    house.room("a", "echo a >> asked; echo >fifo; echo '1 passed, 0 failed'")
+    for name in "bc":
+        house.room(
+            name, f"[[ $(wc -l <asked) == 3 ]]; echo {name} >> ran; echo '1 passed, 0 failed'"
+        )
+    result = house.run("test")
+    assert last_line(result.stdout) == "3 passed, 0 failed"
+    asked = (house.path / "asked").read_text().split()
+    assert asked[0] == "soon" and sorted(asked) == ["a", "late", "soon"]
+    assert (house.path / "ran").read_text().split() == ["b", "c"]
+    summary = json.loads((house.path / "out/test.json").read_text())
+    assert summary["setup_waited"] >= 0
+
+
+def test_a_stop_ends_the_set_up_beside_an_early_room(house: House) -> None:
+    house.rooms(
+        a='budget = 20, early = true, setup = ["soon"]',
+        b='budget = 20, setup = ["late", "later"]',
+    )
+    house.script(
+        "tools/setup", '[[ $1 == soon ]] || { echo "$1" >> asked; exec tail -f /dev/null; }'
+    )
+    house.room("a", "echo '1 passed, 0 failed'; echo over >fifo")
+    fifo = house.path / "fifo"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(
+        ["./run", "test"],
+        cwd=house.path,
+        env=house.env(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=plain_signals,
+    )
+    assert fifo.read_text() == "over\n"
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate()
+    assert (process.returncode, last_line(output).endswith(" failed")) == (143, True)
+    asked = house.path / "asked"
+    assert not asked.exists() or asked.read_text().split() == ["late"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -264,6 +316,7 @@ def test_set_up_runs_once_per_part_and_its_failure_is_the_rooms(house: House) ->
         ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = -1 }\n", "positive"),
         ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = true }\n", "positive"),
         ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = 1, x = 1 }\n", "unknown x"),
+        ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = 1, early = 1 }\n", "`early`"),
         ("total = ", "cannot read rooms.toml"),
     ],
 )
