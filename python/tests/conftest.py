@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import gc
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -22,6 +23,9 @@ from loops import RUNNERS, Runner
 
 from weft import coroutines, greenlets, threads
 from weft._watching import observers as _observers
+
+# This makes modules of tools/ importable, however pytest was started.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
 
 MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenlets": greenlets}
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import library_object
 import os_process_targets_stuck as targets_stuck
 import pytest
 from components import needs_compiler
@@ -29,11 +30,7 @@ HERE = Path(__file__).resolve().parent
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("beside") / "beside"
-    cpp = HERE.parents[1] / "cpp"
-    sources = [HERE / "beside.cpp", cpp / "src/weft.cpp"]
-    command = ["c++", "-std=c++20", "-O0", "-pthread", f"-I{cpp / 'include'}", *sources]
-    subprocess.run([*command, "-o", made], check=True)
-    return made
+    return library_object.program(made, HERE / "beside.cpp")
 
 
 class Beside:
