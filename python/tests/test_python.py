@@ -505,12 +505,3 @@ def test_a_method_as_process(b):
             return k + 1
 
     assert coroutines.run(Native().go(1)) == 2
-
-
-def test_the_package_types():
-    mypy = pytest.importorskip("mypy.api")
-    example = Path(__file__).parent / "typed_example.py"
-    if "site-packages" not in SOURCES:  # an installed package is found without this
-        os.environ["MYPYPATH"] = SOURCES
-    out, err, status = mypy.run(["--strict", "--cache-dir", os.devnull, str(example)])
-    assert status == 0, out + err
