@@ -38,6 +38,12 @@ exec sh -c "$*"
 """
 
 
+def ignores(pid: int, number: signal.Signals) -> bool:
+    """Returns whether that OS process ignores the signal."""
+    ignored = Path(f"/proc/{pid}/status").read_text().partition("\nSigIgn:")[2].split()[0]
+    return bool(int(ignored, 16) >> number - 1 & 1)
+
+
 def gone(pid: int) -> bool:
     """Waits until that OS process has ended, which is not a child of this one."""
     try:
@@ -256,6 +262,8 @@ def test_a_node_that_does_not_answer(start, where, monkeypatch):
         agents.start()
         with pytest.raises(BadUse, match="not joined within 1 s"):
             agents.wait(1.0)
+        while not ignores(agents.all[0].process.pid, signal.SIGTERM):  # until it is deaf
+            os.sched_yield()
     assert agents.all[0].over == -signal.SIGKILL
     assert log == ["deaf does not answer: its agent ends by itself within 30 s"]
 

@@ -173,12 +173,12 @@ def test_a_task_that_is_in_time(play):  # rule 7.12
         async with move_on_after(SHORT) as scope:
             await asyncio.sleep(LONG)
         assert scope.expired
-        async with deadline(now() + SHORT / 2):
+        async with deadline(now() + 20 * SHORT):  # a busy machine may take SHORT to get to its end
             pass
         with pytest.raises(TimeoutError):
             async with deadline(now() - 1):
                 await asyncio.sleep(LONG)
-        await asyncio.sleep(2 * SHORT)  # no request is left
+        await asyncio.sleep(21 * SHORT)  # no request is left
         await turns(3)
 
     play(main())
