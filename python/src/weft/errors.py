@@ -57,7 +57,7 @@ class ChannelEnd(WeftError):
     """
 
     # Most of these exceptions have neither guard nor value, and processes commonly end by one. So
-    # only what differs is stored.
+    # only other values are stored.
     guard: int | None = None
     value: Any = None
     _at: str | None = None  # FILE:LINE, if it was raised in another OS process

@@ -35,7 +35,7 @@ OUT_OF_TIME = 9, 10  # codes of OpenSSL: a certificate is not yet valid, has exp
 
 
 def folder_of(keys: str | os.PathLike[str] | None) -> Path:
-    """Returns the folder that was given; else $WEFT_NET, $XDG_CONFIG_HOME/weft/net or
+    """Returns the folder `keys` if one is given; else $WEFT_NET, $XDG_CONFIG_HOME/weft/net or
     ~/.config/weft/net.
     """
     if keys is not None:
@@ -132,8 +132,8 @@ class Keys:
 
 
 def _shown(folder: Path) -> tuple[bytes, dict[str, Any]]:
-    """Returns the folder's certificate, as the other side of a connection gets it: its DER bytes,
-    and its fields.
+    """Returns the folder's certificate, as it appears to the other side of a connection: its DER
+    bytes, and its fields.
 
     Raises:
         BadUse: the other side would refuse it.
