@@ -38,7 +38,7 @@ def board(
 
 @contextmanager
 def told(board: Firmware, what: str, lease: float = PATIENT) -> Iterator[serial.Board]:
-    """Opens a session in which the board does the task `what`."""
+    """Opens a session in which the board performs the task `what`."""
     with serial.connect(board.cable.device, baud=SLOW, lease=lease) as pc:
         orders = Channel("do")
         pc.give("do", orders.reader())

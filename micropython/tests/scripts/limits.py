@@ -20,7 +20,7 @@ from weft.coroutines import (
 async def two_in_one_moment(last):
     async with move_on_after(1) as outer:
         async with move_on_after(1) as inner:
-            if last is not None:  # the outer one's timer is set after the inner one's
+            if last is not None:  # the outer limit's timer is set after the inner one's
                 outer.reschedule(1)
             await sleep(50)
         print("the inner one took it")
