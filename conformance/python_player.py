@@ -19,7 +19,7 @@ Thunk = Callable[[], Any]
 
 
 class Fail(Exception):
-    """Raised by the statement `fail`, and by the function of an output that shall raise."""
+    """Raised by the statement `fail`, and by the function of an output that must raise."""
 
 
 class Network(Protocol):
@@ -398,7 +398,7 @@ def _next(it: Any) -> Any:
         raise _Stop from None
 
 
-# ----------------------------------------------------------------------------- who drives a player
+# -------------------------------------------------------------------------- the drivers of players
 
 
 def drive(play: Network, proc: dict[str, Any], given: Any) -> Any:

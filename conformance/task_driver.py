@@ -123,8 +123,8 @@ def function_of(
     desk: Desk,
 ) -> Callable[..., Any]:
     """Makes the function of a process. `steps` makes the steps of its player and the list of its
-    ends, to which received ends are added. `cancelled` is the exception that a cancellation
-    raises in it.
+    ends, to which received ends are added. `cancelled` is the exception that a cancellation raises
+    in the function.
     """
 
     async def function(*given: Any) -> Any:
@@ -198,7 +198,7 @@ def run(main: Callable[[], Any], progress: Callable[[], int] | None) -> tuple[An
     """Runs the network that `main()` awaits on a loop of its own. Returns its results, and whether
     it was stuck.
 
-    `progress` gives the number of records, if threads make some; None if no thread takes part.
+    `progress` returns the number of records. It is None if no thread makes records.
     """
     stuck = 0
 
