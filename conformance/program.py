@@ -52,13 +52,13 @@ class Proc:
         self.st = "new"
         self.frames: tuple = ()  # of (kind, body number, next statement, extra)
         self.cancel = self.doomed = self.started = False
-        self.unheard = False  # it has a request that its scheduler has not heard of yet (6.1)
+        self.unheard = False  # whether its scheduler has yet to hear of a request (6.1)
         # the states of the limits on the blocks that the process is in (7.12): open, asked, met
         self.limits: tuple[str, ...] = ()
         self.by = -1  # which of `limits` asked for its last Cancelled; -1: a request from outside
-        self.passed = False  # it has passed the request to end on to the group for which it waits
+        self.passed = False  # whether it has passed the request on to the group it waits for
         self.watchers: tuple[int, ...] = ()  # the processes that asked for its end (7.11)
-        self.excused = False  # it failed, but its watchers get the failure, not its group (7.11)
+        self.excused = False  # it failed, but the failure goes to its watchers (7.11)
         self.n = 0  # the number of values made so far
         self.todo: tuple = ()
         # the exception that unwinds the process or left it: (name, strength, met)

@@ -90,7 +90,7 @@ async def _play(steps: Steps, desk: Desk) -> Any:
             start = steps.throw(failure) if failure else steps.send(result)
         except StopIteration as end:
             return end.value
-        finally:  # an exception kept here would keep this frame, and with it what the process holds
+        finally:  # a kept exception would keep this frame, and the objects that the process holds
             result, failure = None, None
         try:
             if isinstance(start, Composition):

@@ -22,7 +22,7 @@ from .test_link import ends
 
 PATIENT = 20.0  # seconds of lease: an emulator on a busy machine may be slow without being dead
 SLOW = (
-    19200  # baud: what is not acknowledged goes again after more than a second, for the same reason
+    19200  # baud: unacknowledged bytes are resent after more than a second, for the same reason
 )
 
 

@@ -220,7 +220,7 @@ def test_several_at_once_get_a_ticket_each_and_the_home_writes_one_for_each(
         return [entry["ticket"] for entry in await asyncio.gather(*comers)]
 
     with joined(server, keys) as network, joined(server, keys) as other:
-        monkeypatch.setattr(_net_names, "_own_homes", set())  # as if another program took them
+        monkeypatch.setattr(_net_names, "_own_homes", set())  # as if another program had it
         network.offer("lab", th.Channel("c"), writers=True)
         taken = [t for _ in range(3) for t in on_loop(other, tickets(other._meeting))]
         assert len(set(taken)) == len(taken) == 36

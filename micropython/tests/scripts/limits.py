@@ -71,7 +71,7 @@ async def goes_on_after_it():
             try:
                 await sleep(5)
             except Cancelled:
-                got.append(await reader)  # the core's own read is the first operation after it
+                got.append(await reader)  # the core's own read, the first operation afterwards
                 got.append(await reader.read())
         got.append(scope.expired)
         got.append(await reader)
