@@ -21,9 +21,7 @@ from .link_boards import CortexM3, Firmware, Rp2040, program
 from .test_link import ends
 
 PATIENT = 20.0  # seconds of lease: an emulator on a busy machine may be slow without being dead
-SLOW = (
-    19200  # baud: unacknowledged bytes are resent after more than a second, for the same reason
-)
+SLOW = 19200  # baud: unacknowledged bytes are resent after more than a second, for the same reason
 
 
 @pytest.fixture(scope="module", params=[CortexM3, Rp2040], ids=lambda kind: kind.KIND)

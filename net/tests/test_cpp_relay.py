@@ -35,7 +35,7 @@ def network(server: Any, keys: Path) -> Iterator[net.Network]:
 
 
 def test_cpp_writes_to_python(server, keys, network, cpp):  # wire 17.17
-    """The C++ program uses the relay without an order to do so: the entry has no address."""
+    """The C++ program uses the relay without being asked: the entry has no address."""
     c = th.Channel("numbers")
     r = c.reader()
     network.offer("lab/numbers", c, writers=True)
@@ -132,7 +132,7 @@ def silent() -> Iterator[str]:
 def test_an_address_that_does_not_answer(
     server, keys, program, cpp, request, nowhere
 ):  # wire 17.17
-    """The program then uses the relay, without an order to do so."""
+    """The program then uses the relay, without being asked."""
     address = request.getfixturevalue(nowhere)
     home = program("is_home_elsewhere", server.url, keys, "lab", address, "auto")
     assert home.next_report() == "offered"

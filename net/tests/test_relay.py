@@ -136,8 +136,7 @@ def nowhere(request: pytest.FixtureRequest) -> str:
 
 
 def test_an_address_that_does_not_answer(server, keys, program, nowhere, monkeypatch):  # wire 17.17
-    """The program then uses the relay, without an order to do so; the next time it does so at once.
-    """
+    """The program then uses the relay, without being asked; the next time it does so at once."""
     monkeypatch.setattr(_net_names, "REACH", 0.3)
     p = program("is_home_elsewhere", server.url, keys, "lab", nowhere, "auto")
     assert p.next_report() == "offered"

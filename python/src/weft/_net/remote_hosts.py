@@ -114,7 +114,8 @@ class _Far(Elsewhere, abc.ABC):
             self._hear_out(session)
 
     def _hear_out(self, session: Any) -> None:
-        """Reads what the call has printed, if that is passed on here. Called when the call is over.
+        """Reads the text that the call has printed, if that is passed on here. It is called when the
+        call is over.
         """
 
     def _run(
