@@ -517,8 +517,8 @@ def test_arrivals_at_a_barrier_with_fewer_parties_than_processes_do_not_commute(
 
 
 def _drained(through_select: bool) -> str:
-    """Runs two readers. The one that takes the last value ends the channel, and then nobody can
-    make an end of it.
+    """Runs two readers. The one that takes the last value ends the channel, and then no end of the
+    channel can be made.
     """
     c, signal = coroutines.Channel("c", capacity=1), coroutines.Channel("told")
     first, second = coroutines.Channel("first"), coroutines.Channel("second")

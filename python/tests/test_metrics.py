@@ -32,7 +32,7 @@ def writes(out: Any, n: int) -> None:
 
 @process
 def looks(inp: Any, n: int, does: Any) -> Any:
-    """Reads n values, then does something, then reads the rest."""
+    """Reads n values, then calls `does`, then reads the other values."""
     for _ in range(n):
         inp.read()
     found = does()
@@ -69,7 +69,7 @@ def test_prometheus_scrapes_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
         writer_waits = threading.Event()
         while not writer_waits.wait(0.05) and c.stats().waiting_writers == 0:
             pass
-        writer_waits.wait(0.5)  # this gives samples the time to find the writer waiting
+        writer_waits.wait(0.5)  # gives samples the time to find the writer waiting
         return before, scraped(server.server_port), inner.read()
 
     inner = c.reader()
@@ -79,7 +79,7 @@ def test_prometheus_scrapes_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {"channel": "c[*]"}
     assert of(after, "weft_channel_values_total", **names) - of(
         before, "weft_channel_values_total", **names
-    ) in range(96, 105)  # what is in the buffer counts as passed, or does not
+    ) in range(96, 105)  # values in the buffer may count as passed or not
     assert of(after, "weft_channel_capacity", **names) == 4
     assert of(after, "weft_channel_buffered", **names) == 4
     assert of(after, "weft_channels", **names) == 1
