@@ -1,4 +1,5 @@
 """A receiver is stopped: the memory that its sender uses for it is bounded (WIRE.md 17.20).
+
 WEFT_STOPPED=n: it is stopped for n seconds; else until the system takes no more of the sender's
 bytes.
 """

@@ -62,9 +62,11 @@ def _asleep(pid: int) -> dict[str, str] | None:
 
 def until_asleep(pid: int) -> None:
     """Returns once every thread of the process sleeps: a thread that is about to act does not
-    sleep. The threads are looked at one after another. A thread that slept may have been woken by a
-    later one, which sleeps by the time it is looked at. So all threads must have slept from one
-    look to the next.
+    sleep.
+
+    The threads are looked at one after another. A thread that slept may have been woken by a later
+    one, which sleeps by the time it is looked at. So all threads must have slept from one look to
+    the next.
     """
     before = None
     while (now := _asleep(pid)) is None or now != before:

@@ -100,9 +100,7 @@ class World:
         self.count = 0
         self.depth = 0
         self.things: list[Any] = []
-        self.blocks: list[
-            Any
-        ] = []  # extended reads to which other code refers, as far as is known
+        self.blocks: list[Any] = []  # extended reads to which other code refers, as far as is known
         self.over = False
         self.trace = os.environ.get("FUZZ_TRACE") == "1"
         self.functions = functions_of(self)

@@ -511,7 +511,7 @@ def _crowd() -> None:
 
 
 def test_arrivals_at_a_barrier_with_fewer_parties_than_processes_do_not_commute() -> None:
-    """Rules 8.1, 17.7. The one that arrives twice has to be in the first phase."""
+    """Rules 8.1, 17.7. The process that arrives twice has to be in the first phase."""
     search, outcomes = searched(_crowd)
     assert search.complete and {outcome.kind for outcome in outcomes} == {"ok", "deadlock"}
 

@@ -57,7 +57,7 @@ async def awaits(op: Any) -> Any:
 
 @pytest.mark.parametrize("spans", [False, True])
 def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
-    """Rule 5.8: the home's COMMIT comes after its choice has gone by another guard."""
+    """Rule 5.8: the home's COMMIT arrives after the choice has been decided for another guard."""
     made: list[int] = []
     idle = Channel("idle")
     more = [idle.reader()] if spans else []
@@ -67,7 +67,7 @@ def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
         stop(pid)
         guard = Output(out, make=lambda: made.append(1))
         leave(select(guard, *more, after(0.001)))
-        await co.yield_()  # this returns once the timer has come, and then the choice is over
+        await co.yield_()  # this returns after the timer has fired, when the choice is over
         os.kill(pid, signal.SIGCONT)
 
     assert with_home(targets_left.reads_one, does) == "PeerDied"

@@ -583,7 +583,7 @@ def test_the_watchdog_names_who_keeps_a_thread_of_the_pool(tmp_path: Path) -> No
     @th.process
     def looks(r: Any, w: Any) -> None:
         r.read()
-        while not hogs:  # the process goes on, or is about to
+        while not hogs:  # until then, the process spins or is about to spin
             w.look(FAR)
         w.look(FAR)
         file.touch()

@@ -1,4 +1,4 @@
-"""The types of Weft as mypy and pyright see them, in networks of several kinds of processes and in
+"""Checks the types of Weft by mypy and pyright, in networks of several kinds of processes and in
 every program of the documents.
 
 pyright is the npm package of that name, pinned in python/types/package.json: it is installed from
@@ -21,7 +21,7 @@ pytest.importorskip("mypy", reason="mypy is not installed (./run setup lint)")
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "python/src"
 PYRIGHT = ROOT / "python/types/node_modules/pyright/index.js"
-NETWORKS = Path(__file__).with_name("typed")  # checked strictly
+NETWORKS = Path(__file__).with_name("typed")  # these are checked strictly
 PAGES = [ROOT / "README.md", *sorted((ROOT / "python/docs").glob("*.md"))]
 
 # Reports of checkers about the documents' programs that are no fault of Weft's types.

@@ -239,8 +239,8 @@ METRICS = [
 
 
 class Metrics:
-    """The figures of this program, as a client library reads them. close() ends that; a `with`
-    block closes it too.
+    """The figures of this program, as a client library reads them. close() ends their export; a
+    `with` block calls close() at its end.
     """
 
     def __init__(self, figures: Figures, closes: Callable[[], None]) -> None:

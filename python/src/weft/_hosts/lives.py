@@ -1,4 +1,4 @@
-"""Which processes are started again when a supervised process dies (rule 7.16).
+"""Decides which processes are started again when a supervised process dies (rule 7.16).
 
 Supervisors form a tree, whose leaves are processes (Member). decide() is called for each death:
 

@@ -100,9 +100,11 @@ def make_keys(
 class Keys:
     """The keys of a folder, for a program that joins.
 
-    Attributes: client, server: the SSL contexts for the two sides of a connection. fingerprint: of
-    the certificate. member: whose certificate it is, and for which names, as the other side of a
-    connection will see it.
+    Attributes:
+        client, server: the SSL contexts for the two sides of a connection.
+        fingerprint: the fingerprint of the certificate.
+        member: whose certificate it is, and for which names, as the other side of a connection
+            will see it.
 
     Raises:
         BadUse: the folder has no keys, they do not fit together, or they are not good now; or an

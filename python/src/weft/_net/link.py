@@ -109,9 +109,10 @@ class Session:
     """A session with a program on another machine. `connect` and a `Door` make it. It ends with its
     block, and then the ends that the other program has received through it die.
 
-    Attributes: host: the name that the other program gives itself. trusted: whether both programs
-    trust each other: then values are pickled. relayed: whether the session goes through the NATS
-    server.
+    Attributes:
+        host: the name that the other program gives itself.
+        trusted: whether both programs trust each other: then values are pickled.
+        relayed: whether the session goes through the NATS server.
     """
 
     def __init__(self, link: Any, host: str, trusted: bool, carried: asyncio.Task[None]) -> None:

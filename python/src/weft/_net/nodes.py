@@ -31,8 +31,9 @@ _SLURM = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 class Node:
     """A machine for an agent.
 
-    Attributes: target: as `ssh` gets it, "gpu1" or "me@gpu1". slots: how many OS processes the
-    agent has there; None: one for each CPU.
+    Attributes:
+        target: the argument for `ssh`, like "gpu1" or "me@gpu1".
+        slots: how many OS processes the agent has there; None: one for each CPU.
     """
 
     target: str

@@ -114,8 +114,8 @@ class _Far(Elsewhere, abc.ABC):
             self._hear_out(session)
 
     def _hear_out(self, session: Any) -> None:
-        """Reads the text that the call has printed, if that is passed on here. It is called when the
-        call is over.
+        """Reads the text that the call has printed, if it is passed on here. _hear_out is called
+        when the call is over.
         """
 
     def _run(
@@ -220,7 +220,8 @@ class _Far(Elsewhere, abc.ABC):
 class FarHost(_Far):
     """A host on another machine. `Network.host` makes it: `worker(…).on(network.host("gpu1"))`.
 
-    Attributes: name: of the host.
+    Attributes:
+        name: the name of the host.
     """
 
     def __init__(self, network: Any, name: str, patience: float) -> None:

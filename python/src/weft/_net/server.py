@@ -69,8 +69,10 @@ def found(beside: Sequence[Path] = ()) -> tuple[Path, str]:
 class Server:
     """A server that runs. At the end of its block it is stopped.
 
-    Attributes: url: where programs join. version: as reported by the server. pid: of its OS
-    process.
+    Attributes:
+        url: where programs join.
+        version: the version that the server reports.
+        pid: the pid of its OS process.
     """
 
     def __init__(

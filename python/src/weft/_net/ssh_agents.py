@@ -49,9 +49,12 @@ SSH = (
 class Started:
     """An agent that was started on a node.
 
-    Attributes: node: the node. joined: the agent's report about itself once it has joined, else
-    None. over: the status of its `ssh` once that has ended, else None. last_lines: the last lines
-    of its standard error, and lines on its output that are not the agent's.
+    Attributes:
+        node: the node.
+        joined: the agent's report about itself once it has joined, else None.
+        over: the status of its `ssh` once that has ended, else None.
+        last_lines: the last lines of its standard error, and lines on its output that are not the
+            agent's.
     """
 
     def __init__(self, node: Node, command: Sequence[str], changed: Callable[[], None]) -> None:
