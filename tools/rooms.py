@@ -1,7 +1,7 @@
 """Runs the rooms of rooms.toml and adds up what they report: `./run test` and `./run soak`.
 
 Invariants
-- Only the standard library is used (Python 3.11, for tomllib): this runs before anything is
+- Only the standard library is used (Python 3.11, for tomllib): this program runs before anything is
   installed.
 - Every room listed is accounted for: it reports its own counts, or it counts at least one failure.
 - Parts are set up one after the other, in the order of the rooms that need them. A room marked
@@ -53,7 +53,7 @@ POLITE = 3.0  # seconds between SIGTERM and SIGKILL
 EXCERPT = 20  # lines of output that are shown again at the end, above a room's first `FAIL …`
 LINGER = 2.0  # seconds in which a room's children may go after it has ended
 HEARTBEAT = 30.0  # seconds of silence after which a line says that the room still works
-SOAK = 3600.0  # seconds; the soak's budget of a room that names none
+SOAK = 3600.0  # seconds; the soak's budget for a room that does not give one
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,9 @@ class House:
 
 @dataclass
 class Result:
-    """What became of one room. `notes` say why failures were added to those that it reported."""
+    """The outcome of one room. `notes` give the reasons for failures beyond those that the room
+    reported.
+    """
 
     room: str
     passed: int = 0
@@ -96,7 +98,7 @@ class Result:
     excerpt: list[str] = field(default_factory=list)  # the output above the first line `FAIL …`
 
     def fail(self, why: str) -> None:
-        """Notes a reason. From then on the room counts at least one failure."""
+        """Notes a reason for failure. From then on the room counts at least one failure."""
         self.notes.append(why)
         self.failed = max(self.failed, 1)
 
@@ -242,7 +244,7 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def start_room(script: Path, progress_file: Path) -> subprocess.Popen[bytes]:
-    # The output is for a log and a reader at once, so the room must not think that it has a
+    # The output goes to a log and a reader at once, so the room must not believe that it has a
     # terminal.
     return subprocess.Popen(
         [str(script)],

@@ -331,7 +331,7 @@ def test_who_waits_for_a_board_that_is_killed_is_woken() -> None:
 
         @process
         def kills() -> None:
-            go(None)  # this makes sure that the board is ready
+            go(None)  # makes sure that the board is ready
             board.kill()
 
         run(reads(), kills())
@@ -557,7 +557,7 @@ def test_ends_by_name_of_the_right_side_and_once() -> None:
 def test_a_socket_is_a_line_too_and_it_does_not_matter_who_is_first(kind: str) -> None:
     ours, theirs = socket.socketpair()
     board = Unix("native", theirs.detach(), "echo")
-    if kind == "late":  # the board's START has come before the program on the PC begins
+    if kind == "late":  # the board's START arrives before the program on the PC begins
         assert ours.recv(4, socket.MSG_PEEK)
     with ours, serial.connect(ours) as pc:
         there, back = ends(pc, there="r", back="w")

@@ -21,9 +21,7 @@ from .link_boards import CortexM3, Firmware, Rp2040, program
 from .test_link import ends
 
 PATIENT = 20.0  # seconds of lease: an emulator on a busy machine may be slow without being dead
-SLOW = (
-    19200  # baud: what is not acknowledged goes again after more than a second, for the same reason
-)
+SLOW = 19200  # baud: unacknowledged bytes are resent after more than a second, for the same reason
 
 
 @pytest.fixture(scope="module", params=[CortexM3, Rp2040], ids=lambda kind: kind.KIND)
@@ -38,7 +36,7 @@ def board(
 
 @contextmanager
 def told(board: Firmware, what: str, lease: float = PATIENT) -> Iterator[serial.Board]:
-    """Opens a session in which the board does the task `what`."""
+    """Opens a session in which the board performs the task `what`."""
     with serial.connect(board.cable.device, baud=SLOW, lease=lease) as pc:
         orders = Channel("do")
         pc.give("do", orders.reader())

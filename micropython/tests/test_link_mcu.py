@@ -31,7 +31,7 @@ def squares(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bare]:
     made.close()
 
 
-# A board for each test: one of them ends the board's processes.
+# Each test gets a board of its own: one of the tests ends the board's processes.
 @pytest.fixture
 def sensors(tmp_path: Path) -> Iterator[Bare]:
     subprocess.run([*MAKE, "-f", "csp/csp.mk", "pc_sensors"], check=True)

@@ -68,7 +68,7 @@ WAITS = """
 def running(
     tmp_path: Path, text: str, *arguments: str, first: str = "ready", **how: Any
 ) -> Iterator[subprocess.Popen[str]]:
-    """A program that has said its first line."""
+    """Runs a program, and yields it once it has printed its first line."""
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(text), encoding="utf-8")
     with child("-m", "weft.cli", "run", *arguments, str(path), **how) as p:

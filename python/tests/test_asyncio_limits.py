@@ -267,7 +267,7 @@ def test_a_cancellation_beside_an_expiry_in_a_task(play):  # rule 7.12
             limit: Any = scope._limit
             if first:
                 task.cancel()
-            limit._ask()  # the limit's timer makes the same call
+            limit._ask()  # this is the call that the limit's timer makes
             if not first:
                 task.cancel()
             with pytest.raises(asyncio.CancelledError):

@@ -88,7 +88,7 @@ def told(events: list[dict[str, Any]], e: str) -> list[tuple[Any, ...]]:
     return [(x["p"], x.get("op"), x.get("c")) for x in events if x["e"] == e and x["id"] > 0]
 
 
-# --- what is recorded -----------------------------------------------------------------------------
+# --- the contents ---------------------------------------------------------------------------------
 
 
 def test_it_has_the_outcomes_of_a_trace(b: Any, tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_many_processes_that_come_and_go(tmp_path: Path) -> None:
     assert len(summary.channels) == 600 and not summary.unfinished
 
 
-# --- when it is written ---------------------------------------------------------------------------
+# --- the time of writing --------------------------------------------------------------------------
 
 LOST = """
 from weft.coroutines import Channel, process, run
@@ -465,9 +465,9 @@ HUGE = varint((1 << 64) - 1)
     [
         b"\x00\x00\x05\x00",  # a process that is not defined
         b"\x00\x00\x00\x09",  # a place that is not defined
-        b"\x0e\x00\x00\x00",  # an operation that is none
-        b"\x30\x00\x00\x00",  # an outcome that is none
-        b"\xf0\x00",  # a tag that is none
+        b"\x0e\x00\x00\x00",  # an operation that does not exist
+        b"\x30\x00\x00\x00",  # an outcome that does not exist
+        b"\xf0\x00",  # a tag that does not exist
         b"\x80\x00" + HUGE + b"x",  # a text that is longer than the file
         b"\x00" + b"\xff" * 12,  # a number of more than 64 bits
     ],

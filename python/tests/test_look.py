@@ -26,7 +26,7 @@ from weft._watching import visit as _visit
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's /proc")
 
 
-# --- what it tells --------------------------------------------------------------------------------
+# --- the report -----------------------------------------------------------------------------------
 
 
 # On one scheduler who was woken is due while the stage sleeps.
@@ -88,7 +88,9 @@ def test_the_commands(home: Path, tmp_path: Path) -> None:
 
 
 def test_how_long_it_has_stood_there(home: Path, tmp_path: Path) -> None:
-    """Rule 14.10: from the second look on it is known how long a process has been where it is."""
+    """Rule 14.10: from the second look on, the report has the time that a process has been where it
+    is.
+    """
     with running(tmp_path, WAITS) as p, _visit.Looking(p.pid) as looking:
         until_asleep(p.pid)
         first = {row.path: row for row in looking.look(0.05).rows}
@@ -266,7 +268,7 @@ def test_only_the_user_can_open_it(home: Path, tmp_path: Path) -> None:
         if os.geteuid() == 0:
             home.chmod(0o755)
             at.parent.chmod(0o755)
-            at.chmod(0o666)  # so, only what the kernel says about the peer is left
+            at.chmod(0o666)  # so only the kernel's word about the peer is left
             code = (
                 "import os, socket; os.setuid(65534); s = socket.socket(socket.AF_UNIX);"
                 f"s.connect({str(at)!r}); print(s.recv(1))"
@@ -274,7 +276,7 @@ def test_only_the_user_can_open_it(home: Path, tmp_path: Path) -> None:
             done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
             assert done.stdout in (b"b''\n", b""), done
             assert b"b''" in done.stdout or b"ConnectionReset" in done.stderr, done
-    assert not at.exists() or p.returncode != 0  # killed
+    assert not at.exists() or p.returncode != 0  # the program was killed
 
 
 def test_a_program_that_ends_takes_its_socket_away(home: Path, tmp_path: Path) -> None:

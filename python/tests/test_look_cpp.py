@@ -44,7 +44,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextlib.contextmanager
 def running(program: Path, *how: str) -> Iterator[subprocess.Popen[str]]:
-    """Starts the program, waits until it says that it is ready, and kills it at the end."""
+    """Starts the program, waits until it reports that it is ready, and kills it at the end."""
     with subprocess.Popen([program, *how], stdout=subprocess.PIPE, text=True) as p:
         try:
             assert p.stdout is not None
@@ -54,7 +54,7 @@ def running(program: Path, *how: str) -> Iterator[subprocess.Popen[str]]:
             p.kill()
 
 
-# --- what it tells --------------------------------------------------------------------------------
+# --- the report -----------------------------------------------------------------------------------
 
 
 SHARES = (
@@ -87,7 +87,7 @@ def test_a_program_that_was_not_prepared(home: Path, program: Path, on: str) -> 
     assert "main/enrich" in network.verdict.names, network.verdict
     assert (enrich.cpu is None) == (on != "threads")
     assert enrich.rate is not None and enrich.rate > 0
-    # The look may fall into the moment in which `enrich` reads or writes.
+    # The look may come at the moment at which `enrich` reads or writes.
     assert "looked_at.cpp:" in enrich.where, enrich
     assert enrich.where.startswith("running after ") == (enrich.now == "runs"), enrich
     assert source.writes_to == ["orders"] and store.reads_from == ["priced"]
@@ -138,7 +138,7 @@ def test_every_way_of_waiting(home: Path, program: Path) -> None:
     assert first["main/waits"].where.startswith("read 'silent' at looked_at.cpp:")
     assert first["main/chooses"].where.startswith("select 'silent', 'other' at looked_at.cpp:")
     assert sorted(first["main/chooses"].reads_from) == ["silent"]
-    assert first["main/waits"].rate is None  # it shares its end
+    assert first["main/waits"].rate is None  # the process shares its end
     assert first["main/says"].rate == 0
 
 
@@ -196,7 +196,7 @@ def test_who_may_look(home: Path, program: Path) -> None:
         assert stat.S_IMODE(at.stat().st_mode) == 0o600
         assert stat.S_IMODE(at.parent.stat().st_mode) == 0o700
         if os.geteuid() == 0:
-            at.chmod(0o777)  # the kernel says whose program connects
+            at.chmod(0o777)  # the kernel reports whose program connects
             at.parent.chmod(0o711)
             if not (child := os.fork()):
                 code = 1

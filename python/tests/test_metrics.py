@@ -31,7 +31,7 @@ def writes(out: Any, n: int) -> None:
 
 @process
 def looks(inp: Any, n: int, does: Any) -> Any:
-    """Reads n values, then does something, then reads the rest."""
+    """Reads n values, then calls `does`, then reads the other values."""
     for _ in range(n):
         inp.read()
     found = does()
@@ -82,7 +82,7 @@ def test_prometheus_scrapes_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {"channel": "c[*]"}
     assert of(after, "weft_channel_values_total", **names) - of(
         before, "weft_channel_values_total", **names
-    ) in range(96, 105)  # what is in the buffer counts as passed, or does not
+    ) in range(96, 105)  # values in the buffer may count as passed or not
     assert of(after, "weft_channel_capacity", **names) == 4
     assert of(after, "weft_channel_buffered", **names) == 4
     assert of(after, "weft_channels", **names) == 1

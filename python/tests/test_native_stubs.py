@@ -1,5 +1,6 @@
-"""Stub files of components, and help(): the declarations of a component, as Python's tools see
-them (rule 16.1)."""
+"""Tests stub files of components, and help(): the declarations of a component, as Python's tools
+see them (rule 16.1).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of Weft as mypy and pyright see them, in networks of several kinds of processes and in
+"""Checks the types of Weft by mypy and pyright, in networks of several kinds of processes and in
 every program of the documents.
 
 pyright is the npm package of that name, pinned in python/types/package.json: it is installed from

@@ -1,5 +1,5 @@
-"""The verdict (rule 14.12) on seconds of a slow and of a fast stephares made by hand, and on
-generated networks with one slow stage.
+"""Tests the verdict (rule 14.12) on shares made by hand, and on generated networks with one slow
+stage.
 
 The soak runs all 200 networks; each names its seed. A slow stage takes some 12 ms a value, the
 others take a fifth of a millisecond. So a machine that is busy with other things does not change
@@ -29,11 +29,13 @@ MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenl
 WAYS = ("computes", "sleeps", "sleeps outside", "io", "lock outside")
 SHAPES = ("pipeline", "farm", "tree")
 BACKENDS = ("coroutines", "threads", "greenlets", "mixed")
-SLOW, FAST = 0.012, 0.0002  # s
+SLOW, FAST = 0.012, 0.0002  # seconds of a slow and of a fast step
 
 
 def line(*shares: tuple[float, float, float], names: str = "abcdef") -> list[Node]:
-    """A pipeline; for each process its busy share, and how much it waits to read and to write."""
+    """Returns a pipeline, with the given shares of each process: busy, waiting to read, and waiting
+    to write.
+    """
     return [
         Node(
             f"main/{name}",
@@ -256,7 +258,7 @@ class Network:
 
         def looks() -> None:
             try:
-                time.sleep(0.05)  # until the pipes are full
+                time.sleep(0.05)  # waits until the pipes are full
                 found.append(look())
             except BaseException as error:
                 found.append(error)

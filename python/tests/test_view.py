@@ -1,4 +1,4 @@
-"""The server of `weft view` (rules 14.9, 14.10): what a browser gets, and what others do not get.
+"""The server of `weft view` (rules 14.9, 14.10): the answers to a browser, and to other clients.
 
 view/tests has the tests of the page itself.
 """
@@ -167,7 +167,9 @@ def test_only_who_has_the_token_on_this_machine(home: Path, tmp_path: Path) -> N
 def test_browsers_that_come_and_go(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two look at once; one goes in the middle; while nobody is there, nobody looks (rule 14.16)."""
+    """Two browsers look at once, and one leaves in the middle. While there is no browser, the
+    program is not looked at (rule 14.16).
+    """
     monkeypatch.setattr(_server, "HEARTBEAT", 0.05)
     monkeypatch.setattr(_server, "BROWSERS", 2)
     asked = []

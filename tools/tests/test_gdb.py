@@ -1,4 +1,4 @@
-"""Runs cpp/gdb/weft_gdb.py in gdb, on a program that stops itself, and checks what it says of
+"""Runs cpp/gdb/weft_gdb.py in gdb, on a program that stops itself, and checks its output about
 channels, ends and processes.
 """
 

@@ -1,4 +1,6 @@
-"""Adding up the rooms: every room listed is accounted for, whatever it does."""
+"""Tests that every room listed is accounted for when the counts are added up, whatever the room
+does.
+"""
 
 from __future__ import annotations
 
@@ -83,15 +85,15 @@ def test_a_budget_is_reported_and_never_enforced(house: House) -> None:
     assert results(house)["slow"]["notes"] == ["over its budget"]
     assert results(house)["good"]["notes"] == []
     assert re.search(r"^all .* over its budget$", result.stdout, re.MULTILINE)
-    # The budget of the whole says nothing about single rooms.
+    # The budget of the whole does not concern single rooms.
     assert not re.search(r"^all .* over", house.run("test", "good").stdout, re.MULTILINE)
 
 
 @pytest.mark.soak
 def test_a_room_that_gets_on_is_never_ended(house: House) -> None:
     # The room is over its budget, and far over the time after which silence is a hang, but never
-    # silent: it prints, and its tests report. It ends when it has outlasted two such times, as it
-    # counts them itself.
+    # silent: it prints, and its tests report. It ends when it has outlasted two such times by its
+    # own count.
     house.rooms(talks="budget = 0.001", tells="budget = 0.001")
     house.hangs_after(2)
     house.room(
@@ -180,8 +182,8 @@ def test_a_room_that_leaves_processes_behind_fails(house: House) -> None:
 
 
 def test_what_failed_is_told_again_at_the_end(house: House) -> None:
-    """The name of a failed test is shown again, with the lines above the first `FAIL …`, and
-    nothing of a room that passed.
+    """The name of a failed test is shown again, with the lines above the first `FAIL …`, and no
+    output of a room that passed.
     """
     house.rooms(good="budget = 20", bad="budget = 20")
     house.room("good", "echo 'FAIL no'; echo '1 passed, 0 failed'")
@@ -206,8 +208,8 @@ def test_what_failed_is_told_again_at_the_end(house: House) -> None:
 
 
 def test_how_long_each_part_took_is_written_down_slowest_first(house: House) -> None:
-    """Test files come by the sum of their tests, then every part; each once, however often a part
-    reports progress.
+    """Test files are listed by the sum of their tests, then every part; each once, however often a
+    part reports progress.
     """
     house.rooms(room="budget = 20")
     house.room(
@@ -422,7 +424,7 @@ def real_house() -> dict[str, object]:
 def test_the_budgets_leave_what_they_must() -> None:
     house = real_house()
     assert house["total"] == 35 * 60
-    assert "still" not in house  # five minutes, as by default
+    assert "still" not in house  # the default, five minutes, applies
     budgets = sum(room["budget"] for room in house["rooms"].values())
     assert house["setup"] + budgets + house["spare"] <= house["total"]
 
@@ -452,7 +454,7 @@ def test_every_folder_with_tests_is_a_room() -> None:
     assert existing == {room for room in rooms if "/" not in room}, (
         "add the room to tools/rooms.toml"
     )
-    # A room inside a room is listed, or its parent's tests run it.
+    # A room inside another room is listed, or its parent's tests run it.
     for inner in rooms - existing:
         assert (ROOT / inner / "tests/run").exists(), inner
 
@@ -597,13 +599,13 @@ def test_pytest_room_counts_what_had_passed_where_a_test_hangs(tmp_path: Path) -
         "def test_1(): pass\n"
         "def test_2(): pass\n"
         "def test_it(): threading.Event().wait()\n"
-        "def test_never(): pass\n"  # claimed with the one that hangs: lost
+        "def test_never(): pass\n"  # this test is claimed with the one that hangs, and lost
     )
     (tmp_path / "test_b.py").write_text("def test_it(): pass\n")
     output = pytest_room_output(tmp_path, "2", "-o", "faulthandler_timeout=1")
     assert last_line(output) == "3 passed, 1 failed"
     assert re.search(r"^lane \d died \(status 1\) in .*test_a.py::test_it$", output, re.MULTILINE)
-    assert "Timeout" in output  # the report says where each thread is
+    assert "Timeout" in output  # the report has the place of each thread
 
 
 @pytest.mark.parametrize("lanes", ["1", "2"])
