@@ -95,9 +95,9 @@ def _run(world: World, old: Callable[..., Any]) -> Callable[..., Any]:
             raise world.refuse(f"is not possible ({error})", _INSTEAD, _last(error)) from None
         finally:
             world.driven = False
-        error = world.refuse("awaits something of asyncio", _INSTEAD, _awaiting(main))
+        refused = world.refuse("awaits something of asyncio", _INSTEAD, _awaiting(main))
         main.close()
-        raise error
+        raise refused
 
     return functools.wraps(old)(run)
 
