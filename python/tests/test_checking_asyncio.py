@@ -34,6 +34,8 @@ async def network(value: int = 1) -> Any:
 
 
 def test_networks_of_a_task_are_checked_one_after_the_other() -> None:
+    """Rule 17.13."""
+
     async def main() -> Any:
         loop_time = asyncio.sleep(3600, "slept")
         return await network(1), await loop_time, await network(2)
@@ -141,6 +143,7 @@ async def _runs_a_loop_in_a_loop() -> None:
 )
 @pytest.mark.filterwarnings("ignore")
 def test_more_of_asyncio_is_refused_with_its_line(main: Callable[[], Any]) -> None:
+    """Rules 17.9, 17.13."""
     report = weft.check(lambda: asyncio.run(main()), **QUICK)
     assert report.kind == "refused", report.text
     assert "test_checking_asyncio.py:" in report.what and "asyncio" in report.text
