@@ -15,8 +15,8 @@ enum {
   SET = 0x2000,
   CLR = 0x3000,
   UNTIL = 0x1000
-}; /* aliases of a register; UNTIL, in place of an alias that is not used, means: wait for these
-    * bits */
+}; /* SET and CLR are aliases of a register. UNTIL takes the place of an alias that is not used,
+    * and means: wait for these bits. */
 enum {
   IO_BANK0 = 1u << 5,
   PADS_BANK0 = 1u << 8,

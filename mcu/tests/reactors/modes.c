@@ -1,5 +1,5 @@
-/* modes.c: R16 to R18. A reactor has modes A and B; in B there is a reactor with modes X and Y.
- * Each mode has a timer that writes to the log, and an action. */
+/* modes.c tests R16 to R18. A reactor has modes A and B; in B there is a reactor with modes X and
+ * Y. Each mode has a timer that writes to the log, and an action. */
 #define WEFT_RX_MODES 1
 #include "kit.h"
 
