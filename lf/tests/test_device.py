@@ -202,7 +202,8 @@ main reactor { a = new A()  b = new A(name = "b")
   reaction(shutdown) {= an521_puts(".\\n"); =} }
 """)
     status, output = qemu(build(model(path), Wanted()).program)
-    assert (status, sorted(output)) == (0, sorted("ab" * 5 + ".\n"))  # two enclaves have no order
+    # The two enclaves have no order.
+    assert (status, sorted(output)) == (0, sorted("ab" * 5 + ".\n"))
     path = write("""target C
 main reactor { reaction(startup) {= lf_print_error_and_exit("no good"); =} }
 """)

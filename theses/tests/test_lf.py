@@ -1,9 +1,9 @@
 """Tests of the thesis's experiments, as far as a Lingua Franca program can repeat them: compiled by
 `weft lf`, and run on the emulated RP2040.
 
-The thesis measured on a board, with upstream's compiler (chapters 4, 5 and 7): at saturation 32 us
-(4,000 cycles) from the end of a reaction to the next start; at light load a start deviation of
-4.3 us; one core for two staggered timers; 96.1 kB for blink.
+The thesis measured on a board, with upstream's compiler (chapters 4, 5 and 7): at saturation, 32 us
+(4,000 cycles) from the end of a reaction to the next start; at light load, a start deviation of 4.3
+us; one core for two staggered timers; and 96.1 kB for blink.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def text_of(period: int, loops: int, target: str = "") -> str:
 
 @pytest.mark.soak
 def test_overhead_at_saturation_on_both_cores(write: Write) -> None:
-    """Section 7.3: the cycles from the end of a run to the start of the next; the thesis has 4,000,
-    on one core."""
+    """Section 7.3: the cycles from the end of a run to the start of the next; the thesis has 4,000
+    cycles, on one core."""
     ran = board(write(text_of(15, 600)), 3000, "--pins", "2,3")
     for pin in (2, 3):
         gaps = ran.gaps(pin)[10:]
@@ -70,7 +70,7 @@ def test_start_deviation(write: Write) -> None:
 
 @pytest.mark.parametrize("flash, limit", [(True, 3072), (False, 3072)])
 def test_blink(write: Write, flash: bool, limit: int) -> None:
-    """Section 5.4: the bytes of the whole image, start-up included; the thesis has 96,100."""
+    """Section 5.4: the bytes of the whole image, start-up included; the thesis has 96,100 bytes."""
     path = write("""target C { platform: rp2040 }
 preamble {= #include "board.h" =}
 main reactor { timer t(0, 500 msec)

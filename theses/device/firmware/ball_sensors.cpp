@@ -53,7 +53,7 @@ Process gate(Scheduler&, unsigned pin, Reader<std::uint32_t> in, Writer<Sighting
     while (s == Status::ok);
     if (s != Status::timed_out) break;
     const bool blocked = pin_read(pin);
-    if (blocked == was) continue;  // the edges were only noise
+    if (blocked == was) continue;  // The edges were only noise.
     was = blocked;
     if (co_await out.write({stamp, blocked}) != Status::ok) break;
   }
@@ -94,7 +94,7 @@ Process dropper(Scheduler&, Writer<std::uint32_t> first, Writer<std::uint32_t> s
     pin_low(PIN_MAGNET);
     co_await sleep_until(t += kFall);
   }
-  first.poison();  // every process along the path gets `poisoned`, and ends
+  first.poison();  // Every process along the path gets `poisoned`, and ends.
   second.poison();
 }
 

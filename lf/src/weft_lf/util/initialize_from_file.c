@@ -57,7 +57,7 @@ static char* lf_kept(const char* text) {
   kept->next = lf_field_texts, lf_field_texts = kept;
   return kept->text;
 }
-/* Store a field. Return false if it is not a number of this kind. */
+/* Store a field. Return false if the field is not a number of this kind. */
 static bool lf_store(lf_field_kind kind, void* to, char* field) {
   char* end = field;
   if (kind == LF_FIELD_STRING) return *(char**)to = lf_kept(field), true;

@@ -20,7 +20,7 @@ static struct {
   FILE* log;
   pthread_t reader;
   struct termios before;
-  void* actions[128]; /* by key; that of every key is at 0 */
+  void* actions[128]; /* by key; the action of every key is at 0 */
 } sensor = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Print a text on lines of its own, below the ticks so far. */
