@@ -526,7 +526,7 @@ TEST_CASE_TEMPLATE("rule 6.6: a foreign reader is told, keeps its place and take
   }
   SUBCASE("poison: it is told, and decides") {
     c.poison(1);
-    CHECK(f.tells == 1);  // This is as before: the undecided choice has not decided yet.
+    CHECK(f.tells == 1);  // The undecided choice has not decided yet.
     CHECK(r.status == Status::poisoned);
     CHECK(c.take(f, core::Free{}) == core::Attempt::ended);
     CHECK(f.status == Status::poisoned);

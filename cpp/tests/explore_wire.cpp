@@ -348,7 +348,7 @@ SCENARIO(
   n.cb.pump();
   n.write.forget();
   Wire& ca = *n.world->between(0, 2);
-  REQUIRE_THAT(ca.up() && ca.down());  // These are the greetings.
+  REQUIRE_THAT(ca.up() && ca.down());  // The greetings pass.
   const bool home_first = engine().choose(2) != 0;
   const auto leave = [&](Wire& l) {
     w::Peer& p = l.at_home.space == n.world->spaces[2] ? l.at_home : l.at_party;
@@ -415,7 +415,7 @@ SCENARIO(
   second.forget();
   {
     // Both spaces have an end, and the home knows of neither.
-    for (const std::size_t i : {2, 3}) {  // These are the greetings.
+    for (const std::size_t i : {2, 3}) {  // The greetings pass.
       Wire& l = *world->between(0, i);
       REQUIRE_THAT(l.up() && l.down());
     }

@@ -96,7 +96,7 @@ class Proc {
     const End& e = ends_[acts_[next_ - 1]];
     const bool left = e.writes ? e.w.core()->withdraw<core::Side::out>(*here_)
                                : e.r.core()->withdraw<core::Side::in>(*here_);
-    if (!left) leaving->push_back(std::move(here_));  // the operation's place is lent (wire 6.6)
+    if (!left) leaving->push_back(std::move(here_));  // The operation's place is lent (wire 6.6).
     here_.reset();
   }
 

@@ -532,8 +532,7 @@ TEST_CASE(
   };
   weft::run(keeps(feed));
 
-  // These are objects in a group, and spawned objects. The process that starts them does not keep
-  // them.
+  // The process that starts these objects, in a group or by spawn, does not keep them.
   std::vector<int> got;
   auto starts = [](std::vector<int>& into) -> Process {
     weft::Channel<int> x, y;

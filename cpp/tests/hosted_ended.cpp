@@ -18,7 +18,7 @@ Process merge(Way way, std::vector<weft::Reader<int, P>> ins, std::vector<int>& 
   weft::Alternative kept(ins);
   weft::StandingAlternative standing(ins);
   for (;;) {
-    // g++ 12 wants each selection named.
+    // g++ 12 does not compile a selection that has no name.
     switch (way) {
       case Way::ad_hoc: {
         const auto s = co_await weft::select(ins);

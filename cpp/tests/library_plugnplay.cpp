@@ -382,7 +382,8 @@ TEST_CASE_TEMPLATE("plug and play in virtual time: fixed_delay, regular, regulat
   weft::Channel<int, P> none;
   CHECK_THROWS_AS(static_cast<void>(pnp::regular<int>(none, 1, 0ms)), weft::BadUse);
 }
-TEST_CASE("plug and play: a second value that is due beyond the end of the clock") {  // rule 8.5
+// Rule 8.5: the value never comes.
+TEST_CASE("plug and play: a second value that is due beyond the end of the clock") {
   weft::Channel<int> c;
   Ints got;
   auto net = [&] {

@@ -177,7 +177,7 @@ std::vector<Subject<P>> all_processes() {
        }},
       {"dynamic_delta",
        [](N& n) {
-         // added, taken out, added, …
+         // The channel carries ends that are added, taken out, added, …
          weft::Channel<int, P> more{weft::buffer(1, weft::Overflow::drop_newest)};
          auto a = n.in();
          auto config = n.template in<weft::Writer<int, P>>({more.writer()}, true, 1ms);

@@ -238,7 +238,7 @@ TEST_CASE("skeletons: what is told takes one number or two; none at all is no ma
   weft::run(sk::map(sk::workers(2).told(one), Ints(6), same));
   CHECK(done == 6);
   CHECK(weft::run(sk::map_reduce(sk::workers(1).told(one), Ints(3, 1), same, 0, std::plus())) == 3);
-  CHECK(done == 3);  // These are runs of neighbours, of one item each here.
+  CHECK(done == 3);  // The runs of neighbours have one item each here.
   CHECK(weft::run(sk::reduce(sk::workers(1).told(one), Ints(2, 1), 0, std::plus())) == 2);
   CHECK(done == 2);
   const auto found = weft::run(

@@ -218,7 +218,7 @@ std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, lon
   const int layers = 2 + random.below(5);
   // Some sinks leave early; then nothing is buffered, because buffered values would be dropped.
   const bool leaving = random.below(3) == 0;
-  // the layer whose outputs are being made
+  // The layer whose outputs are being made.
   std::vector<Ends<P>> before(static_cast<std::size_t>(1 + random.below(4)));
   const std::size_t sources = before.size();
   for (int layer = 1; layer <= layers; ++layer) {

@@ -88,16 +88,16 @@ TEST_CASE("wire 14.2: what is wrong with a header is a fault") {
     b[at] = static_cast<std::byte>(v);
     return b;
   };
-  CHECK(fault(with(0, 24)));  // less than the frame's header
-  CHECK(fault(with(0, 33)));  // not a multiple of 8
+  CHECK(fault(with(0, 24)));  // The length is less than that of the header.
+  CHECK(fault(with(0, 33)));  // The length is not a multiple of 8.
   CHECK(fault(with(2, 0)));
   CHECK(fault(with(2, 99)));
   CHECK(fault(with(3, Flag::write)));  // WITHDRAW has no flag
-  CHECK(fault(with(8, 1)));            // a gap in the numbers
-  CHECK(fault(good, 1));               // a number that is repeated
+  CHECK(fault(with(8, 1)));            // The numbers have a gap.
+  CHECK(fault(good, 1));               // The number is repeated.
   Buffer longer = with(0, 40);
   longer.resize(40);
-  CHECK(fault(longer));  // a body where there must be none
+  CHECK(fault(longer));  // There is a body where there must be none.
   CHECK(take(good, 0, 256).what == Taken::frame);
   CHECK(take(made(Frame{Kind::bye, 0, 0, 0, 0, 300, Buffer(300)}), 0, 256).what == Taken::fault);
 }
@@ -149,18 +149,19 @@ TEST_CASE("wire 14.2: guards that do not add up are refused") {
   std::vector<Asked> got;
   const auto bad = [&](const Frame& f) { return guards_of(f, got) != nullptr; };
   const Buffer eight(8), sixteen(16);
-  // a value where there must be none
+  // The frame has a value where there must be none.
   CHECK(bad(Frame{Kind::offer, 0, 0, 0, 1, 5, {}}));
-  CHECK(bad(Frame{Kind::offer, Flag::body, 0, 0, 1, 5, eight}));  // a read that has a body
-  // longer than the body that is there
+  CHECK(bad(Frame{Kind::offer, Flag::body, 0, 0, 1, 5, eight}));  // A read has a body.
+  // The length is greater than that of the body.
   CHECK(bad(Frame{Kind::offer, Flag::write | Flag::body, 0, 0, 1, 9, eight}));
-  CHECK(bad(Frame{Kind::offer, Flag::write, 0, 0, 1, 0, eight}));  // half a guard
+  CHECK(bad(Frame{Kind::offer, Flag::write, 0, 0, 1, 0, eight}));  // The body is half a guard.
   CHECK_FALSE(bad(Frame{Kind::offer, Flag::write, 0, 0, 1, 0, sixteen}));
-  CHECK(bad(Frame{Kind::offer, Flag::now, 0, 0, 1, 0, {}}));  // it only looks, and does not span
+  // The choice only looks, and does not span.
+  CHECK(bad(Frame{Kind::offer, Flag::now, 0, 0, 1, 0, {}}));
   CHECK_FALSE(bad(Frame{Kind::offer, Flag::now | Flag::spans, 0, 1, 1, 0, {}}));
   Buffer g(16);
   g[4] = std::byte{4};
-  CHECK(bad(Frame{Kind::offer, 0, 0, 0, 1, 0, g}));  // an unknown flag of a guard
+  CHECK(bad(Frame{Kind::offer, 0, 0, 0, 1, 0, g}));  // The guard has an unknown flag.
   g[4] = std::byte{0}, g[6] = std::byte{1};
   CHECK(bad(Frame{Kind::offer, 0, 0, 0, 1, 0, g}));
   const Buffer many(16 * 254), too_many(16 * 255);

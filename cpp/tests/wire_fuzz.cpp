@@ -104,7 +104,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(w::cbor_fault(in) != nullptr || !in.empty());
     require(w::cbor_fault(in, true) == nullptr || w::cbor_fault(in) != nullptr);
   } else {
-    // kind, flags, where, op, val (2 bytes), length of the body, body
+    // The fields are: kind, flags, where, op, val (2 bytes), length of the body, body.
     while (in.size() >= 7) {
       const auto at = [&](std::size_t i) { return std::to_integer<std::uint8_t>(in[i]); };
       const std::size_t n = std::min<std::size_t>(at(6), in.size() - 7);

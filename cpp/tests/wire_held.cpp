@@ -168,7 +168,7 @@ TEST_CASE(
   REQUIRE((read[0].ok() && read[1].ok()));
   write[2].write(t.w, 2).begin(t.a.at_party);
   t.pump();
-  CHECK_FALSE(write[2].is_over);  // Both slots are out with their readers.
+  CHECK_FALSE(write[2].is_over);  // Readers still hold both slots.
   t.b.tell(t.b.at_home);
   t.pump();
   for (int i = 0; i < 3; ++i) {

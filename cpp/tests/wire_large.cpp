@@ -279,7 +279,7 @@ TEST_CASE(
   REQUIRE(kept->lend_to(p, under_way));
   CHECK(p.passed_ever == 1);
   std::vector<std::unique_ptr<w::Slot>> more;
-  for (int i = 0; i < 20; ++i) {  // These are more than are kept.
+  for (int i = 0; i < 20; ++i) {  // This makes more slots than are kept.
     more.push_back(w::Slot::make(70'000));
     REQUIRE(sent(p, *more.back()));
   }

@@ -392,7 +392,7 @@ TEST_CASE("wire 6.6, 14.2: frames that do not fit") {
     t.pump();
     CHECK(t.a.at_home.session.is_over());
   }
-  {  // These are two PUTs for one credit.
+  {  // Two PUTs come for one credit.
     Lent t;
     Here& one = t.promised();
     t.write(1);

@@ -292,7 +292,7 @@ TEST_CASE(
   w::LineOptions longer;
   longer.lease_ms = 5000;
   World v({}, longer);
-  v.steps(1000);  // These are 20 s without a value.
+  v.steps(1000);  // 20 s pass without a value.
   REQUIRE(v.one.linked());
   REQUIRE(v.two.linked());
   const std::int64_t cut = v.now;
@@ -344,7 +344,7 @@ TEST_CASE(
   REQUIRE(v.one.linked());
   const w::Buffer sent = random_bytes(v.dice, 1'000'000, 3);
   std::size_t a = 0;
-  for (int i = 0; i < 5000; ++i) {  // These are 100 s.
+  for (int i = 0; i < 5000; ++i) {  // 100 s pass.
     a += v.one.queue(w::Bytes(sent).subspan(a));
     v.step();
   }
@@ -408,7 +408,7 @@ TEST_CASE(
   REQUIRE(v.two.linked());
   Line other(of_a_relay(), 33, 1600);
   other.output(v.now, seen);
-  for (int i = 0; i < 3; ++i) v.two.input(seen, v.now, none);  // These include its first START.
+  for (int i = 0; i < 3; ++i) v.two.input(seen, v.now, none);  // One of them is the first START.
   CHECK(none.empty());
   CHECK(v.two.lost() == nullptr);
   CHECK(v.one.queue(bytes(" again")) == 6);

@@ -371,7 +371,7 @@ TEST_CASE(
       s.settle();
       Writer<int> wc = c.writer();
       Reader<int> rd = d.reader(), re = e.reader();
-      rd.retire();  // This is the reader of the output that is on.
+      rd.retire();  // rd is the reader of the output that is on.
       if (!open) re.retire();
       Spanning x;
       x.read(s.a0.at_party, rc)

@@ -81,7 +81,7 @@ climb(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry)
   uint32_t time = event_at(base, entry)->time;
 #ifdef WEFT_HEAP_CLIMB
   WEFT_HEAP_CLIMB(one, base, hole, time, entry,
-                  tie); /* These are the loops below, compiled as the port wants them. */
+                  tie); /* The loops below are compiled as the port wants them. */
 #else
   unsigned above;
   while ((above = hole >> 5 << 2)) {

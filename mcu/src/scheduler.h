@@ -266,8 +266,8 @@ WEFT_INLINE void weft_work_with(weft_queue *q) {
       if (late < -WEFT_EARLY_US && !weft_wait_for(q, e, core, release)) break;
       weft_node *idle = 0;
       __asm(""
-            : "+r"(idle)); /* without this GCC would keep a zero in a high register over the
-                              whole loop, and pay for it here */
+            : "+r"(idle)); /* Without this GCC would keep a zero in a high register over the
+                              whole loop, and pay for it here. */
       e->next = idle;
       weft_count_out(q);
       weft_unlock_thread(q->lock);

@@ -309,7 +309,7 @@ template <core::Side S, class C>
 inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   if (!c->buffered()) {
     self.slot = slot;
-    return c->template begin_slow<S>(self);  // A thread like this one owns no biased locks.
+    return c->template begin_slow<S>(self);  // The thread of a process owns no biased locks.
   }
   if (c->template pass<S>(slot)) [[likely]]
     return Status::ok;
@@ -357,8 +357,8 @@ template <class V, class P>
                reads ? "a new reader end" : "a new writer end", -1, met);
 }
 
-// Counts a new end. Throws the exception of a channel that has ended, if this one has; `met` says
-// whether an operation asked for the end.
+// Counts a new end. If the channel has ended, throws the exception for its end; `met` says whether
+// an operation asked for the end.
 template <class V, class P>
 [[gnu::noinline]] void count_end(EngineFor<V, P>* c, core::Side side, bool met) {
   WEFT_POINT(touches(*c, runtime::Access::make));

@@ -14,7 +14,7 @@ namespace weft::native {
 class Value {
  public:
   using List = std::vector<Value>;
-  // in the order in which Python's dict has the items
+  // The items are in the order in which Python's dict has them.
   using Dict = std::vector<std::pair<Value, Value>>;
   using Any =
       std::variant<std::monostate, bool, std::int64_t, double, std::string, Bytes, List, Dict>;

@@ -454,7 +454,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
  private:
   template <class... A>
   void remember(const A&... args) {
-    // the records for functions with these parameters
+    // The records for functions with these parameters.
     static constinit runtime::FunctionInfos known{nullptr};
     std::array<runtime::HeldAt, sizeof...(A)> at;
     std::size_t n = 0;

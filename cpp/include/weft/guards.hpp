@@ -425,7 +425,7 @@ struct FixedGuards {
         }
       } else if constexpr (requires { g.c; }) {
         if (i == at) throw_end_of(g.c, s, "select", static_cast<int>(i));
-      } else if constexpr (requires { g.b; }) {  // rule 8.7
+      } else if constexpr (requires { g.b; }) {  // rule 8.7: the barrier has died
         if (i == at)
           throw PeerDied("select: the barrier has died, with a program that had it or has made it",
                          static_cast<int>(i));
@@ -531,7 +531,7 @@ struct ManyGuards {
         throw_end_with(g.c, s, "select", g.value, static_cast<int>(i));
       } else if constexpr (requires { g.c; }) {
         throw_end_of(g.c, s, "select", static_cast<int>(i));
-      } else if constexpr (requires { g.b; }) {  // rule 8.7
+      } else if constexpr (requires { g.b; }) {  // rule 8.7: the barrier has died
         throw PeerDied("select: the barrier has died, with a program that had it or has made it",
                        static_cast<int>(i));
       }

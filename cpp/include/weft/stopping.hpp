@@ -129,7 +129,7 @@ class signals {
   // BadUse if all ends had been closed, and another object has taken one of the signals since.
   Reader<int> reader() const;
   // read() and operator() use an end of the object's own, which is made at the first call.
-  auto read() { return own().read(); }        // await as: co_await stop.read()
+  auto read() { return own().read(); }        // used as: co_await stop.read()
   int operator()() const { return own()(); }  // reads in a thread
 
  private:

@@ -69,8 +69,8 @@ class Placed {
   }
   const int programs_;
   const bool introduces_;
-  std::vector<int> homes_;    // indexed by channel
-  std::map<int, int> where_;  // by process
+  std::vector<int> homes_;    // the program of each process, by its number
+  std::map<int, int> where_;  // the program of each process, by its number
 };
 
 }  // namespace twin

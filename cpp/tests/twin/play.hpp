@@ -112,7 +112,7 @@ class Play {
       if (kind_.is_away(p.id))
         return watched(p,
                        Abroad<K>::stand_in(this, &p, kind_.unstarted(p.id)).named(p.name.c_str()));
-    Given g;  // These are made outside the try, whose failures poison: these ends are closed.
+    Given g;  // Outside the try, whose failures poison: these ends are closed.
     std::exception_ptr failure;
     try {
       for (std::size_t i = 0; i < p.ends.size(); ++i) give(g, p, i, of_maker);
@@ -169,7 +169,7 @@ class Play {
   }
   std::string how(int pid) const {
     weft::Ending how = handles_.at(pid).get().how;
-    if (how == weft::Ending::cancelled && has_returned(pid))  // this is done as in held()
+    if (how == weft::Ending::cancelled && has_returned(pid))  // held() does the same.
       how = weft::Ending::returned;
     return std::string("{\"how\": \"") + word_of(how) + "\"}";
   }

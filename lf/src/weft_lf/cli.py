@@ -141,7 +141,7 @@ def _lfc(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--clean", action="store_true", help="first remove what was built of this program"
     )
-    # upstream's lint is always done here.
+    # Upstream's lint is always done here.
     command.add_argument("--lint", action="store_true", help=argparse.SUPPRESS)
 
 

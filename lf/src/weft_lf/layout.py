@@ -58,7 +58,7 @@ class Uses:
 
     ports: dict[str, tree.Port] = field(default_factory=dict)  # own ports named in reactions
     written: set[str] = field(default_factory=set)
-    # contained reactor → the ports of it that reactions name
+    # A contained reactor → the ports of it that reactions name.
     children: dict[str, dict[str, tree.Port]] = field(default_factory=dict)
     banks: set[str] = field(default_factory=set)
     child_class: dict[str, Class] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Layout:
         self.uses: dict[Class, Uses] = {}
         self.inline: set[Channel] = set()
         self.pooled: dict[Channel, int] = {}
-        # sink → its delay, and the delay's index among the delays of its type
+        # A sink → its delay, and the delay's index among the delays of its type.
         self.delayed: dict[Channel, tuple[Delay, int]] = {}
         self.delay_slot: dict[Delay, int] = {}
         # The timers, as an ordered set of (offset, period, mode, enclave).

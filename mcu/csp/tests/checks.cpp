@@ -314,8 +314,7 @@ void run() {
 // --- together with other actors -----------------------------------------------------------------
 
 namespace beside {
-  // These are a ring of two processes that never rest, and an actor of the same queue with a period
-  // of 500 us.
+  // Two processes in a ring never rest; an actor of the same queue has a period of 500 us.
 constinit Channel<Int> a, b;
 Int worst, ticks;
 bool stop;

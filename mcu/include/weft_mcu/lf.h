@@ -237,7 +237,7 @@ void lf_critical_section_exit_(void);
 #define lf_critical_section_exit(...) lf_critical_section_exit_()
 #define LF_CRITICAL_SECTION_ENTER(...) lf_critical_section_enter_()
 #define LF_CRITICAL_SECTION_EXIT(...) lf_critical_section_exit_()
-/* These are for events of the user's own in a trace. They are not traced, as upstream without
+/* Events of the user's own in a trace are accepted and dropped, as upstream does without
  * tracing. */
 #define register_user_trace_event(self, text) ((void)(self), (void)(text), 1)
 #define tracepoint_user_event(self, text) ((void)(self), (void)(text))

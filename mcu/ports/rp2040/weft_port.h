@@ -86,7 +86,8 @@ WEFT_INLINE weft_irq_t weft_lock(weft_lock_t *l) {
 WEFT_INLINE void weft_unlock(weft_lock_t *l, weft_irq_t irq) {
   WEFT_BARRIER();
   *l =
-      (uint32_t)(uintptr_t)l; /* any value gives a spin lock back; a local lock must not become 0 */
+      (uint32_t)(uintptr_t)l; /* Any value gives a spin lock back; a local lock must not become
+                               * 0. */
   __asm volatile("msr primask, %0" ::"h"(irq) : "memory");
 }
 WEFT_INLINE void weft_lock_thread(weft_lock_t *l) {

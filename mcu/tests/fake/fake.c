@@ -207,8 +207,8 @@ bool fake_run(void (*core0)(void), void (*core1)(void), long limit) {
       for (int i = 0; i < 2; i++)
         if (cores[i].alive && cores[i].armed) {
           uint64_t at = now + (uint32_t)(cores[i].alarm - (uint32_t)now);
-          if (at == now) at += 1ull << 32; /* the times are equal already, so the hardware waits
-                                            * for the wrap */
+          /* The times are equal already, so the hardware waits for the wrap. */
+          if (at == now) at += 1ull << 32;
           if (!next || at < next) next = at;
         }
       if (fake_outside_at && (!next || fake_outside_at < next)) next = fake_outside_at;

@@ -187,7 +187,8 @@ static uint32_t ticks(weft_event *e, uint32_t release) {
   (void)release;
   if (++actions == 1) {
     (void)weft_periodic_start(&queue, &periodic, &other, ticks, weft_now32(), 50);
-    while (actions < 2 && !fake_panicked) fake_point(); /* until the other core runs the action */
+    /* This lasts until the other core runs the action. */
+    while (actions < 2 && !fake_panicked) fake_point();
     leaves = 1;
   } else if (actions == 2) {
     while (!leaves) fake_point();
@@ -209,12 +210,12 @@ static void periodic_for_another_actor(void) {
     CHECK(fake_panicked && strstr(fake_panicked, "another actor"));
 #else
     CHECK(!fake_panicked);
-    CHECK(actions == 3); /* These are the first action, and two of the other actor. */
+    CHECK(actions == 3); /* The first action has run, and two of the other actor. */
     CHECK(!(actor.mark & WEFT_BUSY) && !(other.mark & WEFT_BUSY));
 #endif
   }
 }
-/* M15, M16: LTA's functions are used wrongly. */
+/* M15, M16: mistakes with LTA's functions are reported. */
 static void lta_action(uint64_t release, size_t id, void *arg) {
   (void)release, (void)id, (void)arg, ran++;
 }

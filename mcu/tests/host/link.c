@@ -124,8 +124,8 @@ static void a_read_is_done_with_its_value_and_no_more(void) {
   weft_link_guard a = {&ends[0], 0, 0};
   weft_link_op op = {.guards = &a, .count = 1, .into = got, .room = 4, .over = count_over};
   kit_linked();
-  CHECK(weft_link_offer(&pc, &op)); /* the end has not been handed out yet, so the operation
-                                     * waits */
+  /* The end has not been handed out yet, so the operation waits. */
+  CHECK(weft_link_offer(&pc, &op));
   CHECK(kit_says() == 0);
   kit_give("a", false, 5);
   CHECK(kit_says() > 0);
@@ -157,8 +157,8 @@ static void a_choice_goes_on_without_a_channel_that_has_retired(void) {
   CHECK(weft_link_offer(&pc, &op) && kit_says() > 0);
   kit_frame(25, 0, 0, op.number, 1, "", 0);
   CHECK(overs == 0 && kit_says() > 0);
-  kit_frame(20, 128, 0, op.number, 1, "\x07", 1); /* guard 0 of those offered now is guard 1 of
-                                                   * the operation */
+  /* Guard 0 of the guards offered now is guard 1 of the operation. */
+  kit_frame(20, 128, 0, op.number, 1, "\x07", 1);
   CHECK(overs == 1 && op.status == WEFT_LINK_OK && op.won == 1 && got[0] == 7);
   CHECK(weft_link_offer(&pc, &op) && kit_says() > 0);
   kit_frame(25, 0, 0, op.number, 1, "", 0);
@@ -346,8 +346,8 @@ static void time_is_taken_from_its_caller(void) {
   kit_linked();
   uint32_t t = kit_now;
   CHECK(weft_link_output(&pc, line, t) == 0);
-  CHECK(weft_link_due(&pc, t) == 1000); /* a third of the lease has passed: time for a sign of
-                                         * life */
+  /* A third of the lease has passed, so a sign of life is due. */
+  CHECK(weft_link_due(&pc, t) == 1000);
   CHECK(weft_link_output(&pc, line, t + 1000) > 0);
   CHECK(weft_link_output(&pc, line, t + 2999) > 0 && !pc.why);
   CHECK(weft_link_output(&pc, line, t + 3000) == 0 && pc.why &&

@@ -61,7 +61,7 @@ static void order_and_far_times(void) {
   for (int i = 0; i < 8; i++) CHECK(ids[i] == expected[i] && times[i] == when[expected[i]]);
   event_queue_deinit(&q);
 }
-/* M17: four queues at a time; their memory is reused. */
+/* M17: there may be four queues at a time; their memory is reused. */
 static void several_queues_and_reuse(void) {
   fake_reset(5, 500);
   event_queue_t more[5];

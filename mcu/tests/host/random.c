@@ -77,7 +77,7 @@ static uint32_t near_release(void) { return (uint32_t)fake_now() + fake_random(6
 static void act(void) {
   item *it = &items[fake_random(EVENTS)];
   uint32_t release = near_release();
-  if (it->mover) { /* it is moved, never cancelled: only its last release must run */
+  if (it->mover) { /* This event is moved, never cancelled: only its last release must run. */
     it->last = release;
     open_add(it, release);
     ORACLE(weft_post_as(&queue, &it->event, release, WEFT_MOVE) == WEFT_OK);
@@ -86,7 +86,7 @@ static void act(void) {
   switch (
       it->again
           ? 0
-          : fake_random(4)) { /* an event that its worker will release again is only cancelled */
+          : fake_random(4)) { /* An event that its worker will release again is only cancelled. */
     case 0: { /* the invariant of the open list before the call: the post that is cancelled is
                  the one that is queued, which was added last */
       int code = weft_cancel(&queue, &it->event);

@@ -122,8 +122,8 @@ static void post_others(void) {
   if (logged != 1) return;
   weft_post(&queue, &pool[1], 1200); /* at the time of the event that is held, but posted after
                                       * it */
-  weft_post(&queue, &pool[2], 1150); /* goes before the event that is held, so that one is put
-                                      * back */
+  /* Goes before the event that is held, so that the held event is put back. */
+  weft_post(&queue, &pool[2], 1150);
   fake_quiet = 0;
 }
 /* M5, M7, M9: an action asks for its event again, and the core holds the event and then puts it

@@ -139,7 +139,8 @@ static void with_action(int64_t min_delay, int64_t spacing, int policy, int n, .
 }
 static void delays_of_actions(void) {
   with_action(0, 0, WEFT_RX_DEFER, 8, 0, 1, 5, 2, 3, 3, -1,
-              4); /* R6: -1 ms counts as 0; as event 1 is at microstep 1 this one goes to 2 (R7) */
+              4); /* R6: -1 ms counts as 0. Event 1 is at microstep 1, so this event goes to 2
+                   * (R7). */
   EXPECT("1@0.1 4@0.2 3@3.0 2@5.0 ");
   with_action(MS(2), 0, WEFT_RX_DEFER, 4, 0, 1, 1, 2);
   EXPECT("1@2.0 2@3.0 ");
@@ -163,8 +164,8 @@ static void spacing(void) { /* R8: spacing */
               2); /* The event in the next microstep is removed too. */
   EXPECT("2@1.0 ");
   with_action(0, MS(12), WEFT_RX_REPLACE, 8, 0, 1, -2, 0, 0, 2, 0,
-              3); /* the last event has been handled, so this one is deferred; while it waits it
-                   * is replaced */
+              3); /* The last event has been handled, so this event is deferred; while it waits
+                   * it is replaced. */
   EXPECT("1@0.1 refused3 3@12.0 ");
 }
 
@@ -312,8 +313,8 @@ static void own(void *self) { /* There is only one reader, so it gets the token 
   weft_rx_make_mutable(in, true);
   CHECK(in->value == last_value);
   weft_rx_token *t = weft_rx_writable(&array);
-  CHECK(t != array.token); /* now two hold the token, so the reader gets another, which it may
-                            * change */
+  CHECK(t != array.token); /* Now two hold the token, so the reader gets another token, which it
+                            * may change. */
   weft_rx_hold_token(t);
   weft_rx_drop_token(t);
   weft_rx_release_mutable(in);

@@ -17,7 +17,7 @@ enum { PIN_0 = 2, PIN_1 = 3, PERIOD_0 = 100, PERIOD_1 = 70, RELEASES = 200, ROUN
 
 /* One periodic actor on each core, and what that actor has seen. */
 typedef struct {
-  weft_event event; /* the first member, so that the action finds the others through it */
+  weft_event event; /* the first member, so that the action finds the other members through it */
   unsigned pin, core, times, wrong_core;
   uint32_t period, late; /* in us */
 } task;

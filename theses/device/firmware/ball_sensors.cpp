@@ -80,7 +80,7 @@ Process printer(Scheduler&, Reader<Estimate> in) {
     say_line(e.blocked ? "blocked " : "free ", e.gate);
     say_line("at ", e.stamp);
     say_line("arrives ", e.arrival);
-    // The UART takes as many characters as its FIFO holds; the others follow later.
+    // The UART takes as many characters as its FIFO holds; the remaining characters follow later.
     for (console_drain(); console_out != console_in; console_drain())
       co_await sleep_until(weft_now32() + kDrain);
   }

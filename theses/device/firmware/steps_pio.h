@@ -47,10 +47,10 @@ static void pio_init(void) {
   for (unsigned i = 0; i < sizeof program / sizeof *program; i++)
     WEFT_REG(PIO_INSTR_MEM + 4 * i) = program[i];
   WEFT_REG(SM0_CLKDIV) = 1u << 16;
-  WEFT_REG(SM0_EXECCTRL) = LAST << 12;              /* wraps from there to 0 */
-  WEFT_REG(SM0_PINCTRL) = 1u << 26 | PIN_STEP << 5; /* set: one pin */
+  WEFT_REG(SM0_EXECCTRL) = LAST << 12;              /* the program wraps from LAST to 0 */
+  WEFT_REG(SM0_PINCTRL) = 1u << 26 | PIN_STEP << 5; /* `set` drives one pin */
   WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * PIN_STEP) = FUNCTION_PIO0;
-  WEFT_REG(SM0_INSTR) = 0xe081;                  /* set pindirs, 1 */
+  WEFT_REG(SM0_INSTR) = 0xe081;                  /* executes: set pindirs, 1 */
   WEFT_REG(PIO_CTRL) = 1;
 }
 

@@ -80,7 +80,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   [[gnu::noinline]] Status begin_slow(Node& me) noexcept {
     lock_.lock();
     me.place = static_cast<SyncObject*>(this);
-    if (!plain_only<P> && !me.is(NodeFlags::special)) {  // left out if plain_only, to save code
+    // This is left out if plain_only, to save code.
+    if (!plain_only<P> && !me.is(NodeFlags::special)) {
       switch (meet_plain<S>(me.slot)) {
         case Plain::met: return Status::ok;
         case Plain::nobody:

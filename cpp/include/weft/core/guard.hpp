@@ -38,7 +38,7 @@ struct GuardOps {
   Attempt (*take)(Guard&) noexcept;  // for a foreign select; null where no foreign select can take
   bool (*link)(Guard&) noexcept;     // for a standing alternative
   void (*enable)(Guard&, bool) noexcept;
-  // for a standing output: tells the foreign reader that it may take the value
+  // For a standing output: tells the foreign reader that it may take the value.
   void (*invite)(Guard&) noexcept;
 };
 

@@ -53,7 +53,7 @@ struct FarAgent : Waker {
   // Called when a party on whose behalf the home was asked leaves. The party's operation may be
   // over already.
   void (*leaves)(FarAgent&, Node&) noexcept = nullptr;
-  // called when an end in this address space poisons the channel
+  // Called when an end in this address space poisons the channel.
   void (*poisons)(FarAgent&, std::uint8_t) noexcept = nullptr;
 };
 template <class Engine>
@@ -115,7 +115,7 @@ class ChannelBase : public SyncObject {
   static constexpr std::uint8_t kWatched = 16;   // a standing or foreign party was here
   static constexpr std::uint8_t kDeciding = 32;  // a foreign reader was told and has not decided
   static constexpr std::uint8_t kSpanned = 64;   // a watch was here: see ChannelEngine::watch()
-  // the channel's other side is in another address space (far_engine.hpp)
+  // The channel's other side is in another address space (far_engine.hpp).
   static constexpr std::uint8_t kFar = 128;
   static constexpr std::uint8_t kWriterDied = 1;
   static constexpr std::uint8_t kReaderDied = 2;

@@ -319,7 +319,7 @@ class Select : public Choosing<Select> {
   Mode mode_ = Mode::fair;
   bool silents_ = false;  // whether a guard was found silent, so that over_at_ belongs to this scan
   bool timers_ = false;   // whether there is a timer or a skip among the guards that are on
-  // whether keep_, keeping_ and flags_ are valid for the guards as they are now
+  // Whether keep_, keeping_ and flags_ are valid for the guards as they are now.
   bool counted_ = false;
   Kinds seen_;
   std::uint32_t keeping_ = 0;

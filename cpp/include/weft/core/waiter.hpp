@@ -73,15 +73,15 @@ struct NodeFlags {
   // The node belongs to a choice; a node without this flag is its own waker.
   static constexpr std::uint16_t of_choice = 4;
   static constexpr std::uint16_t extended = 8;  // an extended read (rule 1.6)
-  // an output whose owner makes the value after the commit (rule 5.8)
+  // An output whose owner makes the value after the commit (rule 5.8).
   static constexpr std::uint16_t compute = 16;
   // An input whose owner takes the value itself once it is awake (rule 6.6); such a node is always
   // part of a choice.
   static constexpr std::uint16_t foreign = 32;
-  // a foreign party that has been told (channel's lock)
+  // A foreign party that has been told (channel's lock).
   static constexpr std::uint16_t notified = 64;
   static constexpr std::uint16_t standing = 128;  // stays linked between selects (rule 5.9)
-  // the guard's precondition is false (channel's lock)
+  // The guard's precondition is false (channel's lock).
   static constexpr std::uint16_t disabled = 256;
   // For a waker: ops->frame is kFrame. The flag is kept here because a scheduler tests it at each
   // step.
@@ -89,7 +89,7 @@ struct NodeFlags {
   // For a guard of a select (rule 5.6):
   static constexpr std::uint16_t quiet = 1024;  // the retirement of its channel is not an outcome
   static constexpr std::uint16_t keeps = 2048;  // quiet, and counted by KeptChoice
-  // quiet, and its channel has retired    (channel's lock)
+  // Quiet, and its channel has retired (channel's lock).
   static constexpr std::uint16_t silent = 4096;
   // The value of this extended read may come back (WIRE.md 4.7). Until the read has ended, the
   // channel has not ended for readers.

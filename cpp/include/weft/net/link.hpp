@@ -18,7 +18,7 @@
 
 namespace weft::inline WEFT_ABI::net::detail {
 
-// the maximum size of one piece in bytes
+// The maximum size of one piece in bytes.
 inline constexpr std::size_t kPiece = std::size_t{1} << 18;
 
 // Separates received bytes into pieces; each piece is preceded by its length.
@@ -29,7 +29,7 @@ class Pieces {
   template <class F>
   bool input(wire::Bytes in, F&& take) {
     while (!in.empty()) {
-      if (left_ == 0) {  // the bytes of the next piece's length
+      if (left_ == 0) {  // These are the bytes of the next piece's length.
         head_ |= std::to_integer<std::uint32_t>(in[0]) << (8 * heads_);
         in = in.subspan(1);
         if (++heads_ < 4) continue;

@@ -55,7 +55,7 @@ using Milliseconds = std::chrono::milliseconds;
 inline constexpr std::chrono::seconds kGreeting{10};
 inline constexpr std::size_t kMost = 4096;  // the maximum size of the first message in bytes
 inline constexpr char kMagic[] = "WEFTNET1";
-// bytes before the text of the first message: kMagic, and the length of the text
+// The number of bytes before the text of the first message: kMagic, and the length of the text.
 inline constexpr std::size_t kHead = 12;
 
 [[noreturn]] inline void bad(const std::string& why) { throw BadUse(why); }

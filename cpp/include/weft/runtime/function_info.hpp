@@ -42,7 +42,7 @@ struct FunctionInfo {
   // the process.)
   const char* file = nullptr;
   std::span<const HeldAt> held;
-  // records of the same arguments, each with a file
+  // Records of the same arguments, each with a file.
   mutable std::atomic<const FunctionInfo*> in_files{nullptr};
   mutable const FunctionInfo* next = nullptr;  // the next record in the list
 };

@@ -40,7 +40,7 @@ namespace weft::inline WEFT_ABI::runtime {
 class Run;
 
 struct Found {
-  // the processes that wait for an operation of their own, sorted by path
+  // The processes that wait for an operation of their own, sorted by path.
   std::vector<Waits> processes;
   std::vector<std::uint32_t> ids;  // the ids of these processes
   // At a standstill: a hash of the places where the processes wait, or 0 if there are none.

@@ -61,8 +61,8 @@ class TogetherWord {
   prim::atomic<std::uint32_t> word_{0};
 };
 
-// n operations, each with a node of its own. N is their number, or 0 if the number is known only at
-// run time.
+// A set of n operations, each with a node of its own. N is their number, or 0 if the number is
+// known only at run time.
 template <class Engine, core::Side S, std::size_t N, bool Shared>
 class Together {
  public:
@@ -100,7 +100,7 @@ class Together {
       offers_[i].status = s;
       word_.add(-1u, std::memory_order_relaxed);
       if (s == Status::ok) continue;
-      // These are the operations that have not begun.
+      // The remaining operations have not begun.
       for (++i; i < n_; ++i) offers_[i].status = Status::cancelled;
       withdraw_rest();
     }

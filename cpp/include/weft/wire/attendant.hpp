@@ -344,7 +344,7 @@ class Attendant {
     return other;
   }
 
-  // Remembers how long it has been worth to spin at each place where this thread waits.
+  // Remembers how long spinning has paid at each place where this thread waits.
   struct Here {
     const void* place = nullptr;
     runtime::SpinTime spin_time{};

@@ -145,7 +145,7 @@ class Carrier {
 
   bool adopted(std::uint64_t token, const Peer& by);
   void dropped(std::uint64_t token);
-  void lost();  // the session with the peer is over; its operations are settled
+  void lost();  // called when the session with the peer is over, and its operations are settled
   std::size_t under_way() const noexcept { return moving_.size(); }
   // Returns the token of the end that was put last; 0 if the end is under way to its home or from
   // there.

@@ -257,7 +257,7 @@ class Space : public std::enable_shared_from_this<Space> {
   std::vector<Peer*> peers_;
   std::vector<std::unique_ptr<Visitor>> orphans_;
   std::unordered_map<std::uint64_t, Known> keys_;
-  // pairs of incarnations that were introduced to each other
+  // The pairs of incarnations that were introduced to each other.
   std::set<std::pair<std::uint64_t, std::uint64_t>> acquainted_;
   std::uint64_t tokens_ = 0;
   detail::Spare spare_;  // shared by all sessions of the space, of which there may be thousands

@@ -101,8 +101,8 @@ WEFT_INLINE void weft_rx_discard_action_event(weft_rx_env *env, weft_rx_event *e
 void weft_rx_fire_action(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_action *a = (weft_rx_action *)e->owner;
 #if WEFT_RX_MODES
-  if (a->mode && !a->mode->active) { /* the event came from outside, or was scheduled as its mode
-                                      * was left */
+  /* The event came from outside, or was scheduled as its mode was left. */
+  if (a->mode && !a->mode->active) {
     weft_rx_discard_action_event(env, e);
     return;
   }

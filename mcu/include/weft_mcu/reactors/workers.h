@@ -195,8 +195,8 @@ static void weft_rx_run_pending(weft_rx_env *env) {
     }
     while (*ends <= r) ends++;
     weft_rx_index next = weft_rx_lowest_pending(env);
-    if (next >= *ends) { /* there is no reaction, or the next is of a later level: no thread is
-                            woken for a single reaction */
+    if (next >= *ends) { /* There is no reaction, or the next is of a later level: no thread is
+                            woken for a single reaction. */
       weft_rx_call(env, r);
       continue;
     }
