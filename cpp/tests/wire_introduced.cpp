@@ -219,7 +219,7 @@ TEST_CASE(
       for (w::Bytes rest = out; !rest.empty();)
         rest = rest.subspan(static_cast<std::size_t>(d.send(fds[1], rest)));
     }
-    // The peer says that it may make no links.
+    // The peer announces that it can make no links.
     w::Buffer introduce;
     w::append(introduce, {w::Kind::introduce, 0, 0, 0, 0, 4096, {}}, 1);
     REQUIRE(::send(fds[1], introduce.data(), introduce.size(), 0) == 32);

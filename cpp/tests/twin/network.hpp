@@ -41,8 +41,8 @@ struct Body {
 };
 
 struct End {
-  int channel = -1;  // -1 if this is a slot of the maker
-  char side = ' ';   // r or w
+  int channel = -1;  // r for a reader, w for a writer
+  char side = ' ';   // r for a reader, w for a writer
   int slot = -1;
 };
 

@@ -48,11 +48,11 @@ WEFT_INLINE void an521_start_timer(unsigned core) {
   if ((int32_t)us < 1) us = 1; /* The alarm may be late, but it must fire. */
   if (us > ALARM_LONGEST) us = ALARM_LONGEST;
   WEFT_REG(timer) = 0;
-  WEFT_REG(timer + 12) = 1; /* INTCLEAR */
+  WEFT_REG(timer + 12) = 1; /* INTCLEAR: clear the interrupt */
   WEFT_REG(NVIC_ICPR) = 1u << (TIMER0_LINE + core);
-  WEFT_REG(timer + 8) = us * 20; /* RELOAD */
-  WEFT_REG(timer + 4) = us * 20; /* VALUE */
-  WEFT_REG(timer) = 9;           /* on, with interrupt */
+  WEFT_REG(timer + 8) = us * 20; /* RELOAD: the period */
+  WEFT_REG(timer + 4) = us * 20; /* VALUE: the present count */
+  WEFT_REG(timer) = 9;           /* CTRL: on, with interrupt */
   __asm volatile("msr primask, %0" ::"r"(irq) : "memory");
 }
 WEFT_INLINE void weft_arm(uint32_t t) {

@@ -62,7 +62,7 @@ WEFT_INLINE unsigned weft_core(void) { return WEFT_REG(SIO_CPUID); }
 WEFT_INLINE void weft_wake(void) { __asm volatile("sev" ::: "memory"); }
 WEFT_INLINE void weft_wait(void) { __asm volatile("wfe" ::: "memory"); }
 WEFT_INLINE void weft_wait_init(void) {
-  WEFT_REG(PPB_SCR) = 16; /* SEVONPEND */
+  WEFT_REG(PPB_SCR) = 16; /* set SEVONPEND */
   WEFT_REG_SET(TIMER_INTE) = 1u << weft_core();
 }
 WEFT_INLINE void weft_arm(uint32_t t) {

@@ -25,7 +25,7 @@ struct Guard;
 enum class State : std::uint8_t {
   blocked,
   ready,
-  ended,  // poisoned, or a partner has died: the guard is ready, with that as its outcome
+  ended,  // poisoned, or a partner has died: the guard is ready, and that is its outcome
   retired,
 };
 

@@ -29,7 +29,7 @@ struct Waits {
   std::string at;                      // file:line
   std::vector<std::string> places;     // the names of channels and barriers
   std::vector<std::string> waits_for;  // the paths of the processes that hold ends at these places
-  // Those of the places to which a party from outside the run may come.
+  // Which of the places a party from outside the run may come to.
   std::vector<std::string> open;
 };
 

@@ -47,8 +47,8 @@ struct OpKind {
   // Visits the places where the operation has not committed. Called on the process's own executor
   // while other processes run. If this visits nothing, or is null, the process may go on.
   void (*undecided)(ProcessBase&, class WaitVisitor&) = nullptr;
-  // Says where a process that was woken and has not gone on has committed. This is null if that is
-  // nowhere that is measured.
+  // Says where a process that was woken and has not gone on has committed. The pointer is null if
+  // such a place is never measured.
   void (*passed)(ProcessBase&, struct Passed&) = nullptr;
 };
 

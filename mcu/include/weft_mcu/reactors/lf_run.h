@@ -55,7 +55,7 @@ void lf_sleep(interval_t ns) {
 #endif
 #if WEFT_LF_STDIO
 #include <stdarg.h>
-#ifndef LOG_LEVEL /* 0: error, 1: warning, 2: info, 3: log, 4: debug */
+#ifndef LOG_LEVEL /* 0: error; 1: warning; 2: info; 3: log; 4: debug */
 #define LOG_LEVEL 2
 #endif
 static print_message_function_t *lf_printer;
