@@ -194,7 +194,7 @@ class Wire {
     if (cut) return false;
     w::Buffer frame;
     {
-      const w::Space::Step step(*from.space);  // Another thread may add to it.
+      const w::Space::Step step(*from.space);  // Another thread may add to the output.
       const w::Bytes out = from.session.output();
       if (out.empty()) return false;
       const std::size_t n = w::detail::get<std::uint16_t>(out.data());

@@ -56,7 +56,8 @@ class Partial {
       Spot& spot = spots_[spot_of(p)];
       spot.channel = kind(p) != barrier;
       if (kind(p) != end) continue;
-      // A process that waits for the end of another process waits for that process (rule 7.11).
+      // A process that waits for the end of another process can be woken by that process alone
+      // (rule 7.11).
       spot.known = true;
       if (const std::uint32_t i = by_id_.find(place(p).last_writer); i < by_id_.size())
         holders_.add(side(spot_of(p), true), by_id_[i].value);
