@@ -43,7 +43,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- plain operations --------------------------------------------------------------------------
 
-  // Begins a read into me.slot or a write from me.slot. Returns `pending` if the party waits: then
+  // Begins a read into me.slot or a write from me.slot. Returns `pending` if the party waits. Then
   // its waker will be called, and me.status says how the operation went.
   template <Side S>
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
@@ -53,10 +53,10 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return begin_slow<S>(me);
   }
 
-  // As begin(), for a party that is not `special`, in a channel without waiting queues: the party
-  // meets the one party that waits, or waits itself. Returns `met_afar` if the partner belongs to
-  // another scheduler, and `neither` if nothing has happened and begin_slow() must look closer. The
-  // slot and the place of `me` are written only if it waits.
+  // Does what begin() does, for a party that is not `special`, in a channel without waiting queues:
+  // the party meets the one party that waits, or waits itself. Returns `met_afar` if the partner
+  // belongs to another scheduler, and `neither` if nothing has happened and begin_slow() must look
+  // closer. The slot and the place of `me` are written only if it waits.
   enum class FastResult : std::uint8_t { met, met_afar, waits, neither };
   template <Side S>
   [[gnu::always_inline]] FastResult begin_fast(Node& me, void* slot) noexcept {
@@ -65,7 +65,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       return FastResult::neither;
     const std::uintptr_t there = reader_line_.word();
     if (B::alone(there, kOther<S>)) [[likely]] {
-      // All that was stored since lock_cheaply() is on one cache line.
+      // Everything that was stored since lock_cheaply() is on one cache line.
       return meet_alone<S>(there, slot, [&] { lock_.unlock_cheaply(held); }) ? FastResult::met
                                                                              : FastResult::met_afar;
     }
@@ -75,12 +75,13 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return there == 0 ? FastResult::waits : FastResult::neither;
   }
 
-  // As begin(), for any party; its slot is me.slot.
+  // Does what begin() does, for any party. The party's slot is me.slot.
   template <Side S>
   [[gnu::noinline]] Status begin_slow(Node& me) noexcept {
     lock_.lock();
     me.place = static_cast<SyncObject*>(this);
-    if (!plain_only<P> && !me.is(NodeFlags::special)) {  // left out if plain_only, to save code
+    // This is left out if plain_only, to save code.
+    if (!plain_only<P> && !me.is(NodeFlags::special)) {
       switch (meet_plain<S>(me.slot)) {
         case Plain::met: return Status::ok;
         case Plain::nobody:
@@ -113,7 +114,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->join(side, me);
       if (state_ & B::kWatched) rematch(after);
     } else if (t == Attempt::partner_holds) {
-      // the operation is pending, so a report or a withdrawal may ask where its process waits
+      // The operation is pending, so a report or a withdrawal may ask where its process waits.
       me.place = static_cast<SyncObject*>(this);
     }
     unlock(after);
@@ -125,15 +126,15 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     lock_.lock();
-    // values of writers that have gone stay in the buffer
+    // The values of writers that have gone stay in the buffer.
     constexpr std::uint8_t past = S == Side::in ? B::kWritersGone : 0;
     const bool open = (state_ & ~past) == B::kBuffered && through_buffer<S>(slot);
     lock_.unlock();
     return open;
   }
 
-  // Withdraws a plain operation, or the node of a guard after its select has got an outcome.
-  // Returns true if the node was still in the waiting queue.
+  // Withdraws a plain operation, or the node of a guard once its select has an outcome. Returns
+  // true if the node was still in the waiting queue.
   template <Side S>
   bool withdraw(Node& me) noexcept {
     lock_.lock();
@@ -154,8 +155,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       withdrawn(kSide<S>, me, was);
     return was;
   }
-  // Ends a withdrawal. `was` says whether `me` was in its waiting queue, which it has left. Called
-  // with the lock held, and releases it.
+  // Ends a withdrawal. `was` says whether `me` was in its waiting queue; it has left the queue by
+  // now. Called with the lock held, and releases it.
   template <class S>
   WEFT_ONE_HOSTED void withdrawn(S side, Node& me, bool was) noexcept {
     if (!plain_only<P> && (state_ & B::kFar)) {
@@ -163,7 +164,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       if (!was) agent()->leaves(*agent(), me);
     } else {
       AfterUnlock after;
-      // readers may have waited behind an extended read that lacked a slot
+      // Readers may have waited behind an extended read that lacked a slot.
       if (side == Side::in && was && ring) rematch(after);
       if (side == Side::in) declined(me);
       decided(me, after);
@@ -172,7 +173,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     }
   }
 
-  // Called when the block of an extended read has ended: the writer goes on (rule 1.6).
+  // Lets the writer go on (rule 1.6). Called when the block of an extended read has ended.
   void end_extended(Node& me) noexcept {
     if (!ring) {
       Wakes after;
@@ -188,8 +189,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
   }
 
-  // Called when the value of a computed output is in me.slot (rule 5.8). Returns `pending` if an
-  // extended reader holds the writer.
+  // Takes the value of a computed output, which is now in me.slot (rule 5.8). Returns `pending` if
+  // an extended reader holds the writer.
   Status deliver(Node& me) noexcept {
     if (!ring) {
       Node* r = me.partner();
@@ -211,7 +212,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return Status::ok;
   }
 
-  // Called when the function of a computed output has thrown: nothing is sent, and the reader is
+  // Called when the function of a computed output has thrown. Nothing is sent, and the reader is
   // told (rule 5.8).
   void abandon(Node& me) noexcept {
     if (!ring) {
@@ -295,9 +296,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return t;
   }
 
-  // Called when a foreign select looks again at an output guard: the guard commits if it can, but
-  // does not join the queue again. If the node is not in the queue, a partner has committed it
-  // here.
+  // Looks again at an output guard of a foreign select. The guard commits if it can, but does not
+  // join the queue again. If the node is not in the queue, a partner has committed it here.
   template <Side S>
   Attempt retry(Node& n) noexcept {
     AfterUnlock after;
@@ -326,8 +326,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return over ? probe.status : Status::ok;
   }
 
-  // Returns whether an operation that begins now would probably go on at once: a hint, for a caller
-  // that may wait a little.
+  // Returns whether an operation that begins now would probably go on at once. The answer is a
+  // hint, for a caller that may wait a little.
   template <Side S>
   bool ready() noexcept {
     bool now = false;
@@ -339,7 +339,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   // second one must enrol here for each select.
   template <Side S>
   bool link_standing(StandingNode& n) noexcept {
-    if constexpr (plain_only<P>) return false;  // the guard must enrol for each select
+    if constexpr (plain_only<P>) return false;  // The guard must enrol for each select.
     AfterUnlock after;
     this->lock_lines();
     bool flat = true;
@@ -356,9 +356,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
     return flat;
   }
-  // Called when a standing output that only a foreign reader could take has set its word to
-  // WAITING: now that reader is told, and can find it. (If told earlier, the reader would look too
-  // soon, mark the alternative ready, and so keep it from ever waiting.)
+  // Tells the foreign reader, the only one that could take a standing output, to look. Called when
+  // that output has set its word to WAITING, so that the reader finds it. (If told earlier, the
+  // reader would look too soon, mark the alternative ready, and so keep it from ever waiting.)
   void invite_foreign() noexcept {
     AfterUnlock after;
     this->lock_lines();
@@ -386,10 +386,10 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return met;
   }
 
-  // For a party that commits in another place and takes nothing here. It is woken, once, when it
-  // might find a partner. Until then `me` is in the waiting queue; it is woken with `ok`, or with
-  // how the channel has ended. Any result other than `pending` means that this is so now.
-  // withdraw() removes `me`.
+  // Enrols `me` for a party that commits in another place and takes nothing here. `me` waits in the
+  // queue until the party might find a partner; then it is woken once, with `ok`, or with how the
+  // channel has ended. Any result other than `pending` is that status, and means that `me` need not
+  // wait. withdraw() removes `me`.
   template <Side S>
   Status watch(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no such parties");
@@ -414,9 +414,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- foreign readers (rule 6.6) ----------------------------------------------------------------
 
-  // Enrols a party that takes the value itself. If this returns `pending`, the waker is told to
-  // look again, any number of times, until take() succeeds. The waker is woken only if a partner
-  // that computes its value holds the party.
+  // Enrols a party that takes the value itself, on its own thread. If this returns `pending`, the
+  // waker is told to look again, any number of times, until take() succeeds. The waker is woken
+  // only if a partner that computes its value holds the party.
   Status begin_foreign(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no foreign parties");
     AfterUnlock after;
@@ -427,16 +427,16 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->is_watched();
       me.status = Status::pending;
       this->template join<Side::in>(me);
-      rematch(after);  // a standing output must learn of this reader
+      rematch(after);  // A standing output must learn of this reader.
     } else if (t == Attempt::partner_holds && !me.is(NodeFlags::extended)) {
-      // the operation is pending, so a report or a withdrawal may ask where its process waits
+      // The operation is pending, so a report or a withdrawal may ask where its process waits.
       me.place = static_cast<SyncObject*>(this);
     }
     unlock(after);
     return outcome(t, me);
   }
 
-  // Called by a foreign party that is awake, on its own thread: takes a value that is offered.
+  // Takes a value that is offered. Called by a foreign party that is awake, on its own thread.
   // Returns `not_ready` if the offer was withdrawn and the party stays in the queue, and
   // `partner_holds` if it will be woken. A guard of a foreign select passes Enrolled, a plain
   // reader Free.
@@ -446,7 +446,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     this->lock_lines();
     // The party leaves the queue while it tries, so that nothing tells it again meanwhile.
     if (!me.is(NodeFlags::queued)) {
-      // committed already, and a partner that computes its value holds it; or the guard fell silent
+      // The party has committed already, and a partner that computes its value holds it; or the
+      // guard fell silent.
       this->unlock_lines();
       return me.is(NodeFlags::silent) ? Attempt::not_ready : Attempt::partner_holds;
     }
@@ -474,7 +475,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   void poison(std::uint8_t strength) noexcept {
     AfterUnlock after;
     this->lock_lines();
-    if (!plain_only<P> && (state_ & B::kFar)) {  // the home decides
+    if (!plain_only<P> && (state_ & B::kFar)) {  // The channel's home decides.
       this->unlock_lines();
       agent()->poisons(*agent(), strength);
       return;
@@ -565,9 +566,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   static constexpr std::uintptr_t kOther = S == Side::in ? B::kWriter : B::kReader;
 
-  // Called if there are no waiting queues, and one party of the other side waits in the meeting
-  // word. Once the word is 0 that party is claimed, so the lock is released before the value moves.
-  // The party's status is ok already (invariant 4 of line.hpp).
+  // Meets the one party of the other side, which waits in the meeting word. Called if there are no
+  // waiting queues. Once the word is 0 that party is claimed, so the lock is released before the
+  // value moves. The party's status is ok already (invariant 4 of line.hpp).
   template <Side S, class Unlock>
   [[gnu::always_inline]] bool meet_alone(std::uintptr_t there, void* slot, Unlock unlock) noexcept {
     ++transfers_;
@@ -583,7 +584,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
   // The usual cases for a plain party, or for a guard without special flags in phase A. Called with
   // the lock held. `met`: the party has met a plain party, and the lock is released. `nobody`: no
-  // party waits that it could meet. `closer`: there are waiting queues, so attempt() must look
+  // party that it could meet waits. `closer`: there are waiting queues, so attempt() must look
   // closer.
   enum class Plain : std::uint8_t { met, nobody, closer };
   template <Side S>
@@ -608,8 +609,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     P::wake(y);
     return Plain::met;
   }
-  // Called if there are no waiting queues and no party waits; this party then waits in the meeting
-  // word.
+  // Makes this party wait in the meeting word. Called if there are no waiting queues and no party
+  // waits.
   template <Side S>
   [[gnu::always_inline]] void wait_alone(Node& me, void* slot) noexcept {
     if (me.status != Status::ok) [[unlikely]]

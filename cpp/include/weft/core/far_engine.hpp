@@ -7,8 +7,8 @@
 //   begin() ──► queued ──told: next()──► asked for ──finish()──► ok, cancelled, or an end
 //                 └──withdraw()──► out      └──withdraw(): false, leaves() asks the home
 //
-// A guard of a choice stays in the queue: next() passes it over (choices over far ends are handled
-// elsewhere).
+// A guard of a choice stays in the queue: next() passes it over (the wire layer handles choices
+// over far ends).
 //
 // Invariants (channel's lock)
 //  1 The queue of the other side is empty. There is no buffer.
@@ -50,7 +50,7 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     after.run();
   }
   // Called when the home says that the channel has ended for side S, with status s. `strength` is
-  // that of a poison. The waiting parties are told, and so is any that comes later.
+  // that of a poison. The parties that wait are told, and so is any party that comes later.
   template <Side S>
   void has_ended(Status s, std::uint8_t strength) noexcept {
     AfterUnlock<T> after;
@@ -69,7 +69,7 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
   bool closed() noexcept {
     return (S == Side::in ? B::readers_.get() : B::writers_.get()) == 0;
   }
-  // Returns whether one of the ends of side S in this address space has died.
+  // Returns whether an end of side S in this address space has died.
   template <Side S>
   bool died_here() noexcept {
     return (died_ & (S == Side::in ? B::kReaderDied : B::kWriterDied)) != 0;

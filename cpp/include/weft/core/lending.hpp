@@ -12,7 +12,7 @@
 //  1 While the channel lends slots, only put() brings values into the buffer or to a reader. So
 //    what was written on credit comes before what other parties write later (rule 1.3).
 //  2 Lent slots are counted in Ring::reserved, which is marked kLending. Only the lender knows how
-//    many of those are lent.
+//    many of the reserved slots are lent.
 //  3 The lender stands in the queue of writers as a watch, not as a party. Its index is the number
 //    of free slots at which it wants to be woken; at a rendezvous, 1.
 //  4 A promised reader is the first in its queue, and stays there until put() or end_lending(): no
@@ -36,10 +36,10 @@ class Lending : public Notifier<T, P, Self> {
   using Notifier<T, P, Self>::ring;
 
   // Called on behalf of the holder of the one writer end. Returns how many more slots are lent: all
-  // that are free, if there are at least `wanted`. Returns 0 if the lender is queued; it is woken
-  // when it should ask again. Returns kNot if the channel cannot lend; the caller then takes back
-  // what is lent already. With a null lender (to begin) the channel lends whatever is free, even
-  // nothing.
+  // free ones, if there are at least `wanted`. Returns 0 if the lender is queued; the lender is
+  // woken when it should ask again. Returns kNot if the channel cannot lend; the caller then takes
+  // back what is lent already. With a null lender (to begin) the channel lends whatever is free,
+  // even nothing.
   static constexpr int kNot = -1;
   int lend(Node* lender, std::uint32_t wanted) noexcept {
     static_assert(!plain_only<P>, "this policy has no far parties");
@@ -99,11 +99,11 @@ class Lending : public Notifier<T, P, Self> {
     static_cast<Self*>(this)->unlock(after);
   }
 
-  // The value of the extended read `me` comes back, in me.slot, and is the next to be read. Returns
-  // `ok` if the value is in the buffer, a reader has it, or no party will read it. Returns
-  // `pending` if `again` stands first in the queue with the value, like a writer; `again` is woken
-  // when the value has been read, or the channel has ended. At a rendezvous the writer stays held:
-  // end_extended() must still be called.
+  // Takes back the value of the extended read `me`, which is in me.slot and will be the next to be
+  // read. Returns `ok` if the value is in the buffer, a reader has it, or no party will read it.
+  // Returns `pending` if `again` stands first in the queue with the value, like a writer; `again`
+  // is woken when the value has been read, or the channel has ended. At a rendezvous the writer
+  // stays held: end_extended() must still be called.
   Status give_back(Node& me, Node& again) noexcept {
     AfterUnlock after;
     Status s = Status::ok;
@@ -135,8 +135,8 @@ class Lending : public Notifier<T, P, Self> {
 
  protected:
   friend Buffered<T, P, Self>;
-  // Called when a promised reader is to be withdrawn: the lender is woken, so that it asks for the
-  // slot back. Called with the lock held, and releases it.
+  // Wakes the lender, so that it asks for the slot back. Called when a promised reader is to be
+  // withdrawn. Called with the lock held, and releases it.
   [[gnu::noinline, gnu::cold]] void ask_back(Node& r) noexcept {
     AfterUnlock after;
     r.told = 1;
@@ -212,7 +212,7 @@ class Lending : public Notifier<T, P, Self> {
     if (!ring || ring->overflow != Overflow::block || ring->capacity >= Ring<T>::kLending / 2)
       return false;
     // While an extended read holds a slot, a writer without a slot may still meet a reader (rule
-    // 1.5). For that the writer must stand in the queue here.
+    // 1.5). For such a meeting the writer must stand in the queue here.
     if (ring->held > 0) return false;
     if ((state_ & (B::kPoisoned | B::kWritersGone | B::kReadersGone)) || writers_.get() != 1)
       return false;

@@ -1,5 +1,5 @@
-// An intrusive doubly linked queue of one word. Links belong to their owners; the queue allocates
-// nothing.
+// An intrusive doubly linked queue that is one word. Its links belong to their owners; the queue
+// allocates nothing.
 //
 // The head's `prev` is the tail, the tail's `next` is null. So a queue is one word: a channel has
 // two of them, and there may be many channels. Invariants: a link is in at most one queue; outside
@@ -20,7 +20,7 @@ struct Link {
 
 class Queue {
  public:
-  // on 32-bit machines only two bits of an address are free
+  // On 32-bit machines only two bits of an address are free.
   static constexpr std::uintptr_t kTag = alignof(Link) >= 8 ? 4 : 3;
 
   bool empty() const noexcept { return word_ == kTag; }

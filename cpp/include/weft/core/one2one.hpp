@@ -1,5 +1,5 @@
 // A one-to-one buffer: one reader end, one writer end, a ring that both use without a lock (rule
-// 1.8). Freestanding but for 64-bit atomics.
+// 1.8). This file is freestanding, except that it needs 64-bit atomics.
 //
 // Source of the ring: Lamport, "Proving the correctness of multiprocess programs" (1977), with each
 // side's index on a cache line of its own and a remembered index of the other side (Giacomoni,
@@ -10,22 +10,22 @@
 //                                                               └── withdraw()──► out
 //
 // Invariants
-//  1 tail_ is the writer's and head_ the reader's. A side that waits in its queue lends its index
-//    to the holder of the lock.
+//  1 tail_ belongs to the writer, and head_ to the reader. A side that waits in its queue lends its
+//    index to the holder of the lock.
 //  2 head_ ≤ tail_ ≤ head_ + capacity_; the slots between them hold values.
-//  3 A side is queued only if look_ has its bit. It sets the bit, passes a fence and looks at the
-//    other side's index; the other stores its index, passes a fence and looks at look_: at least
-//    one of them sees the other (Dekker). Hence no wake-up is lost. The active side passes its
-//    fence with every item, the side that waits only with every sleep. While a side is *light* (its
-//    bit in look_, set and cleared by the sleeper opposite, under the lock) its fence is light, no
-//    more than an order for the compiler, and the sleeper's is heavy, a system call (see
-//    biased.hpp). Otherwise both are sequentially consistent accesses. The sleeper chooses what is
-//    cheaper by how many values have passed since it last slept. An operation that read look_
-//    before its side ceased to be light may still be running. So the sleeper keeps using heavy
-//    fences until, after one, it sees the other's index move: operations that begin after the fence
-//    read look_ anew.
-//  4 Only the reader's side takes values out. So poison does not empty the ring: the reader's next
-//    operation does, or the end of the reader's side.
+//  3 A side is queued only if look_ has its bit. That side sets the bit, passes a fence and looks
+//    at the other side's index. The other side stores its index, passes a fence and looks at look_.
+//    At least one of them sees the other (Dekker), so no wake-up is lost. The active side passes
+//    its fence with every item, the side that waits only with every sleep. While a side is *light*
+//    (its bit in look_, set and cleared by the sleeper opposite, under the lock) its fence is light
+//    (it only orders what the compiler does), and the sleeper's fence is heavy, a system call (see
+//    biased.hpp). Otherwise both fences are sequentially consistent accesses. The sleeper chooses
+//    what is cheaper by how many values have passed since it last slept. An operation that read
+//    look_ before its side ceased to be light may still be running. So the sleeper keeps using
+//    heavy fences until it sees the other side's index move after such a fence: operations that
+//    begin after the fence read look_ anew.
+//  4 Only the reader's side takes values out. So poison does not empty the ring; the reader's next
+//    operation empties it, or the end of the reader's side does.
 #pragma once
 #include <bit>
 #include <new>
@@ -56,12 +56,13 @@ class OneToOneEngine : public ChannelBase<P> {
  public:
   using value_type = T;
 
-  OneToOneEngine() noexcept { B::state_ = B::kBuffered; }  // parties of this channel wait in queues
+  // The parties of this channel wait in queues.
+  OneToOneEngine() noexcept { B::state_ = B::kBuffered; }
   OneToOneEngine(const OneToOneEngine&) = delete;
   OneToOneEngine& operator=(const OneToOneEngine&) = delete;
   ~OneToOneEngine() { clear(); }
 
-  // Returns the number of slots for which set_storage()'s `data` must have room.
+  // Returns how many slots the `data` of set_storage() must have.
   static constexpr std::uint32_t slots_for(std::uint32_t capacity) noexcept {
     return std::bit_ceil(capacity);
   }
@@ -77,7 +78,7 @@ class OneToOneEngine : public ChannelBase<P> {
   }
   static constexpr bool buffered() noexcept { return true; }
   T* storage() const noexcept { return data_; }
-  // calls clear(), without the lock; if null, the engine calls clear() itself
+  // Calls clear(), without the lock. If it is null, the engine calls clear() itself.
   void (*discard)(OneToOneEngine&) noexcept = nullptr;
 
   std::uint64_t transfers() const noexcept {
@@ -115,8 +116,8 @@ class OneToOneEngine : public ChannelBase<P> {
     }
   }
 
-  // As begin(), if the operation need neither wait nor look closer. Returns false if nothing has
-  // happened.
+  // Does what begin() does, if the operation need neither wait nor look closer. Returns false if
+  // nothing has happened.
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     return fast<S>(slot);
@@ -158,8 +159,8 @@ class OneToOneEngine : public ChannelBase<P> {
     now = S == Side::in ? size() > 0 : size() < capacity_;
     return how_ended<S>();
   }
-  // Functions that such a channel lacks (rule 1.8): a standing alternative enrols here for each
-  // select, and there are no foreign parties.
+  // Functions that a one-to-one channel lacks (rule 1.8): a standing alternative enrols here for
+  // each select, and there are no foreign parties.
   template <Side S>
   bool link_standing(StandingNode&) noexcept {
     return false;
@@ -228,8 +229,8 @@ class OneToOneEngine : public ChannelBase<P> {
   // How many values must pass between two sleeps for a side to change its kind of fence. A heavy
   // fence costs about as much as 500 sequentially consistent stores.
   static constexpr Index kFew = 256, kMany = 1024;
-  // The number of values through an end after which its process lets the others of its scheduler
-  // run (rule 7.7). Testing the index costs less than a count in the process.
+  // After this many values through an end, its process lets the others of its scheduler run (rule
+  // 7.7). Testing the index costs less than a count in the process.
   static constexpr Index kTurn = 512;
 
   T& at(Index i) noexcept { return data_[i & mask_]; }
@@ -307,9 +308,9 @@ class OneToOneEngine : public ChannelBase<P> {
     return t;
   }
 
-  // Sets the side's bit in look_, which then stays. After this call the side sees everything that
-  // the other side did without having seen the bit. Called with the lock held, which it releases
-  // during a heavy fence.
+  // Sets the side's bit in look_; the bit then stays. After this call the side sees everything that
+  // the other side did without having seen the bit. Called with the lock held, and releases the
+  // lock during a heavy fence.
   template <Side S>
   void announce() noexcept {
     constexpr std::uint32_t light = S == Side::in ? kWriterLight : kReaderLight;
@@ -375,8 +376,8 @@ class OneToOneEngine : public ChannelBase<P> {
     return true;
   }
 
-  // Commits the queued parties that can commit, and tells those for which the channel has ended.
-  // Called with the lock held, after any change.
+  // Commits the queued parties that can commit, and tells the parties for which the channel has
+  // ended. Called with the lock held, after any change.
   void serve_lines(Wakes& after) noexcept {
     for (bool again = !poison_; again;) {
       again = false;
@@ -451,14 +452,15 @@ class OneToOneEngine : public ChannelBase<P> {
   std::uint64_t capacity_ = 0;
   prim::atomic<std::uint32_t> look_{0};
   prim::atomic<std::uint64_t> dropped_{0};
-  // What is known of a side that sleeps (under the lock).
+  // What is known of a side that sleeps (protected by the lock).
   struct Sleeper {
     Index slept_at = 0;      // the side's index when it last went to sleep
-    Index fenced_at = 0;     // the other's index after the last heavy fence
+    Index fenced_at = 0;     // the other side's index after the last heavy fence
     bool unsettled = false;  // the other side has ceased to be light, but may not know it yet
   };
   Sleeper reader_, writer_;
   std::uint32_t announced_ = 0;  // the sides that are about to join their queue; their bits stay
+                                 // set
   alignas(64) prim::atomic<Index> tail_{0};
   Index head_seen_ = 0;  // the last value of head_ that the writer has seen
   alignas(64) prim::atomic<Index> head_{0};
