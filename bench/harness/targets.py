@@ -240,8 +240,8 @@ def _one_each(where: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _alike(name: str, table: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
-    """Takes the fields that a bench which is `like` another does not give itself from the other
-    one.
+    """Returns the table of a bench. Fields that a bench which is `like` another one does not give
+    are taken from the other one's table.
     """
     if "like" not in table:
         return table
