@@ -204,8 +204,8 @@ def _check_measured(where: str, candidates: list[str], figure: Target | Headline
 def _take(
     where: str, table: dict[str, Any], required: dict[str, Any], optional: dict[str, Any]
 ) -> dict[str, Any]:
-    """Returns the entries of a table, checked: all required ones are there, none is unknown, each
-    has its type.
+    """Checks the entries of a table and returns them: all required ones are there, none is unknown,
+    and each has its type.
     """
     for key in required:
         if key not in table:
