@@ -123,19 +123,19 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "core/select.hpp",
-        "      x.lined = true;\n",
-        "      x.lined = true;\n      if (WEFT_MUTANT == 21 && keep_.has(x)) choice.one_more();\n",
+        "      x.enqueued = true;\n",
+        "      x.enqueued = true;\n      if (WEFT_MUTANT == 21 && keep_.has(x)) choice.one_more();\n",
     ),
     (
         "core/select.hpp",
         "        case Attempt::partner_holds:  // The select has committed; the partner wakes it once more.\n"
         "        case Attempt::gone: return parked;\n"
         "        case Attempt::silent:\n"
-        "          if (const int c = fell_silent_in_line(i); c != none) return c;\n",
+        "          if (const int c = fell_silent_queued(i); c != none) return c;\n",
         "        case Attempt::partner_holds:  // The select has committed; the partner wakes it once more.\n"
         "        case Attempt::gone: return parked;\n"
         "        case Attempt::silent:\n"
-        "          if (const int c = WEFT_MUTANT == 22 ? none : fell_silent_in_line(i); c != none) return c;\n",
+        "          if (const int c = WEFT_MUTANT == 22 ? none : fell_silent_queued(i); c != none) return c;\n",
     ),
     (
         "core/waiter.hpp",
@@ -233,8 +233,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "core/lending.hpp",
-        "writer_line_.insert_before(writer_line_.front(), &again);",
-        "writer_line_.insert_before(WEFT_MUTANT == 105 ? nullptr : writer_line_.front(), &again);",
+        "writer_queue_.insert_before(writer_queue_.front(), &again);",
+        "writer_queue_.insert_before(WEFT_MUTANT == 105 ? nullptr : writer_queue_.front(), &again);",
     ),
     (
         "core/barrier.hpp",

@@ -159,7 +159,7 @@ TEXT = [
         "r",
         "poison passes waiting writers over",
         "channel.hpp",
-        "    fail_all(writer_line_, Status::poisoned, after);\n",
+        "    fail_all(writer_queue_, Status::poisoned, after);\n",
         "",
         "poison meets choice: it ends",
     ),

@@ -97,8 +97,8 @@ MUTANTS = [
         "a value that a blocked writer or a buffer holds is lost when its last end goes",
         "notifier.hpp",
         "      if (!(state_ & B::kWritersGone) ||\n"
-        "          (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) || blocked(writer_line_)) return false;",
-        "      if (!(state_ & B::kWritersGone) || blocked(writer_line_)) return false;",
+        "          (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) || blocked(writer_queue_)) return false;",
+        "      if (!(state_ & B::kWritersGone) || blocked(writer_queue_)) return false;",
     ),
     told(
         "r9",

@@ -21,7 +21,7 @@ class Buffered : public Rendezvous<T, P> {
     ring = r;
     if (!r) return;
     state_ |= B::kBuffered;
-    B::form_lines();
+    B::form_queues();
   }
 
   bool buffered() const noexcept { return ring != nullptr; }
@@ -33,7 +33,8 @@ class Buffered : public Rendezvous<T, P> {
  protected:
   using B = ChannelBase<P>;
   using AfterUnlock = core::AfterUnlock<T>;
-  using B::blocked, B::node, B::release, B::reader_line_, B::state_, B::transfers_, B::writer_line_;
+  using B::blocked, B::node, B::release, B::reader_queue_, B::state_, B::transfers_,
+      B::writer_queue_;
 
   // Returns whether the buffer can take a value now, so that the writer need not wait (rule 1.4).
   bool accepts() const noexcept {
@@ -57,7 +58,7 @@ class Buffered : public Rendezvous<T, P> {
   template <class Me>
   WEFT_OUTLINE_HOSTED Attempt to_buffer(Node& n, Me me, AfterUnlock& after) noexcept {
     if (state_ & (B::kReadersGone | B::kSpanned)) {
-      if ((state_ & B::kReadersGone) && !blocked(reader_line_)) return Attempt::not_ready;
+      if ((state_ & B::kReadersGone) && !blocked(reader_queue_)) return Attempt::not_ready;
       if (ring->lending()) return Attempt::not_ready;
     }
     const bool compute = n.is(NodeFlags::compute);
@@ -105,9 +106,9 @@ class Buffered : public Rendezvous<T, P> {
   void pull(AfterUnlock& after) noexcept {
     if (!ring) return;
     Node* y = nullptr;
-    for (Link* at = writer_line_.front();
+    for (Link* at = writer_queue_.front();
          at && (ring->room() || (!plain_only<P> && ring->lending()));) {
-      if (B::claim_next(writer_line_, at, y, Free{},
+      if (B::claim_next(writer_queue_, at, y, Free{},
                         [&](Node& w) { return may_enter(w, after); }) != Attempt::committed)
         return;
       if (y->is(NodeFlags::compute))
@@ -124,7 +125,7 @@ class Buffered : public Rendezvous<T, P> {
   typename B::Step may_enter(Node& w, AfterUnlock& after) noexcept {
     if (w.is(NodeFlags::watch)) {
       if (ring->lending() ? lends(w) : w.index == 0) {
-        release(writer_line_, &w);
+        release(writer_queue_, &w);
         after.finish(&w, Status::ok);
       }
       return B::Step::pass_over;
@@ -141,7 +142,7 @@ class Buffered : public Rendezvous<T, P> {
     if (lender.index == 0) return false;
     if (!ring) return static_cast<const Self*>(this)->must_look();
     if (ring->free() >= lender.index || ring->held > 0) return true;
-    for (Link* l = writer_line_.front(); l; l = l->next)
+    for (Link* l = writer_queue_.front(); l; l = l->next)
       if (!node(l)->is(NodeFlags::watch)) return true;
     return false;
   }

@@ -11,7 +11,7 @@
 //      └──── not_ready ─► queued ──another party's attempt(), rematch()──► committed (woken)
 //                           └──── withdraw() ──► out, nothing happened
 //
-// The channel has layers, each with its invariants: line.hpp (the parties that wait),
+// The channel has layers, each with its invariants: waiting_queues.hpp (the parties that wait),
 // rendezvous.hpp (two parties meet), buffered.hpp (the ring), notifier.hpp (the parties that must
 // be told of a change), lending.hpp (credits). This file has what parties and owners of ends call.
 #pragma once
@@ -31,8 +31,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   friend Buffering;
 
  protected:
-  using B::deciding_, B::died_, B::lock_, B::poison_, B::reader_line_, B::state_, B::transfers_,
-      B::writer_line_, B::node;
+  using B::deciding_, B::died_, B::lock_, B::poison_, B::reader_queue_, B::state_, B::transfers_,
+      B::writer_queue_, B::node;
   using Buffering::accepts, Buffering::drop_buffer;
   using Notify::decided, Notify::declined, Notify::fail_all, Notify::foreign_first, Notify::invite,
       Notify::rematch, Notify::spoken_for, Notify::tell_if_ended;
@@ -63,7 +63,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     const auto held = lock_.lock_cheaply();
     if (!held) [[unlikely]]
       return FastResult::neither;
-    const std::uintptr_t there = reader_line_.word();
+    const std::uintptr_t there = reader_queue_.word();
     if (B::alone(there, kOther<S>)) [[likely]] {
       // Everything that was stored since lock_cheaply() is on one cache line.
       return meet_alone<S>(there, slot, [&] { lock_.unlock_cheaply(held); }) ? FastResult::met
@@ -85,10 +85,10 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       switch (meet_plain<S>(me.slot)) {
         case Plain::met: return Status::ok;
         case Plain::nobody:
-          if (reader_line_.word() == 0) {
+          if (reader_queue_.word() == 0) {
             wait_alone<S>(me, me.slot);
           } else {
-            B::form_lines();
+            B::form_queues();
             this->template join<S>(me);
           }
           lock_.unlock();
@@ -100,12 +100,12 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
         return Status::ok;
       }
     }
-    return begin_in_line(kSide<S>, me);
+    return begin_queued(kSide<S>, me);
   }
   // Called with the lock held, and releases it.
   template <class S>
-  WEFT_ONE_HOSTED Status begin_in_line(S side, Node& me) noexcept {
-    B::form_lines();
+  WEFT_ONE_HOSTED Status begin_queued(S side, Node& me) noexcept {
+    B::form_queues();
     AfterUnlock after;
     const Attempt t = side == Side::in ? attempt<Side::in>(me, FreeParty{}, after)
                                        : attempt<Side::out>(me, FreeParty{}, after);
@@ -138,9 +138,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   bool withdraw(Node& me) noexcept {
     lock_.lock();
-    if (const std::uintptr_t there = reader_line_.word(); !B::lines(there)) {
+    if (const std::uintptr_t there = reader_queue_.word(); !B::has_queues(there)) {
       const bool was = B::alone_as(there) == &me;
-      if (was) reader_line_.set_word(0);
+      if (was) reader_queue_.set_word(0);
       lock_.unlock();
       return was;
     }
@@ -150,7 +150,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     const bool was = me.is(NodeFlags::queued);
     if (was) this->template leave<S>(me);
     if (state_ == 0) [[likely]]
-      this->unlock_lines();
+      this->unlock_queues();
     else
       withdrawn(kSide<S>, me, was);
     return was;
@@ -160,7 +160,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <class S>
   WEFT_ONE_HOSTED void withdrawn(S side, Node& me, bool was) noexcept {
     if (!plain_only<P> && (state_ & B::kFar)) {
-      this->unlock_lines();
+      this->unlock_queues();
       if (!was) agent()->leaves(*agent(), me);
     } else {
       AfterUnlock after;
@@ -182,7 +182,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       return;
     }
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     Buffering::free_slot(me);
     rematch(after);
     tell_if_ended(after);
@@ -200,7 +200,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       return t == Attempt::partner_holds ? Status::pending : Status::ok;
     }
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     --ring->reserved;
     Node probe;
     probe.slot = me.slot;
@@ -222,7 +222,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       return;
     }
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     if (ring->reserved > 0) --ring->reserved;
     rematch(after);
     tell_if_ended(after);
@@ -242,7 +242,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
         case Plain::closer: break;
       }
     } else {
-      B::form_lines();
+      B::form_queues();
     }
     return scan_slow<S>(n);
   }
@@ -269,7 +269,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   // phase A.
   template <Side S>
   Attempt enrol(Node& n) noexcept {
-    this->lock_lines();
+    this->lock_queues();
     if (state_ == 0 && !n.is(NodeFlags::queued | NodeFlags::foreign) &&
         this->template opposite<S>().empty()) [[likely]] {
       n.status = Status::pending;
@@ -301,7 +301,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   Attempt retry(Node& n) noexcept {
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     Attempt t = n.is(NodeFlags::silent) ? Attempt::not_ready : Attempt::gone;
     if (n.is(NodeFlags::queued)) t = attempt<S>(n, EnrolledParty{n.choice_, n.index}, after);
     if (t == Attempt::silent) this->template leave<S>(n);
@@ -314,7 +314,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   Status look(bool& ready) noexcept {
     Node probe;
-    this->lock_lines();
+    this->lock_queues();
     if constexpr (S == Side::in)
       ready = ring && ring->size > 0;
     else
@@ -322,7 +322,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     if (!(ring && ring->lending()))
       ready = ready || this->template claimable<(S == Side::in ? Side::out : Side::in)>();
     const bool over = this->template ended<S>(probe);
-    this->unlock_lines();
+    this->unlock_queues();
     return over ? probe.status : Status::ok;
   }
 
@@ -341,7 +341,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   bool link_standing(StandingNode& n) noexcept {
     if constexpr (plain_only<P>) return false;  // The guard must enrol for each select.
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     bool flat = true;
     for (Link* l = this->template opposite<S>().front(); l; l = l->next)
       if (node(l)->is(NodeFlags::standing)) flat = false;
@@ -361,28 +361,28 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   // reader would look too soon, mark the alternative ready, and so keep it from ever waiting.)
   void invite_foreign() noexcept {
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     invite(after);
     if constexpr (!plain_only<P>) this->hint(after);
     unlock(after);
   }
   template <Side S>
   void set_enabled(StandingNode& n, bool on) noexcept {
-    this->lock_lines();
+    this->lock_queues();
     if (on)
       n.clear(NodeFlags::disabled);
     else
       n.set(NodeFlags::disabled);
     if (on) mark_ready(&n);
-    this->unlock_lines();
+    this->unlock_queues();
   }
 
   // Returns whether an operation that became pending has met its partner, even if the partner still
   // holds it.
   bool has_met(const Node& me) noexcept {
-    this->lock_lines();
+    this->lock_queues();
     const bool met = !me.is(NodeFlags::queued) && !is_end(me.status);
-    this->unlock_lines();
+    this->unlock_queues();
     return met;
   }
 
@@ -393,7 +393,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   Status watch(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no such parties");
-    this->lock_lines();
+    this->lock_queues();
     Status s = Status::pending;
     if (this->template ended<S>(me))
       s = me.status;
@@ -408,7 +408,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->template join<S>(me);
       Notify::mark_standing(this->template opposite<S>());
     }
-    this->unlock_lines();
+    this->unlock_queues();
     return s;
   }
 
@@ -420,7 +420,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   Status begin_foreign(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no foreign parties");
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     me.set(NodeFlags::foreign);
     Attempt t = attempt<Side::in>(me, FreeParty{}, after);
     if (t == Attempt::not_ready) {
@@ -443,19 +443,19 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <class Me>
   Attempt take(Node& me, Me how) noexcept {
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     // The party leaves the queue while it tries, so that nothing tells it again meanwhile.
     if (!me.is(NodeFlags::queued)) {
       // The party has committed already, and a partner that computes its value holds it; or the
       // guard fell silent.
-      this->unlock_lines();
+      this->unlock_queues();
       return me.is(NodeFlags::silent) ? Attempt::not_ready : Attempt::partner_holds;
     }
     Link* const behind = me.next;
     this->template leave<Side::in>(me);
     const Attempt t = attempt_decided<Side::in>(me, how, after);
     if (t == Attempt::not_ready) {
-      reader_line_.insert_before(behind, &me);
+      reader_queue_.insert_before(behind, &me);
       me.set(NodeFlags::queued);
     }
     if (t == Attempt::committed) me.status = Status::ok;
@@ -474,9 +474,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   void poison(std::uint8_t strength) noexcept {
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     if (!plain_only<P> && (state_ & B::kFar)) {  // The channel's home decides.
-      this->unlock_lines();
+      this->unlock_queues();
       agent()->poisons(*agent(), strength);
       return;
     }
@@ -498,11 +498,11 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
   template <class S>
   WEFT_ONE_HOSTED Status how_ended(S side) noexcept {
-    this->lock_lines();
+    this->lock_queues();
     Node n;
     const bool e = side == Side::in ? Notify::template ended<Side::in>(n)
                                     : Notify::template ended<Side::out>(n);
-    this->unlock_lines();
+    this->unlock_queues();
     return e ? n.status : Status::ok;
   }
 
@@ -514,12 +514,12 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     poison_ = strength;
     state_ |= B::kPoisoned;
     if (was) return;
-    fail_all(reader_line_, Status::poisoned, after);
-    fail_all(writer_line_, Status::poisoned, after);
+    fail_all(reader_queue_, Status::poisoned, after);
+    fail_all(writer_queue_, Status::poisoned, after);
     drop_buffer(after);
   }
   WEFT_OUTLINE_HOSTED void unlock(AfterUnlock& after) noexcept {
-    this->unlock_lines();
+    this->unlock_queues();
     after.finish_all();
     if (after.trash.data && after.trash.discard) after.trash.discard(after.trash);
     if constexpr (!plain_only<P>)
@@ -530,9 +530,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     first.told->ops->tell(first.told);
     if (!first.more) return;
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     if (state_ & B::kPoisoned)
-      fail_all(reader_line_, Status::poisoned, after);
+      fail_all(reader_queue_, Status::poisoned, after);
     else
       rematch(after);
     tell_if_ended(after);
@@ -554,11 +554,11 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   [[gnu::always_inline]] bool through_buffer(void* slot) noexcept {
     if constexpr (S == Side::in) {
-      if (ring->size == 0 || !writer_line_.empty()) return false;
+      if (ring->size == 0 || !writer_queue_.empty()) return false;
       ring->pop_into(slot);
       ++transfers_;
     } else {
-      if (!reader_line_.empty() || !ring->room() || ring->reserved > 0) return false;
+      if (!reader_queue_.empty() || !ring->room() || ring->reserved > 0) return false;
       ring->push(std::move(*static_cast<T*>(slot)));
     }
     return true;
@@ -568,11 +568,11 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // Meets the one party of the other side, which waits in the meeting word. Called if there are no
   // waiting queues. Once the word is 0 that party is claimed, so the lock is released before the
-  // value moves. The party's status is ok already (invariant 4 of line.hpp).
+  // value moves. The party's status is ok already (invariant 4 of waiting_queues.hpp).
   template <Side S, class Unlock>
   [[gnu::always_inline]] bool meet_alone(std::uintptr_t there, void* slot, Unlock unlock) noexcept {
     ++transfers_;
-    reader_line_.set_word(0);
+    reader_queue_.set_word(0);
     Node* const y = reinterpret_cast<Node*>(there - kOther<S>);
     unlock();
     move_between<S>(y, slot);
@@ -589,8 +589,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   enum class Plain : std::uint8_t { met, nobody, closer };
   template <Side S>
   WEFT_INLINE_HOSTED Plain meet_plain(void* slot) noexcept {
-    const std::uintptr_t there = reader_line_.word();
-    if (!B::lines(there)) {
+    const std::uintptr_t there = reader_queue_.word();
+    if (!B::has_queues(there)) {
       if (!B::alone(there, kOther<S>)) return Plain::nobody;
       meet_alone<S>(there, slot, [this] { lock_.unlock(); });
       return Plain::met;
@@ -605,7 +605,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     y->status = Status::ok;
     ++transfers_;
     move_between<S>(y, slot);
-    this->unlock_lines();
+    this->unlock_queues();
     P::wake(y);
     return Plain::met;
   }
@@ -617,8 +617,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       me.status = Status::ok;
     me.slot = slot;
     me.place = static_cast<SyncObject*>(this);
-    reader_line_.set_word(reinterpret_cast<std::uintptr_t>(&me) +
-                          (S == Side::in ? B::kReader : B::kWriter));
+    reader_queue_.set_word(reinterpret_cast<std::uintptr_t>(&me) +
+                           (S == Side::in ? B::kReader : B::kWriter));
   }
 
   // --- every case --------------------------------------------------------------------------------
@@ -667,12 +667,12 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <class S>
   WEFT_ONE_HOSTED bool first(S side, typename P::Count& n, std::uint8_t gone) noexcept {
     Node probe;
-    this->lock_lines();
+    this->lock_queues();
     const bool open = (state_ & (gone | B::kPoisoned)) == 0 &&
                       !(side == Side::in ? Notify::template ended<Side::in>(probe)
                                          : Notify::template ended<Side::out>(probe));
     if (open) n.up();
-    this->unlock_lines();
+    this->unlock_queues();
     return open;
   }
 
@@ -681,13 +681,13 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   WEFT_OUTLINE_HOSTED void drop_end(typename P::Count& n, std::uint8_t gone,
                                     std::uint8_t died) noexcept {
     if (died) {
-      this->lock_lines();
+      this->lock_queues();
       died_ |= died;
-      this->unlock_lines();
+      this->unlock_queues();
     }
     if (!n.down()) return;
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     state_ |= gone;
     tell_if_ended(after);
     if (!plain_only<P> && (state_ & B::kFar)) after.told = agent();

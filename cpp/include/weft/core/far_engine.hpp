@@ -28,18 +28,18 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
   explicit FarEngine(FarAgent* a) noexcept : WithAgent<Base>(a) {
     this->is_watched();
     state_ |= B::kFar;
-    B::form_lines();
+    B::form_queues();
   }
 
   // Takes the first plain party of side S out of its queue; returns null if there is none.
   template <Side S>
   Node* next() noexcept {
-    this->lock_lines();
+    this->lock_queues();
     Node* n = nullptr;
     for (Link* l = this->template own<S>().front(); l && !n; l = l->next)
       if (!B::node(l)->is(NodeFlags::of_choice)) n = B::node(l);
     if (n) this->template leave<S>(*n);
-    this->unlock_lines();
+    this->unlock_queues();
     return n;
   }
   // Finishes a party that next() has returned: its value has moved, or the channel has ended for
@@ -54,7 +54,7 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
   template <Side S>
   void has_ended(Status s, std::uint8_t strength) noexcept {
     AfterUnlock<T> after;
-    this->lock_lines();
+    this->lock_queues();
     if (s == Status::poisoned) {
       this->poison_here(strength, after);
     } else {

@@ -51,11 +51,11 @@ struct Guard {
   // that of its cache lines.
   [[no_unique_address]] StandingNode node;
   Kind kind = Kind::skip;
-  bool enabled = true;  // the precondition; a guard that is not enabled is off
-  bool ends = false;    // the retirement of its channel is an outcome (rule 5.6)
-  bool flat = false;    // enrolled for good by a standing alternative
-  bool silent = false;  // the select that owns this guard has found its channel retired
-  bool lined = false;   // this select has put the guard into a queue, and must withdraw it
+  bool enabled = true;    // the precondition; a guard that is not enabled is off
+  bool ends = false;      // the retirement of its channel is an outcome (rule 5.6)
+  bool flat = false;      // enrolled for good by a standing alternative
+  bool silent = false;    // the select that owns this guard has found its channel retired
+  bool enqueued = false;  // this select has put the guard into a queue, and must withdraw it
   const GuardOps* ops = nullptr;
   SyncObject* where = nullptr;  // a ChannelEngine<T, P>, BarrierEngine<P> or LatchEngine<P>
   std::int64_t deadline = 0;    // for a timer: steady or virtual time in ns

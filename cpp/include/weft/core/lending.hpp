@@ -30,7 +30,7 @@ class Lending : public Notifier<T, P, Self> {
 
  protected:
   using Notifier<T, P, Self>::rematch, Notifier<T, P, Self>::tell_if_ended;
-  using B::blocked, B::reader_line_, B::state_, B::transfers_, B::writer_line_, B::writers_;
+  using B::blocked, B::reader_queue_, B::state_, B::transfers_, B::writer_queue_, B::writers_;
 
  public:
   using Notifier<T, P, Self>::ring;
@@ -43,7 +43,7 @@ class Lending : public Notifier<T, P, Self> {
   static constexpr int kNot = -1;
   int lend(Node* lender, std::uint32_t wanted) noexcept {
     static_assert(!plain_only<P>, "this policy has no far parties");
-    this->lock_lines();
+    this->lock_queues();
     int n = kNot;
     if (!ring) {
       n = promise(lender);
@@ -60,14 +60,14 @@ class Lending : public Notifier<T, P, Self> {
         stand(*lender, wanted);
       }
     }
-    this->unlock_lines();
+    this->unlock_queues();
     return n;
   }
   // Takes the value in me.slot, which was written on credit. If no party will read the value, it
   // stays in the slot.
   void put(Node& me) noexcept {
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     if (!ring) {
       Node& r = take_promised();
       ++transfers_;
@@ -77,7 +77,7 @@ class Lending : public Notifier<T, P, Self> {
       return static_cast<Self*>(this)->unlock(after);
     }
     --ring->reserved;
-    if ((state_ & B::kPoisoned) || ((state_ & B::kReadersGone) && !blocked(reader_line_)))
+    if ((state_ & B::kPoisoned) || ((state_ & B::kReadersGone) && !blocked(reader_queue_)))
       ++ring->dropped;
     else
       ring->push(std::move(*static_cast<T*>(me.slot)));
@@ -88,7 +88,7 @@ class Lending : public Notifier<T, P, Self> {
   // Ends lending, and takes back the `n` credits that were not used.
   void end_lending(std::uint32_t n) noexcept {
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     if (!ring) {
       if (n > 0) take_back(after);
       return static_cast<Self*>(this)->unlock(after);
@@ -107,10 +107,10 @@ class Lending : public Notifier<T, P, Self> {
   Status give_back(Node& me, Node& again) noexcept {
     AfterUnlock after;
     Status s = Status::ok;
-    this->lock_lines();
+    this->lock_queues();
     if (ring) {
       this->free_slot(me);
-      if ((state_ & B::kPoisoned) || ((state_ & B::kReadersGone) && !blocked(reader_line_)))
+      if ((state_ & B::kPoisoned) || ((state_ & B::kReadersGone) && !blocked(reader_queue_)))
         ++ring->dropped;
       else
         ring->push_front(std::move(*static_cast<T*>(me.slot)));
@@ -124,7 +124,7 @@ class Lending : public Notifier<T, P, Self> {
         s = again.status = Status::pending;
         again.place = static_cast<SyncObject*>(this);
         again.set(NodeFlags::queued);
-        writer_line_.insert_before(writer_line_.front(), &again);
+        writer_queue_.insert_before(writer_queue_.front(), &again);
         rematch(after);
       }
     }
@@ -152,7 +152,7 @@ class Lending : public Notifier<T, P, Self> {
 
  private:
   Node* first_reader() const noexcept {
-    return reader_line_.front() ? B::node(reader_line_.front()) : nullptr;
+    return reader_queue_.front() ? B::node(reader_queue_.front()) : nullptr;
   }
   void stand(Node& lender, std::uint32_t wanted) noexcept {
     lender.flags = NodeFlags::watch | NodeFlags::disabled;
@@ -219,7 +219,7 @@ class Lending : public Notifier<T, P, Self> {
     return only_watches();
   }
   bool only_watches() const noexcept {
-    for (Link* l = writer_line_.front(); l; l = l->next)
+    for (Link* l = writer_queue_.front(); l; l = l->next)
       if (!B::node(l)->is(NodeFlags::watch)) return false;
     return true;
   }

@@ -5,7 +5,7 @@
 // two of them, and there may be many channels. Invariants: a link is in at most one queue; outside
 // a queue its pointers mean nothing. The word of a queue is the address of its head plus kTag (an
 // empty queue: kTag alone), so that its owner can use the same word for something else at times
-// (line.hpp).
+// (waiting_queues.hpp).
 #pragma once
 #include <cstdint>
 

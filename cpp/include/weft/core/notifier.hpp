@@ -32,7 +32,7 @@ class Notifier : public Buffered<T, P, Self> {
   using B = ChannelBase<P>;
   using AfterUnlock = core::AfterUnlock<T>;
   using B::blocked, B::deciding_, B::declined_, B::died_, B::leave, B::node, B::release,
-      B::reader_line_, B::state_, B::transfers_, B::writer_line_;
+      B::reader_queue_, B::state_, B::transfers_, B::writer_queue_;
   using Buffered<T, P, Self>::accepts, Buffered<T, P, Self>::drop_buffer,
       Buffered<T, P, Self>::from_buffer, Buffered<T, P, Self>::pull;
   using Buffered<T, P, Self>::ring, Buffered<T, P, Self>::to_buffer;
@@ -65,12 +65,12 @@ class Notifier : public Buffered<T, P, Self> {
       if (!std::exchange(looked, true)) spare = offered(deciding_);
       return spare;
     };
-    for (Link* l = reader_line_.front(); l;) {
+    for (Link* l = reader_queue_.front(); l;) {
       Node* r = node(l);
       l = l->next;
       if (r->is(NodeFlags::disabled)) continue;
       if (r->is(NodeFlags::promised)) break;
-      if (!(ring && ring->size > 0) && writer_line_.empty()) return;
+      if (!(ring && ring->size > 0) && writer_queue_.empty()) return;
       if (r->is(NodeFlags::foreign)) {
         if (!any_spare()) break;
         behind = true;
@@ -94,14 +94,14 @@ class Notifier : public Buffered<T, P, Self> {
       // The reader is woken before the writer: if both are in other address spaces the reader must
       // be told first (WIRE.md 4.2).
       if (t == Attempt::committed) after.finish_behind(before, r, Status::ok);
-      l = reader_line_.front();
+      l = reader_queue_.front();
     }
     // Alternatives with an output that stands here are told of waiting readers and of room.
-    for (Link* l = writer_line_.front(); l;) {
+    for (Link* l = writer_queue_.front(); l;) {
       Node* w = node(l);
       l = l->next;
       if (!w->is(NodeFlags::standing) || w->is(NodeFlags::disabled)) continue;
-      if (!blocked(reader_line_) && !accepts()) continue;
+      if (!blocked(reader_queue_) && !accepts()) continue;
       mark_ready(w);
       if (w->choice_->word() != WAITING) continue;
       const EnrolledParty me{w->choice_, w->index};
@@ -109,7 +109,7 @@ class Notifier : public Buffered<T, P, Self> {
           ring ? to_buffer(*w, me, after) : this->template meet<Side::out>(*w, me, after);
       if (t == Attempt::committed) after.finish(w, Status::ok);
       if (t != Attempt::not_ready)
-        l = writer_line_.front();
+        l = writer_queue_.front();
       else
         invite(after);
     }
@@ -117,8 +117,8 @@ class Notifier : public Buffered<T, P, Self> {
   // Wakes the watches whose parties might find a partner now.
   void hint(AfterUnlock& after) noexcept {
     if (!(state_ & B::kSpanned)) return;
-    if (may_meet<Side::in>()) tell_watches(reader_line_, true, after);
-    tell_watches(writer_line_, may_meet<Side::out>(), after);
+    if (may_meet<Side::in>()) tell_watches(reader_queue_, true, after);
+    tell_watches(writer_queue_, may_meet<Side::out>(), after);
   }
   template <Side S>
   bool may_meet() noexcept {
@@ -169,7 +169,7 @@ class Notifier : public Buffered<T, P, Self> {
   // twice.)
   std::uint32_t offers(std::uint32_t most) const noexcept {
     std::uint32_t found = ring ? ring->size : 0;
-    for (Link* l = writer_line_.front(); l && found < most; l = l->next) {
+    for (Link* l = writer_queue_.front(); l && found < most; l = l->next) {
       const Node* y = node(l);
       if (y->is(NodeFlags::disabled)) continue;
       // The value needs a slot first.
@@ -211,7 +211,7 @@ class Notifier : public Buffered<T, P, Self> {
     return true;
   }
   bool foreign_first() const noexcept {
-    for (Link* l = reader_line_.front(); l; l = l->next)
+    for (Link* l = reader_queue_.front(); l; l = l->next)
       if (node(l)->is(NodeFlags::foreign)) return true;
     return false;
   }
@@ -219,7 +219,7 @@ class Notifier : public Buffered<T, P, Self> {
   // wait.
   void invite(AfterUnlock& after) noexcept {
     if (!offered(deciding_)) return;
-    for (Link* l = reader_line_.front(); l; l = l->next)
+    for (Link* l = reader_queue_.front(); l; l = l->next)
       if (node(l)->is(NodeFlags::foreign) && !node(l)->is(NodeFlags::notified)) {
         tell(node(l), after);
         return;
@@ -238,7 +238,7 @@ class Notifier : public Buffered<T, P, Self> {
     r.clear(NodeFlags::notified);
     if (--deciding_ == 0) state_ &= static_cast<std::uint8_t>(~B::kDeciding);
     if (state_ & B::kPoisoned)
-      fail_all(reader_line_, Status::poisoned, after);
+      fail_all(reader_queue_, Status::poisoned, after);
     else
       rematch(after);
   }
@@ -268,11 +268,11 @@ class Notifier : public Buffered<T, P, Self> {
     if (side == Side::in) {
       if (!(state_ & B::kWritersGone) ||
           (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) ||
-          blocked(writer_line_))
+          blocked(writer_queue_))
         return false;
       n.status = died_ & B::kWriterDied ? Status::died : Status::retired;
     } else {
-      if (!(state_ & B::kReadersGone) || blocked(reader_line_)) return false;
+      if (!(state_ & B::kReadersGone) || blocked(reader_queue_)) return false;
       n.status = died_ & B::kReaderDied ? Status::died : Status::retired;
     }
     return true;
@@ -287,11 +287,11 @@ class Notifier : public Buffered<T, P, Self> {
   [[gnu::noinline, gnu::cold]] void tell_ended(AfterUnlock& after) noexcept {
     Node probe;
     if ((state_ & B::kReadersGone) && ended<Side::out>(probe)) {
-      fail_all(writer_line_, probe.status, after);
+      fail_all(writer_queue_, probe.status, after);
       drop_buffer(after);
     }
     if ((state_ & B::kWritersGone) && ended<Side::in>(probe))
-      fail_all(reader_line_, probe.status, after);
+      fail_all(reader_queue_, probe.status, after);
   }
 
   void fail_all(Queue& q, Status s, AfterUnlock& after) noexcept {

@@ -32,8 +32,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "line.hpp"
 #include "ready.hpp"
+#include "waiting_queues.hpp"
 
 namespace weft::inline WEFT_ABI::core {
 
@@ -50,7 +50,7 @@ class OneToOneEngine : public ChannelBase<P> {
                 "values are committed as they move: T's move constructor must be noexcept");
   static_assert(std::is_nothrow_destructible_v<T>);
   using B = ChannelBase<P>;
-  using B::blocked, B::died_, B::lock_, B::node, B::poison_, B::reader_line_, B::writer_line_;
+  using B::blocked, B::died_, B::lock_, B::node, B::poison_, B::reader_queue_, B::writer_queue_;
   using Index = std::uint64_t;
 
  public:
@@ -129,7 +129,7 @@ class OneToOneEngine : public ChannelBase<P> {
     lock_.lock();
     const bool was = me.is(NodeFlags::queued);
     if (was) this->template leave<S>(me);
-    serve_lines(after);
+    serve_queues(after);
     lock_.unlock();
     after.run();
     return was;
@@ -191,7 +191,7 @@ class OneToOneEngine : public ChannelBase<P> {
     if (strength >= B::immunity_ && strength > poison_) {
       poison_ = strength;
       look_.fetch_or(kPoisoned, std::memory_order_seq_cst);
-      serve_lines(after);
+      serve_queues(after);
     }
     lock_.unlock();
     after.run();
@@ -281,7 +281,7 @@ class OneToOneEngine : public ChannelBase<P> {
   [[gnu::noinline]] void serve() noexcept {
     Wakes after;
     lock_.lock();
-    serve_lines(after);
+    serve_queues(after);
     lock_.unlock();
     after.run();
   }
@@ -300,7 +300,7 @@ class OneToOneEngine : public ChannelBase<P> {
       }
       announced_ &= ~bit_of<S>();
     }
-    serve_lines(after);
+    serve_queues(after);
     const bool poisoned = poison_ != 0;
     lock_.unlock();
     after.run();
@@ -343,7 +343,7 @@ class OneToOneEngine : public ChannelBase<P> {
   Attempt attempt(Node& n, Me me) noexcept {
     if (!poison_) {
       if (S == Side::in ? size() > 0
-                        : size() < capacity_ && (!gone(kReadersGone) || blocked(reader_line_))) {
+                        : size() < capacity_ && (!gone(kReadersGone) || blocked(reader_queue_))) {
         if (!me.self()) return Attempt::gone;
         if constexpr (S == Side::in)
           pop(n.slot);
@@ -367,10 +367,10 @@ class OneToOneEngine : public ChannelBase<P> {
       return true;
     }
     if constexpr (S == Side::in) {
-      if (!gone(kWritersGone) || size() > 0 || blocked(writer_line_)) return false;
+      if (!gone(kWritersGone) || size() > 0 || blocked(writer_queue_)) return false;
       n.status = died_ & B::kWriterDied ? Status::died : Status::retired;
     } else {
-      if (!gone(kReadersGone) || blocked(reader_line_)) return false;
+      if (!gone(kReadersGone) || blocked(reader_queue_)) return false;
       n.status = died_ & B::kReaderDied ? Status::died : Status::retired;
     }
     return true;
@@ -378,19 +378,19 @@ class OneToOneEngine : public ChannelBase<P> {
 
   // Commits the queued parties that can commit, and tells the parties for which the channel has
   // ended. Called with the lock held, after any change.
-  void serve_lines(Wakes& after) noexcept {
+  void serve_queues(Wakes& after) noexcept {
     for (bool again = !poison_; again;) {
       again = false;
-      while (!writer_line_.empty() && size() < capacity_) again |= commit<Side::out>(after);
-      while (!reader_line_.empty() && size() > 0) again |= commit<Side::in>(after);
+      while (!writer_queue_.empty() && size() < capacity_) again |= commit<Side::out>(after);
+      while (!reader_queue_.empty() && size() > 0) again |= commit<Side::in>(after);
     }
     Node probe;
-    if (!writer_line_.empty() && ended<Side::out>(probe)) fail(writer_line_, probe.status, after);
-    if (!reader_line_.empty() && ended<Side::in>(probe)) fail(reader_line_, probe.status, after);
-    if (reader_line_.empty() &&
+    if (!writer_queue_.empty() && ended<Side::out>(probe)) fail(writer_queue_, probe.status, after);
+    if (!reader_queue_.empty() && ended<Side::in>(probe)) fail(reader_queue_, probe.status, after);
+    if (reader_queue_.empty() &&
         (look_.load(std::memory_order_relaxed) & ~announced_ & kReaderWaits))
       look_.fetch_and(~kReaderWaits, std::memory_order_seq_cst);
-    if (writer_line_.empty() &&
+    if (writer_queue_.empty() &&
         (look_.load(std::memory_order_relaxed) & ~announced_ & kWriterWaits))
       look_.fetch_and(~kWriterWaits, std::memory_order_seq_cst);
   }
@@ -433,8 +433,8 @@ class OneToOneEngine : public ChannelBase<P> {
     died_ |= died;
     const bool last = n.down();
     if (last) look_.fetch_or(side, std::memory_order_seq_cst);
-    serve_lines(after);
-    const bool alone = last && reader_line_.empty();
+    serve_queues(after);
+    const bool alone = last && reader_queue_.empty();
     lock_.unlock();
     after.run();
     return alone;

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "buffer.hpp"
-#include "line.hpp"
+#include "waiting_queues.hpp"
 
 namespace weft::inline WEFT_ABI::core {
 

@@ -122,14 +122,14 @@ class Select : public Choosing<Select> {
           static_cast<std::uint16_t>((x.node.flags & kOwn) | flags_[static_cast<int>(x.kind)]);
       if (x.ends) [[unlikely]]
         x.node.clear(NodeFlags::quiet);
-      x.lined = true;
+      x.enqueued = true;
       switch (x.ops->enrol(x)) {
         case Attempt::committed: return left(i, Status::ok);
         case Attempt::ended: return left(i, x.node.status);
         case Attempt::partner_holds:  // The select has committed; the partner wakes it once more.
         case Attempt::gone: return parked;
         case Attempt::silent:
-          if (const int c = fell_silent_in_line(i); c != none) return c;
+          if (const int c = fell_silent_queued(i); c != none) return c;
           break;
         case Attempt::not_ready: break;
       }
@@ -151,7 +151,7 @@ class Select : public Choosing<Select> {
         case Attempt::partner_holds:
         case Attempt::gone: return parked;
         case Attempt::silent:
-          if (const int c = fell_silent_in_line(i); c != none) return c;
+          if (const int c = fell_silent_queued(i); c != none) return c;
           break;
         case Attempt::not_ready: break;
       }
@@ -245,7 +245,7 @@ class Select : public Choosing<Select> {
     return chosen(keep_.decides(g_[i]) ? i : first_decider(), Status::retired);
   }
   // Called when the owner has found guard i retired, while the select is enrolled at other guards.
-  int fell_silent_in_line(std::uint32_t i) noexcept {
+  int fell_silent_queued(std::uint32_t i) noexcept {
     g_[i].silent = silents_ = true;
     if (!keep_.has(g_[i]) || !choice.last_gone()) return none;
     return choice.claim_one(DONE + i) ? is_over(i) : parked;
@@ -303,8 +303,8 @@ class Select : public Choosing<Select> {
     if (!enrolled_) return;
     enrolled_ = false;
     for (std::uint32_t i = 0; i < n_; ++i)
-      if (g_[i].lined) {
-        g_[i].lined = false;
+      if (g_[i].enqueued) {
+        g_[i].enqueued = false;
         g_[i].ops->leave(g_[i]);
       }
     if (silents_) [[unlikely]]

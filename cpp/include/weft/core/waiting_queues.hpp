@@ -1,19 +1,19 @@
-// The part of a channel that does not depend on the type of its values: the two waiting queues
-// (*lines* in the code), which sides have ended, the counts of ends.
+// The part of a channel that does not depend on the type of its values: the two waiting queues,
+// which sides have ended, the counts of ends.
 //
 // Most of the time most channels are alive, unbuffered and unwatched, with one plain party or none
-// waiting. Then there are no waiting queues: the word of reader_line_ alone says which party waits,
-// so that a meeting tests one word and writes one. That word is called the meeting word. In all
-// other cases the queues are used, between lock_lines() and unlock_lines().
+// waiting. Then there are no waiting queues: the word of reader_queue_ alone says which party
+// waits, so that a meeting tests one word and writes one. That word is called the meeting word. In
+// all other cases the queues are used, between lock_queues() and unlock_queues().
 //
-//   meeting: 0 nobody │ writer + kWriter │ reader + kReader ──lock_lines()──► lines (kTag of the queue is set)
-//      ▲──────unlock_lines(), if both queues are empty and state_ is 0───────┘
+//   meeting: 0 nobody │ writer + kWriter │ reader + kReader ──lock_queues()──► queues (kTag is set)
+//      ▲──────unlock_queues(), if both queues are empty and state_ is 0───────┘
 //
 // Invariants (channel's lock)
 //  1 A node is in a waiting queue if and only if it is marked `queued`. A node in the meeting word
 //    is not marked `queued` until there are queues.
 //  2 `state_` is zero for a living, unbuffered, unwatched channel; otherwise there are queues.
-//  3 While there are no queues, writer_line_ is empty.
+//  3 While there are no queues, writer_queue_ is empty.
 //  4 A party that waits in the meeting word has the status ok already, so that its partner need not
 //    write the status. So a status does not say whether a party waits.
 #pragma once
@@ -82,29 +82,29 @@ class ChannelBase : public SyncObject {
   // Returns whether a party waits at this local channel whose run queue is not the current one. If
   // so, that party or the caller is on the wrong scheduler (rule 11.2).
   bool waits_elsewhere() const noexcept {
-    const std::uintptr_t w = reader_line_.word();
+    const std::uintptr_t w = reader_queue_.word();
     if (w != 0 && !(w & Queue::kTag)) return elsewhere(alone_as(w));
-    for (const Queue* q : {&reader_line_, &writer_line_})
+    for (const Queue* q : {&reader_queue_, &writer_queue_})
       if (w != 0 && q->front() && elsewhere(node(q->front()))) return true;
     return false;
   }
   // Returns whether any party waits here. Called by the holder of the last reference, without the
   // lock.
   WEFT_OUTLINE_HOSTED bool waited() const noexcept {
-    const std::uintptr_t w = reader_line_.word();
-    return (w & ~Queue::kTag) != 0 || !writer_line_.empty();
+    const std::uintptr_t w = reader_queue_.word();
+    return (w & ~Queue::kTag) != 0 || !writer_queue_.empty();
   }
   // Returns whether this party waits here, as far as that can be seen without the lock. The party's
   // process must not run meanwhile.
   bool is_waiting(const Node& n) const noexcept {
-    const std::uintptr_t w = reader_line_.word();
-    return lines(w) ? n.is(NodeFlags::queued) : alone_as(w) == &n;
+    const std::uintptr_t w = reader_queue_.word();
+    return has_queues(w) ? n.is(NodeFlags::queued) : alone_as(w) == &n;
   }
   template <class F>
   void with_lock(F&& f) noexcept {
-    lock_lines();
-    f(reader_line_, writer_line_);
-    unlock_lines();
+    lock_queues();
+    f(reader_queue_, writer_queue_);
+    unlock_queues();
   }
 
  protected:
@@ -129,32 +129,34 @@ class ChannelBase : public SyncObject {
       return (word & Queue::kTag) == whom;
   }
 
-  static bool lines(std::uintptr_t word) noexcept { return (word & Queue::kTag) == Queue::kTag; }
+  static bool has_queues(std::uintptr_t word) noexcept {
+    return (word & Queue::kTag) == Queue::kTag;
+  }
   // Returns the party that waits in the meeting word, of either side; null if there is none.
   static Node* alone_as(std::uintptr_t word) noexcept {
     return reinterpret_cast<Node*>(word & ~(kWriter | kReader));
   }
 
-  WEFT_OUTLINE_HOSTED void lock_lines() noexcept {
+  WEFT_OUTLINE_HOSTED void lock_queues() noexcept {
     lock_.lock();
-    form_lines();
+    form_queues();
   }
   // Turns the meeting word into waiting queues. Called with the lock held.
-  void form_lines() noexcept {
-    const std::uintptr_t w = reader_line_.word();
-    if (lines(w)) return;
-    reader_line_.set_word(Queue::kTag);
+  void form_queues() noexcept {
+    const std::uintptr_t w = reader_queue_.word();
+    if (has_queues(w)) return;
+    reader_queue_.set_word(Queue::kTag);
     if (w == 0) return;
     Node* const n = alone_as(w);
     // The node's place was written before, since it may be read without this lock (a withdrawal
     // asks a process at which channel it waits).
     if (w & kWriter)
-      line_up(Side::out, *n);
+      join_queue(Side::out, *n);
     else
-      line_up(Side::in, *n);
+      join_queue(Side::in, *n);
   }
-  void unlock_lines() noexcept {
-    if (state_ == 0 && reader_line_.empty() && writer_line_.empty()) reader_line_.set_word(0);
+  void unlock_queues() noexcept {
+    if (state_ == 0 && reader_queue_.empty() && writer_queue_.empty()) reader_queue_.set_word(0);
     lock_.unlock();
   }
 
@@ -164,9 +166,9 @@ class ChannelBase : public SyncObject {
   }
   template <Side S>
   Queue& opposite() noexcept {
-    return S == Side::in ? writer_line_ : reader_line_;
+    return S == Side::in ? writer_queue_ : reader_queue_;
   }
-  Queue& own(Side s) noexcept { return s == Side::in ? reader_line_ : writer_line_; }
+  Queue& own(Side s) noexcept { return s == Side::in ? reader_queue_ : writer_queue_; }
   static Node* node(Link* l) noexcept { return static_cast<Node*>(l); }
   template <Side S>
   void join(Node& n) noexcept {
@@ -174,9 +176,9 @@ class ChannelBase : public SyncObject {
   }
   void join(Side s, Node& n) noexcept {
     n.place = static_cast<SyncObject*>(this);
-    line_up(s, n);
+    join_queue(s, n);
   }
-  void line_up(Side s, Node& n) noexcept {
+  void join_queue(Side s, Node& n) noexcept {
     n.set(NodeFlags::queued);
     own(s).push_back(&n);
   }
@@ -260,7 +262,7 @@ class ChannelBase : public SyncObject {
     return w && w->ops && w->ops->home && w->ops->home != current_run_queue;
   }
 
-  Queue reader_line_, writer_line_;
+  Queue reader_queue_, writer_queue_;
   typename P::Lock lock_;
   std::uint8_t state_ = 0;
   std::uint8_t died_ = 0;
