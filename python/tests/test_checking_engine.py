@@ -477,7 +477,7 @@ def test_many_processes_are_no_livelock() -> None:
 
 
 def _lossy(how: str, guards: int) -> tuple[Any, ...]:
-    """A reader and a writer at a full buffer that drops values: a select with so many guards."""
+    """A reader and a writer at a full buffer that drops values, and each has `guards` guards."""
     c, d, e = coroutines.Channel("c", capacity=1, overflow=how), *map(coroutines.Channel, "de")
     kept = d.writer(), e.writer()
 
