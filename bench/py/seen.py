@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from sampler import Sampler, fail, numbers
 
@@ -93,7 +94,7 @@ def asks(samples):
     for k in range(samples + 1):
         start = time.perf_counter_ns()
         done = subprocess.run(
-            [sys.executable, "-m", "weft", "top", str(os.getpid()), "--once"],
+            [Path(sys.executable).with_name("weft"), "top", str(os.getpid()), "--once"],
             capture_output=True,
             text=True,
             check=False,

@@ -76,8 +76,6 @@ class Flight final : public runtime::Observer {
     lane.over(now, me, op, form::Outcome::commit, place, 0, selects);
   }
   void idle(runtime::Run&, runtime::Executor&) noexcept override {}
-  // Returns the number of events in full blocks so far, of which the ring may have dropped some.
-  std::uint64_t events() { return ring_.events(); }
 
   // Writes the data to a file beside `path`, which is then renamed to `path`. Returns 0 or the
   // errno value.
@@ -146,7 +144,7 @@ class Flight final : public runtime::Observer {
   static form::Op op_of(Mine& mine, const runtime::OpKind& kind, bool writes,
                         const form::Known* place) noexcept {
     Mine::Kind& here =
-        mine.kinds[(reinterpret_cast<std::uintptr_t>(&kind) / sizeof kind) % std::size(mine.kinds)];
+        mine.kinds[(reinterpret_cast<std::uintptr_t>(&kind) >> 3) % std::size(mine.kinds)];
     if (here.kind != &kind) [[unlikely]]
       here = {&kind, op_of_verb(kind.verb)};
     if (here.op != form::Op::select_other || !place) return here.op;

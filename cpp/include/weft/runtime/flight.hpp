@@ -218,11 +218,6 @@ class Ring {
     dropped_ = events_ = 0;
   }
   std::uint64_t dropped() const noexcept { return dropped_; }
-  // the number of events in blocks that were full, also in those that were dropped
-  std::uint64_t events() {
-    const std::lock_guard g(mutex_);
-    return events_;
-  }
 
   // Calls f(block, used) for each block, the oldest first. No block is taken meanwhile.
   template <class F>

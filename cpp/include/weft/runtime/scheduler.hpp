@@ -63,6 +63,10 @@ class Scheduler final : public Executor {
     return made;
   }
   bool anything_ready() const noexcept { return !queue_.empty(); }
+  // The waker that runs next if it is known by now, otherwise null.
+  const core::Waker* next_ready() const noexcept {
+    return queue_.empty() ? nullptr : queue_.front();
+  }
   bool nobody_ready() noexcept override {
     if (queue_.empty()) look_around();
     return queue_.empty();
@@ -216,7 +220,7 @@ class Scheduler final : public Executor {
       w = next;
     }
   }
-  static void step(core::Waker* w, Context& context) {
+  [[gnu::always_inline]] static void step(core::Waker* w, Context& context) {
     if (w->is(core::NodeFlags::framed)) [[likely]]
       resume(w, context);
     else
