@@ -8,6 +8,7 @@ first     ns from the start of `weft top --once` to its end, of a program of PER
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -104,6 +105,7 @@ def asks(samples):
             fail(f"seen: weft top: {done.stderr.strip() or done.stdout}")
         if k:
             print("ns", spent, flush=True)
+    folder.cleanup()
     os._exit(0)  # the processes wait for ever
 
 
@@ -115,6 +117,9 @@ async def many(samples, per):
     keep.retire()
 
 
+# The door of a program is in the user's runtime directory, which is missing in many containers.
+folder = tempfile.TemporaryDirectory()
+os.environ["XDG_RUNTIME_DIR"] = folder.name
 what = sys.argv[1] if len(sys.argv) > 1 else ""
 samples, per = numbers("WHAT SAMPLES PER", words=1)
 if what == "first":
