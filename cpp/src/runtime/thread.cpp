@@ -36,7 +36,7 @@ void ThreadProcess::block(const OpKind& kind) noexcept {
     waits_in(nullptr);
     return;
   }
-  if (Observer* const o = watched()) o->suspended(this, nullptr);
+  if (Observer* const o = watched()) o->suspended(this, nullptr, false);
   for (;;) {
     BriefWait::one_less();
     const std::uint32_t s = parking_.sleep();

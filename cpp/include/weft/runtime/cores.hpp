@@ -202,7 +202,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     // If the process has ended (Final), it no longer exists. Otherwise it is suspended; from here
     // on another thread may resume it.
     if (o) [[unlikely]]
-      o->suspended(c.running ? p : nullptr, &c);
+      o->suspended(c.running ? p : nullptr, &c, false);
     if (c.running) p->runs_on.store(0, std::memory_order_release);
   }
   void withdraw_cancelled(Worker&) noexcept { run_.serve_cancellations(*this); }

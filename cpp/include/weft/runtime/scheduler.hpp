@@ -64,6 +64,10 @@ class Scheduler final : public Executor {
     return made;
   }
   bool anything_ready() const noexcept { return !queue_.empty(); }
+  // The waker that runs next if it is known by now, otherwise null.
+  const core::Waker* next_ready() const noexcept {
+    return queue_.empty() ? nullptr : queue_.front();
+  }
   bool nobody_ready() noexcept override {
     if (queue_.empty()) look_around();
     return queue_.empty();
@@ -218,7 +222,7 @@ class Scheduler final : public Executor {
       w = next;
     }
   }
-  static void step(core::Waker* w, Context& context) {
+  [[gnu::always_inline]] static void step(core::Waker* w, Context& context) {
     if (w->is(core::NodeFlags::framed)) [[likely]]
       resume(w, context);
     else
@@ -259,7 +263,7 @@ class Scheduler final : public Executor {
       if (w->ops->frame) o->resumes(*static_cast<ProcessBase*>(w), &context);
       // A process without a frame to resume tells the observer itself that it goes on.
       step(w, context);
-      o->suspended(context.running, &context);
+      o->suspended(context.running, &context, !queue_.empty());
       if (++handed_on_ % kLook == 0 || parking_.signalled()) look_around();
     }
     return false;
