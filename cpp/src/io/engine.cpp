@@ -12,7 +12,7 @@
 #include <climits>
 #include <system_error>
 
-#include "descriptors.hpp"
+#include <weft/io/descriptors.hpp>
 
 namespace weft::inline WEFT_ABI::io {
 
@@ -130,9 +130,14 @@ void Engine::sleep(const runtime::Parking& who, prim::atomic<std::uint32_t>& wor
   int n = 0;
   if (word.load(std::memory_order_seq_cst) == expected)
     n = wait_until(epoll_, events.data(), until);
-  sleeper_.store(nullptr, std::memory_order_seq_cst);
   looked_.store(prim::now(), std::memory_order_relaxed);
-  if (n > 0) hand_on(events.data(), n);
+  // The bell rings for the sleeper alone, so nobody else may silence it: the sleeper might not have
+  // seen it yet.
+  if (n > 0 && hand_on(events.data(), n)) {
+    std::uint64_t times = 0;
+    static_cast<void>(!read(bell_, &times, sizeof times));
+  }
+  sleeper_.store(nullptr, std::memory_order_seq_cst);
 }
 
 bool Engine::glance() noexcept {
@@ -146,20 +151,20 @@ bool Engine::glance() noexcept {
   return n > 0;
 }
 
-void Engine::hand_on(const epoll_event* events, int n) noexcept {
+bool Engine::hand_on(const epoll_event* events, int n) noexcept {
   core::Wakes wakes;
+  bool rung = false;
   {
     const std::lock_guard g(Watched::book());
     for (int i = 0; i < n; ++i) {
-      if (events[i].data.u64 == kBell) {
-        std::uint64_t rung = 0;
-        static_cast<void>(!read(bell_, &rung, sizeof rung));
-      } else if (Watched* const w = Descriptors::all().find(events[i].data.u64)) {
+      if (events[i].data.u64 == kBell)
+        rung = true;
+      else if (Watched* const w = Descriptors::all().find(events[i].data.u64))
         w->came(events[i].events, wakes);
-      }
     }
   }
   wakes.run();
+  return rung;
 }
 
 }  // namespace weft::inline WEFT_ABI::io

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "descriptors.hpp"
+#include <weft/io/descriptors.hpp>
 
 namespace weft::inline WEFT_ABI::io {
 

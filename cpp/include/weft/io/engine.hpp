@@ -30,7 +30,8 @@ class Engine final : public runtime::Poller {
   static runtime::Poller& make();
   Engine();
   void ring() noexcept override;
-  void hand_on(const epoll_event* events, int n) noexcept;
+  // Returns whether the bell was among the events.
+  bool hand_on(const epoll_event* events, int n) noexcept;
 
   int epoll_ = -1, bell_ = -1;
   std::atomic<std::int32_t> waiting_{0};  // how many wait by this engine

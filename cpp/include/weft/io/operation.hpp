@@ -172,8 +172,7 @@ class [[nodiscard]] Operation {
   Work work_;
 };
 
-// --- readiness
-// ---------------------------------------------------------------------------------
+// --- readiness -----------------------------------------------------------------------------------
 
 // Returns whether a read (a write) of the descriptor would not block now, as poll() has it: also at
 // its end, after an error, and where it is not open.
@@ -187,6 +186,7 @@ struct ReadyWork {
   std::shared_ptr<Watched> w;
   Watched& watched() noexcept { return *w; }
   Tried attempt() noexcept { return is_ready(*w, S) ? Tried::over : Tried::would_block; }
+  static std::int64_t pause_ns() noexcept { return 0; }
   void result() const noexcept {}
 };
 

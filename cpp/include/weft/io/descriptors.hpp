@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include <weft/io/watched.hpp>
+#include "watched.hpp"
 
 namespace weft::inline WEFT_ABI::io {
 
