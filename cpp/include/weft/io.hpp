@@ -21,19 +21,19 @@ namespace weft::inline WEFT_ABI::io {
 // first to read. `x` is a Stream, a Listener, Datagrams, a Child (readable when it has ended), or
 // any descriptor.
 template <class X>
-[[nodiscard]] Ready<Side::in> readable(const X& x) {
+[[nodiscard]] detail::Ready<detail::Side::in> readable(const X& x) {
   if constexpr (std::is_convertible_v<const X&, int>)
-    return Ready<Side::in>(Watched::of(x));
+    return detail::Ready<detail::Side::in>(detail::Watched::of(x));
   else
-    return Ready<Side::in>(x.watched());
+    return detail::Ready<detail::Side::in>(x.watched());
 }
 // The same for a write.
 template <class X>
-[[nodiscard]] Ready<Side::out> writable(const X& x) {
+[[nodiscard]] detail::Ready<detail::Side::out> writable(const X& x) {
   if constexpr (std::is_convertible_v<const X&, int>)
-    return Ready<Side::out>(Watched::of(x));
+    return detail::Ready<detail::Side::out>(detail::Watched::of(x));
   else
-    return Ready<Side::out>(x.watched());
+    return detail::Ready<detail::Side::out>(x.watched());
 }
 
 }  // namespace weft::inline WEFT_ABI::io

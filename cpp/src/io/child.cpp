@@ -2,6 +2,7 @@
 #include <weft/io/child.hpp>
 
 #if defined(__linux__)
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/syscall.h>
@@ -41,6 +42,9 @@ Child::Child(const std::vector<std::string>& command, const Stream& in, const St
   std::vector<char*> words;
   for (const std::string& w : command) words.push_back(const_cast<char*>(w.c_str()));
   words.push_back(nullptr);
+  // Programs expect descriptors that block, and the child shares these with us.
+  for (const Stream* const s : {&in, &out})
+    if (*s) fcntl(s->fd(), F_SETFL, fcntl(s->fd(), F_GETFL) & ~O_NONBLOCK);
   Actions actions;
   if (in) posix_spawn_file_actions_adddup2(&actions.a, in.fd(), 0);
   if (out) posix_spawn_file_actions_adddup2(&actions.a, out.fd(), 1);
@@ -60,7 +64,7 @@ Child::Child(const std::vector<std::string>& command, const Stream& in, const St
     waitpid(pid_, nullptr, 0);
     throw std::system_error(e, std::generic_category(), "weft::io: pidfd_open (Linux 5.3)");
   }
-  w_ = Watched::owned(static_cast<int>(fd), false, false);
+  w_ = detail::Watched::owned(static_cast<int>(fd), false, false);
 }
 
 void Child::signal(int number) const {
@@ -68,7 +72,7 @@ void Child::signal(int number) const {
     detail::failed("send a signal to", *w_, errno);
 }
 
-Tried ExitWork::attempt() noexcept {
+detail::Tried detail::ExitWork::attempt() noexcept {
   siginfo_t i{};
   if (waitid(static_cast<idtype_t>(kPidfd), static_cast<id_t>(w->fd()), &i, WEXITED | WNOHANG) !=
       0) {

@@ -19,7 +19,7 @@ Datagrams::Datagrams(const Address& at) {
   }
   if (error != 0)
     throw std::system_error(error, std::generic_category(), "weft::io: Datagrams at " + at.text());
-  w_ = Watched::owned(fd, false, true);
+  w_ = detail::Watched::owned(fd, false, true);
 }
 
 Address Datagrams::address() const {
@@ -30,7 +30,7 @@ Address Datagrams::address() const {
   return {reinterpret_cast<const sockaddr*>(&s), n};
 }
 
-Tried ReceiveWork::attempt() noexcept {
+detail::Tried detail::ReceiveWork::attempt() noexcept {
   if (w->closed()) return n = -EBADF, Tried::over;
   if (!w->taken()) return Tried::would_block;
   sockaddr_storage s{};
@@ -48,7 +48,7 @@ Tried ReceiveWork::attempt() noexcept {
   return Tried::over;
 }
 
-Tried SendWork::attempt() noexcept {
+detail::Tried detail::SendWork::attempt() noexcept {
   if (w->closed()) return n = -EBADF, Tried::over;
   do n = sendto(w->fd(), data.data(), data.size(), MSG_NOSIGNAL, to.data(), to.size());
   while (n < 0 && errno == EINTR);

@@ -14,7 +14,7 @@
 
 #include <weft/io/descriptors.hpp>
 
-namespace weft::inline WEFT_ABI::io {
+namespace weft::inline WEFT_ABI::io::detail {
 
 namespace {
 
@@ -167,5 +167,5 @@ bool Engine::hand_on(const epoll_event* events, int n) noexcept {
   return rung;
 }
 
-}  // namespace weft::inline WEFT_ABI::io
+}  // namespace weft::inline WEFT_ABI::io::detail
 #endif

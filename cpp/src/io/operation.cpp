@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-namespace weft::inline WEFT_ABI::io {
+namespace weft::inline WEFT_ABI::io::detail {
 
 bool Waiting::begin(runtime::ProcessBase& p, Watched& w, Side s, bool by_hint,
                     const runtime::OpKind& kind) {
@@ -112,5 +112,5 @@ const core::GuardOps ready_ops{
     [](core::Guard&) noexcept {},
 };
 
-}  // namespace weft::inline WEFT_ABI::io
+}  // namespace weft::inline WEFT_ABI::io::detail
 #endif

@@ -105,7 +105,7 @@ void failed(const char* verb, const Watched& w, long error) {
 
 }  // namespace detail
 
-const std::shared_ptr<Watched>& Stream::watched() const {
+const std::shared_ptr<detail::Watched>& Stream::watched() const {
   if (!w_)
     weft::detail::bad_use(
         "weft::io: this Stream has no connection: it is made by accept(), connect() or adopt(), or "
@@ -113,16 +113,16 @@ const std::shared_ptr<Watched>& Stream::watched() const {
   return w_;
 }
 
-Operation<detail::ReadSome> Stream::read_some(std::span<char> into) const {
+detail::Operation<detail::ReadSome> Stream::read_some(std::span<char> into) const {
   if (into.empty()) weft::detail::bad_use("read_some: the buffer has no room: 0 means the end");
-  return Operation<detail::ReadSome>(detail::ReadSome{watched(), into});
+  return detail::Operation<detail::ReadSome>(detail::ReadSome{watched(), into});
 }
-Operation<detail::Write<true>> Stream::write_all(std::string_view from, std::size_t* sent) const {
+detail::Operation<detail::Write<true>> Stream::write_all(std::string_view from, std::size_t* sent) const {
   if (sent) *sent = 0;
-  return Operation<detail::Write<true>>(detail::Write<true>{watched(), from, sent});
+  return detail::Operation<detail::Write<true>>(detail::Write<true>{watched(), from, sent});
 }
-Operation<detail::Write<false>> Stream::write_some(std::string_view from) const {
-  return Operation<detail::Write<false>>(detail::Write<false>{watched(), from, nullptr});
+detail::Operation<detail::Write<false>> Stream::write_some(std::string_view from) const {
+  return detail::Operation<detail::Write<false>>(detail::Write<false>{watched(), from, nullptr});
 }
 
 Stream Stream::adopt(int fd) {
@@ -133,7 +133,7 @@ Stream Stream::adopt(int fd) {
   socklen_t n = sizeof type;
   const bool socket = S_ISSOCK(s.st_mode);
   if (socket) getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n);
-  return Stream(Watched::owned(fd, socket ? type == SOCK_STREAM : S_ISFIFO(s.st_mode), socket));
+  return Stream(detail::Watched::owned(fd, socket ? type == SOCK_STREAM : S_ISFIFO(s.st_mode), socket));
 }
 
 std::pair<Stream, Stream> Stream::pair() {
@@ -142,12 +142,12 @@ std::pair<Stream, Stream> Stream::pair() {
     detail::cannot("weft::io: Stream::pair");
   Stream second;
   try {
-    second = Stream(Watched::owned(fds[1], true, true));
+    second = Stream(detail::Watched::owned(fds[1], true, true));
   } catch (...) {
     ::close(fds[0]);
     throw;
   }
-  return {Stream(Watched::owned(fds[0], true, true)), std::move(second)};
+  return {Stream(detail::Watched::owned(fds[0], true, true)), std::move(second)};
 }
 
 std::pair<Stream, Stream> Stream::pipe() {
@@ -155,12 +155,12 @@ std::pair<Stream, Stream> Stream::pipe() {
   if (pipe2(fds, O_NONBLOCK | O_CLOEXEC) != 0) detail::cannot("weft::io: Stream::pipe");
   Stream second;
   try {
-    second = Stream(Watched::owned(fds[1], true, false));
+    second = Stream(detail::Watched::owned(fds[1], true, false));
   } catch (...) {
     ::close(fds[0]);
     throw;
   }
-  return {Stream(Watched::owned(fds[0], true, false)), std::move(second)};
+  return {Stream(detail::Watched::owned(fds[0], true, false)), std::move(second)};
 }
 
 void Stream::shutdown_write() const {
@@ -182,11 +182,11 @@ Listener::Listener(const Address& at, int backlog) {
     ::close(fd);
     throw std::system_error(error, std::generic_category(), "weft::io: listen at " + at.text());
   }
-  w_ = Watched::owned(fd, false, true);
+  w_ = detail::Watched::owned(fd, false, true);
 }
 Address Listener::address() const { return detail::address_of(*w_, &getsockname); }
 
-Tried AcceptWork::attempt() {
+detail::Tried detail::AcceptWork::attempt() {
   // in ns: how long an operation waits that finds no descriptor, at first and at most
   constexpr std::int64_t kFirst = 10'000'000, kMost = 1'000'000'000;
   for (;;) {
@@ -202,7 +202,7 @@ Tried AcceptWork::attempt() {
     if (fd >= 0) {
       w->more();
       detail::no_delay(fd, from.ss_family);
-      made = Stream(Watched::owned(fd, true, true));
+      made = Stream(detail::Watched::owned(fd, true, true));
       return Tried::over;
     }
     const int e = errno;
@@ -231,14 +231,14 @@ Tried AcceptWork::attempt() {
   }
 }
 
-Operation<ConnectWork> connect(const Address& to) {
+detail::Operation<detail::ConnectWork> connect(const Address& to) {
   const int fd = socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) detail::cannot("weft::io: connect");
   detail::no_delay(fd, to.family());
-  return Operation<ConnectWork>(ConnectWork{Watched::owned(fd, true, true), to});
+  return detail::Operation<detail::ConnectWork>(detail::ConnectWork{detail::Watched::owned(fd, true, true), to});
 }
 
-Tried ConnectWork::attempt() noexcept {
+detail::Tried detail::ConnectWork::attempt() noexcept {
   if (!begun) {
     if (::connect(w->fd(), to.data(), to.size()) == 0) return Tried::over;
     // a Unix socket's listener has no room: it cannot be waited for
@@ -256,7 +256,7 @@ Tried ConnectWork::attempt() noexcept {
   return Tried::over;
 }
 
-Stream ConnectWork::result() {
+Stream detail::ConnectWork::result() {
   if (error != 0)
     throw std::system_error(static_cast<int>(error), std::generic_category(),
                             "weft::io: connect to " + to.text());

@@ -11,7 +11,7 @@
 
 #include <weft/io/descriptors.hpp>
 
-namespace weft::inline WEFT_ABI::io {
+namespace weft::inline WEFT_ABI::io::detail {
 
 std::mutex& Watched::book() noexcept {
   static std::mutex& m = *new std::mutex;
@@ -235,5 +235,5 @@ void Watched::came(std::uint32_t events, core::Wakes& wakes) noexcept {
   if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) wake(out_, wakes);
 }
 
-}  // namespace weft::inline WEFT_ABI::io
+}  // namespace weft::inline WEFT_ABI::io::detail
 #endif

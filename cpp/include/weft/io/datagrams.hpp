@@ -9,6 +9,8 @@ struct Received {
   Address from;
 };
 
+namespace detail {
+
 struct ReceiveWork {
   static constexpr Side side = Side::in;
   static constexpr bool kByHint = true;
@@ -21,7 +23,7 @@ struct ReceiveWork {
   Tried attempt() noexcept;
   static std::int64_t pause_ns() noexcept { return 0; }
   Received result() const {
-    if (n < 0) detail::failed(kVerb, *w, -n);
+    if (n < 0) failed(kVerb, *w, -n);
     return {static_cast<std::size_t>(n), from};
   }
 };
@@ -37,29 +39,31 @@ struct SendWork {
   Tried attempt() noexcept;
   static std::int64_t pause_ns() noexcept { return 0; }
   void result() const {
-    if (n < 0) detail::failed(kVerb, *w, -n);
+    if (n < 0) failed(kVerb, *w, -n);
   }
 };
+
+}  // namespace detail
 
 class Datagrams {
  public:
   // Receives at this address (IPv4 or IPv6). Throws std::system_error.
   explicit Datagrams(const Address& at);
   // Receives one datagram. Throws std::system_error, Cancelled, TimedOut; then none was taken.
-  Operation<ReceiveWork> receive(std::span<char> into) const {
-    return Operation<ReceiveWork>(ReceiveWork{w_, into});
+  detail::Operation<detail::ReceiveWork> receive(std::span<char> into) const {
+    return detail::Operation<detail::ReceiveWork>(detail::ReceiveWork{w_, into});
   }
   // Sends one datagram. Throws std::system_error, Cancelled, TimedOut; then none was sent.
-  Operation<SendWork> send(std::string_view data, const Address& to) const {
-    return Operation<SendWork>(SendWork{w_, data, to});
+  detail::Operation<detail::SendWork> send(std::string_view data, const Address& to) const {
+    return detail::Operation<detail::SendWork>(detail::SendWork{w_, data, to});
   }
   Address address() const;
   void close() const noexcept { w_->close(); }
   int fd() const noexcept { return w_->fd(); }
-  const std::shared_ptr<Watched>& watched() const noexcept { return w_; }
+  const std::shared_ptr<detail::Watched>& watched() const noexcept { return w_; }
 
  private:
-  std::shared_ptr<Watched> w_;
+  std::shared_ptr<detail::Watched> w_;
 };
 
 }  // namespace weft::inline WEFT_ABI::io

@@ -4,7 +4,7 @@
 
 #include "watched.hpp"
 
-namespace weft::inline WEFT_ABI::io {
+namespace weft::inline WEFT_ABI::io::detail {
 
 class Descriptors {
  public:
@@ -44,4 +44,4 @@ class Descriptors {
   std::uint32_t last_ = 0;
 };
 
-}  // namespace weft::inline WEFT_ABI::io
+}  // namespace weft::inline WEFT_ABI::io::detail

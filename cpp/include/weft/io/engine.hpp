@@ -8,7 +8,7 @@
 
 struct epoll_event;
 
-namespace weft::inline WEFT_ABI::io {
+namespace weft::inline WEFT_ABI::io::detail {
 
 class Engine final : public runtime::Poller {
  public:
@@ -40,4 +40,4 @@ class Engine final : public runtime::Poller {
   Engine* free_next_ = nullptr;           // the same: the next engine that nobody uses
 };
 
-}  // namespace weft::inline WEFT_ABI::io
+}  // namespace weft::inline WEFT_ABI::io::detail

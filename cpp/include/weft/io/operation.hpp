@@ -14,7 +14,7 @@
 #include "../selecting.hpp"
 #include "engine.hpp"
 
-namespace weft::inline WEFT_ABI::io {
+namespace weft::inline WEFT_ABI::io::detail {
 
 enum class Tried : std::uint8_t { over, would_block, pauses };
 
@@ -213,4 +213,4 @@ struct Ready : Conditional<Ready<S>> {
   }
 };
 
-}  // namespace weft::inline WEFT_ABI::io
+}  // namespace weft::inline WEFT_ABI::io::detail

@@ -73,9 +73,10 @@ struct Write {
   }
 };
 
-}  // namespace detail
+struct ConnectWork;
+struct AcceptWork;
 
-class Listener;
+}  // namespace detail
 
 class Stream {
  public:
@@ -91,15 +92,15 @@ class Stream {
   // Reads at least one byte and at most into.size(), which is not 0. Returns how many; 0 at the end
   // of the stream. Throws std::system_error (ECONNRESET: the peer is gone; EBADF: the stream was
   // closed), Cancelled, TimedOut. If it throws, nothing was read.
-  Operation<detail::ReadSome> read_some(std::span<char> into) const;
+  detail::Operation<detail::ReadSome> read_some(std::span<char> into) const;
   // Writes all of `from`, whose bytes stay where they are until then. Throws std::system_error
   // (EPIPE, ECONNRESET: nobody reads any more), Cancelled, TimedOut. `sent` says all the while how
   // many bytes the system has taken, also after an exception.
-  Operation<detail::Write<true>> write_all(std::string_view from,
+  detail::Operation<detail::Write<true>> write_all(std::string_view from,
                                            std::size_t* sent = nullptr) const;
   // Writes at least one byte (none if `from` is empty). Returns how many. Throws as write_all();
   // then none was written.
-  Operation<detail::Write<false>> write_some(std::string_view from) const;
+  detail::Operation<detail::Write<false>> write_some(std::string_view from) const;
 
   // Half-close: the peer reads the end of the stream; reading goes on here. Throws std::system_error
   // for what is no connection.
@@ -113,14 +114,16 @@ class Stream {
   Address local() const;
   Address peer() const;
 
-  const std::shared_ptr<Watched>& watched() const;
+  const std::shared_ptr<detail::Watched>& watched() const;
 
  private:
-  friend struct ConnectWork;
-  friend struct AcceptWork;
-  explicit Stream(std::shared_ptr<Watched> w) noexcept : w_(std::move(w)) {}
-  std::shared_ptr<Watched> w_;
+  friend struct detail::ConnectWork;
+  friend struct detail::AcceptWork;
+  explicit Stream(std::shared_ptr<detail::Watched> w) noexcept : w_(std::move(w)) {}
+  std::shared_ptr<detail::Watched> w_;
 };
+
+namespace detail {
 
 struct AcceptWork {
   static constexpr Side side = Side::in;
@@ -134,10 +137,12 @@ struct AcceptWork {
   Tried attempt();
   std::int64_t pause_ns() const noexcept { return pause; }
   Stream result() {
-    if (error != 0) detail::failed(kVerb, *w, error);
+    if (error != 0) failed(kVerb, *w, error);
     return std::move(made);
   }
 };
+
+}  // namespace detail
 
 class Listener {
  public:
@@ -147,16 +152,20 @@ class Listener {
   // Takes the next connection. While the program has no descriptor left for it (EMFILE, ENFILE), the
   // operation tries again from time to time, every 10 ms to 1 s. Throws std::system_error (EBADF:
   // the listener was closed), Cancelled, TimedOut.
-  Operation<AcceptWork> accept() const { return Operation<AcceptWork>(AcceptWork{w_}); }
+  detail::Operation<detail::AcceptWork> accept() const {
+    return detail::Operation<detail::AcceptWork>(detail::AcceptWork{w_});
+  }
   // Where it listens, with the port that the system has chosen.
   Address address() const;
   void close() const noexcept { w_->close(); }
   int fd() const noexcept { return w_->fd(); }
-  const std::shared_ptr<Watched>& watched() const noexcept { return w_; }
+  const std::shared_ptr<detail::Watched>& watched() const noexcept { return w_; }
 
  private:
-  std::shared_ptr<Watched> w_;
+  std::shared_ptr<detail::Watched> w_;
 };
+
+namespace detail {
 
 struct ConnectWork {
   static constexpr Side side = Side::out;
@@ -172,8 +181,10 @@ struct ConnectWork {
   Stream result();
 };
 
+}  // namespace detail
+
 // Connects. Throws std::system_error (ECONNREFUSED, …), Cancelled, TimedOut; then the socket is
 // closed.
-Operation<ConnectWork> connect(const Address& to);
+detail::Operation<detail::ConnectWork> connect(const Address& to);
 
 }  // namespace weft::inline WEFT_ABI::io

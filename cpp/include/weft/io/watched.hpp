@@ -22,7 +22,7 @@
 
 #include "../ended.hpp"
 
-namespace weft::inline WEFT_ABI::io {
+namespace weft::inline WEFT_ABI::io::detail {
 
 class Engine;
 
@@ -107,4 +107,4 @@ class Watched {
   Direction in_, out_;
 };
 
-}  // namespace weft::inline WEFT_ABI::io
+}  // namespace weft::inline WEFT_ABI::io::detail
