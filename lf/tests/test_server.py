@@ -196,10 +196,10 @@ def framed(*messages: Any) -> bytes:
     return out.getvalue()
 
 
-def answers(said: bytes) -> tuple[int, list[dict[str, Any]]]:
+def answers(requests: bytes) -> tuple[int, list[dict[str, Any]]]:
     """Returns the exit status of a server that was told this, and what it says."""
     out = io.BytesIO()
-    status = serve(io.BytesIO(said), out)
+    status = serve(io.BytesIO(requests), out)
     out.seek(0)
     found = []
     while (message := read(out)) is not None:

@@ -55,11 +55,11 @@ def plain_signals() -> None:
 
 
 class House:
-    """A checkout with the real entry point and tasks, and what a test adds to it."""
+    """A checkout with the real entry point and tasks, to which a test adds files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.bin = path / "fake-bin"  # comes first on PATH
+        self.bin = path / "fake-bin"  # this folder comes first on PATH
         self.bin.mkdir()
         shutil.copy(ROOT / "run", path / "run")
         shutil.copytree(

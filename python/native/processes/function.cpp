@@ -106,8 +106,8 @@ class Search {
       }
     }
     std::reverse(ahead_.begin() + static_cast<std::ptrdiff_t>(before), ahead_.end());
-    // A small container without ends or containers is searched again if it occurs again, since that
-    // is quick.
+    // The largest size of a container that is not remembered: if it has no ends or containers
+    // inside, it is searched again each time it occurs, since that is quick.
     constexpr Py_ssize_t kSmall = 16;
     if (ahead_.size() > before || size > kSmall) seen_.insert(o);
     return 0;

@@ -93,8 +93,8 @@ class Board:
 
 
 def _again(baud: int) -> int:
-    """Returns the time in ms after which a packet that was not acknowledged is sent again. It is at
-    least as long as a window of packets takes both ways.
+    """Returns the time in ms after which a packet that was not acknowledged is sent again. The time
+    is at least as long as a window of packets takes both ways.
     """
     return max(200, 2_000_000 * 10 // max(baud, 1) if baud else 200)
 

@@ -1,6 +1,6 @@
 """Counts what a host does outside any run (rule 10.3): its start, what a call does before and after
 its run, and Weft's own threads that wait for the parent. While any of these is at work, the host
-does not say that it waits.
+does not report that it waits.
 
     at_work(1) … at_work(-1)              a piece of work, such as the start of a call
     attends(end) … attends_no_more(end)   a thread, which has been counted by at_work(1)

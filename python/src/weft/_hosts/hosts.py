@@ -2,7 +2,7 @@
 
     Hosts(n) ──starts them at once──► call() on the host with the fewest calls
         ──the host dies──► ProcessDied; the next call gets a new host
-        ──max_tasks calls──► the host gets no more calls, and is let go of after its last one
+        ──max_tasks calls──► the host gets no more calls, and is released after its last call
 
 Invariants (of `_lock`)
 - A place has at most one host for new calls. A host that was replaced is let go of when its last
@@ -32,7 +32,7 @@ class Elsewhere:
     it.
     """
 
-    _stops = False  # whether it can end one call without ending others
+    _stops = False  # whether the place can end one call without ending others
     _way = ""  # how the OS processes of this place start: one of _host.WAYS, or "network"
 
     def call(
@@ -236,8 +236,8 @@ class Hosts(Elsewhere):
             return [p.host.pid for p in self._places if p.host is not None]
 
     def close(self) -> None:
-        """Lets go of all hosts, and waits until they have ended, which they do when what runs in
-        them is over. A second call does nothing.
+        """Lets go of all hosts, and waits until they have ended, which they do when their calls are
+        over. A second call does nothing.
 
         If a call is just starting a host, that call ends the host, and is refused.
         """

@@ -154,7 +154,7 @@ class Supervisor:
             alone = {
                 "strategy": strategy != "one for one",
                 "under": under is not None,
-                "memory_limit": memory_limit is not None,  # Hosts have one
+                "memory_limit": memory_limit is not None,  # Hosts have a limit of their own
                 "max_values, max_age or max_memory": self._terms.loops & 1,
                 "redeliver": redeliver and hosts._way == "network",
             }
@@ -266,7 +266,7 @@ class Supervisor:
                 member.ended, member.death = attempt, None
         if member.attempt is None:
             if (plan := self._node.await_plan(member)) is not None:
-                if plan.gives_up:  # it was made while this one had no life that could die
+                if plan.gives_up:  # the plan was made while this member had no life that could die
                     if member.ended is not None:
                         member.ended.give_up()
                     error = member.death or plan.death
@@ -310,7 +310,7 @@ class Supervisor:
             self._report(error, [_unpacked(value) for value in in_hand or ()])
         if attempt.last:
             self._give_up(member, error, lost)
-        if attempt.cancelled is not None:  # the process was asked to end, and has ended
+        if attempt.cancelled is not None:  # the process was asked to end, and it has ended
             raise attempt.cancelled from error
         with self._node.lock:
             stopped = member.plan is not None
