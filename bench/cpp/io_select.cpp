@@ -59,8 +59,7 @@ void bare(int fd, int peer, long samples, long per) {
 
 int main(int argc, char** argv) {
   const std::string_view how = argc == 4 ? argv[3] : "";
-  if (how != "weft" && how != "epoll")
-    bench::fail("usage: io_select SAMPLES PER weft|epoll");
+  if (how != "weft" && how != "epoll") bench::fail("usage: io_select SAMPLES PER weft|epoll");
   const long samples = bench::number(argv[1]), per = bench::number(argv[2]);
   auto [a, b] = io::Stream::pair();
   if (how == "epoll") {

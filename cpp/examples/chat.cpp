@@ -69,8 +69,8 @@ weft::Process member(int me, io::Stream client, weft::Writer<Joined> joins,
       const std::size_t n = co_await client.read_some(bytes);
       if (n == 0) break;
       begun.append(bytes, n);
-      for (std::size_t end = 0; (end = begun.find('\n')) != std::string::npos ||
-                                begun.size() > kLongest;) {
+      for (std::size_t end = 0;
+           (end = begun.find('\n')) != std::string::npos || begun.size() > kLongest;) {
         end = std::min(end, kLongest);
         co_await lines.write({me, std::to_string(me) + ": " + begun.substr(0, end) + "\n"});
         begun.erase(0, begun[end] == '\n' ? end + 1 : end);

@@ -297,9 +297,8 @@ TEST_CASE("rule 17.9: what cannot be checked is refused by name") {
   // rule 18.7
   refused(
       [] {
-        weft::run([]() -> Process {
-          co_await weft::select(weft::io::readable(0), weft::skip());
-        }());
+        weft::run(
+            []() -> Process { co_await weft::select(weft::io::readable(0), weft::skip()); }());
       },
       "weft::io");
 #endif

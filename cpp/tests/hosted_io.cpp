@@ -12,10 +12,10 @@
 #include <numeric>
 #include <system_error>
 
-#include "hosted.hpp"
-#include "random.hpp"
 #include <weft/io.hpp>
 #include <weft/stopping.hpp>
+#include "hosted.hpp"
+#include "random.hpp"
 
 using namespace test;
 
@@ -84,7 +84,8 @@ struct Later {
   int fd;
   std::string what;
   std::thread thread;
-  explicit Later(int f, std::string w, std::chrono::milliseconds after) : fd(f), what(std::move(w)) {
+  explicit Later(int f, std::string w, std::chrono::milliseconds after)
+      : fd(f), what(std::move(w)) {
     thread = std::thread([this, after] {
       std::this_thread::sleep_for(after);
       CHECK(::write(fd, what.data(), what.size()) == static_cast<ssize_t>(what.size()));
@@ -437,7 +438,8 @@ TEST_CASE("rule 18.6: accept waits while no descriptor is left") {
 }
 
 TEST_CASE("rule 18.6: signals interrupt nothing") {
-  struct sigaction counts{}, was{};
+  struct sigaction counts {
+  }, was{};
   counts.sa_handler = [](int) {};  // without SA_RESTART
   sigaction(SIGUSR1, &counts, &was);
   std::atomic<bool> over = false;
@@ -504,9 +506,7 @@ TEST_CASE("rule 18.7: with virtual time no descriptor is waited for") {
     co_await s.read_some(c);
   }(a)));
   CHECK(says([](Stream s) -> Process { co_await io::writable(s); }(a)));
-  CHECK(says([](Stream s) -> Process {
-    co_await weft::select(io::readable(s), weft::skip());
-  }(b)));
+  CHECK(says([](Stream s) -> Process { co_await weft::select(io::readable(s), weft::skip()); }(b)));
 }
 
 TEST_CASE("rule 18.8: a process that never waits does not hold up what a descriptor brings") {
@@ -600,8 +600,8 @@ TEST_CASE("rule 18.6: addresses that are none") {
 
 // A proxy that passes bytes on in pieces of any size, waits at any place, and cuts there.
 TEST_CASE("rules 18.1, 18.5, 18.6: whatever a peer does, what arrives is how the stream begins") {
-  const auto seed = static_cast<std::uint64_t>(
-      std::chrono::steady_clock::now().time_since_epoch().count());
+  const auto seed =
+      static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   std::printf("hosted_io: seed %llu\n", static_cast<unsigned long long>(seed));
   CAPTURE(seed);
   weft::test::Random random(seed);

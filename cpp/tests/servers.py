@@ -62,14 +62,14 @@ def echo_of_many(folder: pathlib.Path) -> None:
     with server(folder / "echo") as (_, at):
         clients = [dial(at) for _ in range(200)]
         sent = [numbers.randbytes(numbers.randrange(1, 3000)) for _ in clients]
-        for c, what in zip(clients, sent):
+        for c, what in zip(clients, sent, strict=True):
             c.sendall(what)
         for i, c in enumerate(clients):
             if i % 5 == 0:
                 reset(c)
             elif i % 7 == 0:
                 c.close()
-        for i, (c, what) in enumerate(zip(clients, sent)):
+        for i, (c, what) in enumerate(zip(clients, sent, strict=True)):
             if i % 5 and i % 7:
                 c.shutdown(socket.SHUT_WR)
                 assert read(c, len(what) + 1) == what, i

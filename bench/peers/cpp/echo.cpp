@@ -39,6 +39,5 @@ void serve(int listening, long connections) {
 
 int main(int argc, char** argv) {
   if (argc != 4) bench::fail("usage: echo SAMPLES PER CONNECTIONS");
-  return bench::echo(bench::number(argv[3]), bench::number(argv[1]), bench::number(argv[2]),
-                     serve);
+  return bench::echo(bench::number(argv[3]), bench::number(argv[1]), bench::number(argv[2]), serve);
 }

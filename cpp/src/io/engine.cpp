@@ -55,7 +55,8 @@ int wait_until(int epoll, epoll_event* events, std::int64_t until) noexcept {
 
 }  // namespace
 
-Engine::Engine() : epoll_(epoll_create1(EPOLL_CLOEXEC)), bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Engine::Engine()
+    : epoll_(epoll_create1(EPOLL_CLOEXEC)), bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   int error = epoll_ < 0 || bell_ < 0 ? errno : 0;
   epoll_event e{};
   e.events = EPOLLIN;

@@ -117,7 +117,8 @@ detail::Operation<detail::ReadSome> Stream::read_some(std::span<char> into) cons
   if (into.empty()) weft::detail::bad_use("read_some: the buffer has no room: 0 means the end");
   return detail::Operation<detail::ReadSome>(detail::ReadSome{watched(), into});
 }
-detail::Operation<detail::Write<true>> Stream::write_all(std::string_view from, std::size_t* sent) const {
+detail::Operation<detail::Write<true>> Stream::write_all(std::string_view from,
+                                                         std::size_t* sent) const {
   if (sent) *sent = 0;
   return detail::Operation<detail::Write<true>>(detail::Write<true>{watched(), from, sent});
 }
@@ -126,14 +127,15 @@ detail::Operation<detail::Write<false>> Stream::write_some(std::string_view from
 }
 
 Stream Stream::adopt(int fd) {
-  struct stat s{};
+  struct stat s {};
   if (fstat(fd, &s) != 0) detail::cannot("weft::io: Stream::adopt");
   detail::never_block(fd);
   int type = 0;
   socklen_t n = sizeof type;
   const bool socket = S_ISSOCK(s.st_mode);
   if (socket) getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n);
-  return Stream(detail::Watched::owned(fd, socket ? type == SOCK_STREAM : S_ISFIFO(s.st_mode), socket));
+  return Stream(
+      detail::Watched::owned(fd, socket ? type == SOCK_STREAM : S_ISFIFO(s.st_mode), socket));
 }
 
 std::pair<Stream, Stream> Stream::pair() {
@@ -197,8 +199,8 @@ detail::Tried detail::AcceptWork::attempt() {
     if (!w->taken()) return Tried::would_block;
     sockaddr_storage from{};
     socklen_t n = sizeof from;
-    const int fd = accept4(w->fd(), reinterpret_cast<sockaddr*>(&from), &n,
-                           SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int fd =
+        accept4(w->fd(), reinterpret_cast<sockaddr*>(&from), &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
       w->more();
       detail::no_delay(fd, from.ss_family);
@@ -223,9 +225,7 @@ detail::Tried detail::AcceptWork::attempt() {
       case EMFILE:
       case ENFILE:
       case ENOBUFS:
-      case ENOMEM:
-        pause = pause == 0 ? kFirst : std::min(pause * 2, kMost);
-        return Tried::pauses;
+      case ENOMEM: pause = pause == 0 ? kFirst : std::min(pause * 2, kMost); return Tried::pauses;
       default: error = w->closed() ? EBADF : e; return Tried::over;
     }
   }
@@ -235,7 +235,8 @@ detail::Operation<detail::ConnectWork> connect(const Address& to) {
   const int fd = socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) detail::cannot("weft::io: connect");
   detail::no_delay(fd, to.family());
-  return detail::Operation<detail::ConnectWork>(detail::ConnectWork{detail::Watched::owned(fd, true, true), to});
+  return detail::Operation<detail::ConnectWork>(
+      detail::ConnectWork{detail::Watched::owned(fd, true, true), to});
 }
 
 detail::Tried detail::ConnectWork::attempt() noexcept {

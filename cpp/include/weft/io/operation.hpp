@@ -23,7 +23,8 @@ enum class Tried : std::uint8_t { over, would_block, pauses };
 class Waiting : public weft::detail::Sleep {
  public:
   // Returns false if the process must try again instead.
-  bool begin(runtime::ProcessBase& p, Watched& w, Side s, bool by_hint, const runtime::OpKind& kind);
+  bool begin(runtime::ProcessBase& p, Watched& w, Side s, bool by_hint,
+             const runtime::OpKind& kind);
   // Waits for so many ns instead.
   void pause(runtime::ProcessBase& p, std::int64_t ns);
   // Called when the process goes on, on its own thread. Returns true if the wait was cancelled.
@@ -115,8 +116,8 @@ class Awaiter : Trying<Work> {
   static void wake(core::Waker* w) noexcept { runtime::executor_of(*process(w)).post(w); }
   static void run(core::Waker* w) {
     runtime::ProcessBase* const p = process(w);
-    auto* const self = static_cast<Awaiter*>(
-        static_cast<Waiting*>(static_cast<weft::detail::Sleep*>(p->place)));
+    auto* const self =
+        static_cast<Awaiter*>(static_cast<Waiting*>(static_cast<weft::detail::Sleep*>(p->place)));
     runtime::this_context->running = p;
     if (runtime::Observer* const o = runtime::watched()) [[unlikely]]
       o->resumes(*p, runtime::this_context);
@@ -205,9 +206,7 @@ struct Ready : Conditional<Ready<S>> {
     g.where = &watched->side(S);
     g.node.slot = nullptr;
   }
-  Awaiter<ReadyWork<S>> bind(runtime::ProcessBase* p) const {
-    return {ReadyWork<S>{watched}, p};
-  }
+  Awaiter<ReadyWork<S>> bind(runtime::ProcessBase* p) const { return {ReadyWork<S>{watched}, p}; }
   void operator()(weft::detail::Here at = weft::detail::Here::now()) const {
     Operation<ReadyWork<S>>(ReadyWork<S>{watched})(at);
   }

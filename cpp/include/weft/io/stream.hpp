@@ -97,7 +97,7 @@ class Stream {
   // (EPIPE, ECONNRESET: nobody reads any more), Cancelled, TimedOut. `sent` says all the while how
   // many bytes the system has taken, also after an exception.
   detail::Operation<detail::Write<true>> write_all(std::string_view from,
-                                           std::size_t* sent = nullptr) const;
+                                                   std::size_t* sent = nullptr) const;
   // Writes at least one byte (none if `from` is empty). Returns how many. Throws as write_all();
   // then none was written.
   detail::Operation<detail::Write<false>> write_some(std::string_view from) const;
