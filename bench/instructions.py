@@ -112,7 +112,7 @@ def cases() -> list[Case]:
             Case(f"{py} select ready 10", f"{backend} stressedalt", "10 1 {}", (400, 1200), twice),
             Case(f"{py} select standing 10", f"{backend} standing", "10 1 {}", (400, 1200), twice),
         ]
-    # There are no threads here, because valgrind has no room for so many thread processes.
+    # No benchmark of threads is here, because valgrind has no room for so many OS threads.
     for backend in ("coroutines", "greenlets"):
         py = f"py {backend}"
         found += [

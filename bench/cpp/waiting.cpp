@@ -6,8 +6,9 @@
 // WAY: sleep (at once, on a futex), blind (spins for 20 us each time, whether or not that has
 // helped), yield (GivingWay), brief (BriefWait), spin (SpinTime); over sockets poll (sleeps at
 // once) and lookout (wire/lookout.hpp). prompt: sleep, by threads with a short slice
-// (wire/prompt.hpp). WORK: so many us of work before each answer. BESIDE: so many threads compute
-// beside, on the CPU of the thread that measures. Prints ns a round trip beyond the work.
+// (wire/prompt.hpp). WORK: the us of work before each answer. BESIDE: the number of threads that
+// compute beside, on the CPU of the thread that measures. The program prints the ns that a round
+// trip takes beyond the work.
 #include <sys/socket.h>
 #include <unistd.h>
 

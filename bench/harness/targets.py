@@ -204,8 +204,8 @@ def _check_measured(where: str, candidates: list[str], figure: Target | Headline
 def _take(
     where: str, table: dict[str, Any], required: dict[str, Any], optional: dict[str, Any]
 ) -> dict[str, Any]:
-    """Returns the entries of a table, checked: all required ones are there, none is unknown, each
-    has its type.
+    """Checks the entries of a table and returns them: all required ones are there, none is unknown,
+    and each has its type.
     """
     for key in required:
         if key not in table:
@@ -240,8 +240,8 @@ def _one_each(where: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _alike(name: str, table: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
-    """Takes the fields that a bench which is `like` another does not give itself from the other
-    one.
+    """Returns the table of a bench. Fields that a bench which is `like` another one does not give
+    are taken from the other one's table.
     """
     if "like" not in table:
         return table

@@ -124,9 +124,9 @@ Outcome Check::run(checking::Strategy& strategy) {
     if (d.index == 0) continue;
     o.numbers.push_back({i, d.index});
     const bool goes = d.kind == Kind::go;
-    o.deviations.push_back({r.record.path(d.process), d.step, d.kind,
-                            goes ? r.record.path(d.choice) : "",
-                            goes || d.kind == Kind::time ? 0 : static_cast<unsigned>(d.choice)});
+    o.deviations.push_back(
+        {r.record.path(d.process), d.step, d.kind, goes ? r.record.path(d.choice) : "",
+         goes || d.kind == Kind::time ? 0 : static_cast<unsigned>(d.choice), d.nth});
   }
   return o;
 }
@@ -276,6 +276,8 @@ void Check::tell(CheckFailure f, const Outcome& o) {
   if (f.least && f.deviations > 0) s += "; no schedule with fewer fails";
   s += "\n\n" + lines(deadlock);
   if (deadlock) s += "\n" + again.what + "\n";
+  if (f.kind == "lost values")
+    s += "if nobody needs these values: poison the channel, or let its reader read to the end\n";
   for (const Replay::Deviation& d : o.deviations) s += "deviation: " + said(d) + "\n";
   s += "replay: weft::check(…, {.replay = {\"" + f.token + "\"}})";
   if (o.any_time && !o_.any_time) s += " with .any_time = true";

@@ -123,6 +123,7 @@ std::string token_of(const std::vector<Replay::Deviation>& deviations) {
   for (const Replay::Deviation& d : deviations) {
     s += s.size() == 2 ? ":" : ",";
     s += name_of(d.process) + "@" + std::to_string(d.step);
+    if (d.nth > 0) s += "." + std::to_string(d.nth + 1);
     if (d.kind == Kind::go || d.kind == Kind::time)
       s += "=" + (d.kind == Kind::go ? name_of(d.who) : "");
     else
@@ -162,11 +163,16 @@ std::vector<Replay::Deviation> deviations_of(const std::string& token,
     return found;
   }
   each_between(all.substr(3), ',', [&](std::string_view part) {
-    Replay::Deviation d{"", 0, Kind::go, "", 0};
+    Replay::Deviation d{"", 0, Kind::go, "", 0, 0};
     const std::size_t at = part.find('@');
     const std::size_t mark = at == part.npos ? at : part.find_first_of("=+:", at);
-    if (at == 0 || mark == part.npos || !number_in(part.substr(at + 1, mark - at - 1), d.step))
-      half(part);
+    if (at == 0 || mark == part.npos) half(part);
+    const std::string_view step = part.substr(at + 1, mark - at - 1);
+    const std::size_t dot = step.find('.');
+    if (!number_in(step.substr(0, dot), d.step)) half(part);
+    if (dot != step.npos) {
+      if (!number_in(step.substr(dot + 1), d.nth) || d.nth-- == 0 || part[mark] == '=') half(part);
+    }
     const std::string_view rest = part.substr(mark + 1);
     d.process = path_of(part.substr(0, at));
     if (part[mark] == '=') {
@@ -187,8 +193,9 @@ std::string said(const Replay::Deviation& d) {
     case Kind::go: return "after " + step + ", " + d.who + " goes first";
     case Kind::time: return "after " + step + ", a time comes, although somebody could go on";
     default:
-      return "at " + step + " its select takes guard " + std::to_string(d.number) +
-             " of those that are ready";
+      return "at " + step + " its " +
+             (d.nth > 0 ? "select number " + std::to_string(d.nth + 1) : "select") +
+             " takes guard " + std::to_string(d.number) + " of those that are ready";
   }
 }
 

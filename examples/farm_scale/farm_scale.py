@@ -156,7 +156,7 @@ def tree(hosts, homes, costs, jobs, results):
 
 @process
 async def network(hosts, homes, number, costs):
-    """Runs a farm of so many hosts: at one home (`homes` is 0), or at `homes` homes below a top
+    """Runs a farm of `number` hosts: at one home (`homes` is 0), or at `homes` homes below a top
     one.
     """
     began = now()

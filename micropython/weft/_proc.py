@@ -19,7 +19,7 @@ from ._chan import ENDS, FLIGHT, LATE, REQ, bad, begin, cancelled, resume, shut
 from .errors import Cancelled, NoRoom, Poisoned, Retired
 
 _all = []
-_roomy = 0  # the core's run queue has room for at least so many processes
+_roomy = 0  # the core's run queue has room for at least this many processes
 _run = None
 dead = None  # in weft.threads: the deadlock that was found
 WRAPS = ()  # the classes of ends that weft.threads puts around the core's

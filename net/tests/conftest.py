@@ -187,7 +187,7 @@ def strange_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def keys_for_a_day(
     keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[int], Path]:
-    """Makes keys of the same authority that are good for one day, so many days from now."""
+    """Makes keys of the same authority that are good for one day, that many days from now."""
 
     def make(days: int) -> Path:
         begins = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=days)

@@ -79,7 +79,7 @@ def test_to_an_agent(gpu1, keys, caller):  # wire 17.9, 17.12
     odd = [*with_odd_fields(good, "host", "trust", "python", "weft")]
     odd += with_odd_fields({**good, "fate": "0"}, *good)
     odd += with_odd_fields({**good, "where": "0"}, *good)
-    # Otherwise each message would start new OS processes.
+    # The messages above have the agent's digest: with another one, each starts new OS processes.
     other = {**good, "digest": asked.digest + "x"}
     for text in [*TEXTS, json.dumps(other).encode(), *drawn(25, odd)]:
         answer = says(tls, entry["address"], packed(text))

@@ -239,7 +239,7 @@ def test_an_agent_until_it_is_closed(server, keys):  # wire 17.16
 
 
 def test_a_process_that_waits_for_a_host(network, agent):  # wire 17.16
-    """A process asks the network for the host, and all other processes wait for that one."""
+    """A process asks the network for the host, and all others wait for the process that asks."""
     c = th.Channel("c")
 
     @th.process

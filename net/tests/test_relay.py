@@ -85,7 +85,7 @@ def test_poison(server, keys, program):
 
 
 def test_a_host(server, keys, agent):
-    """Calls, their exceptions, and the death of the host's OS process."""
+    """Calls, their exceptions, and the death of the host's OS process arrive through the relay."""
     agent("gpu1", "--relay", "only")
     with joined(server, keys, "auto") as network:
         host = network.host("gpu1")

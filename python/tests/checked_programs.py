@@ -305,7 +305,7 @@ def forks() -> None:
 
 def runs_a_loop() -> None:
     async def nothing():
-        pass
+        await asyncio.Event().wait()
 
     asyncio.run(nothing())
 

@@ -51,7 +51,7 @@ def test_a_reader_cancelled_in_the_turn_of_its_wake_up_takes_nothing(
         two = asyncio.ensure_future(r.read())
         await turns(2)
         writing = asyncio.ensure_future(w.write("v"))
-        await turns(1)  # the write has begun: `one` is told, and has not run
+        await turns(1)  # the write has begun: `one` is woken, and has not run
         one.cancel()
         with pytest.raises(asyncio.CancelledError):
             await one

@@ -105,7 +105,7 @@ def test_what_comes_of_a_program(name: str, status: int, says: str) -> None:
         ("no_network", "runs no network"),
         ("starts_a_thread", "starts a thread that is no process of Weft: make it a process"),
         ("forks", "calls os.fork"),
-        ("runs_a_loop", "runs an event loop"),
+        ("runs_a_loop", "uses the event loop.*no event loop"),
         ("waits_for_a_lock", "waits for a lock .*use a channel"),
         ("uses_a_channel_of_its_module", "made outside of the function"),
         ("needs_arguments", r"needs arguments \(n\)"),

@@ -14,7 +14,16 @@ from checking_nets import chain, hidden, merging, philosophers, reads, writers, 
 import weft
 from weft import coroutines, greenlets, threads
 from weft._checking import _engine
-from weft._checking.engine import Options, Outcome, Search, choose, is_checking, replay, shrink
+from weft._checking.engine import (
+    Options,
+    Outcome,
+    Search,
+    choose,
+    decided,
+    is_checking,
+    replay,
+    shrink,
+)
 
 MODULES: dict[str, Any] = {"coroutines": coroutines, "greenlets": greenlets, "threads": threads}
 
@@ -468,7 +477,7 @@ def test_many_processes_are_no_livelock() -> None:
 
 
 def _lossy(how: str, guards: int) -> tuple[Any, ...]:
-    """A reader and a writer at a full buffer that drops values: a select with so many guards."""
+    """A reader and a writer at a full buffer that drops values, and each has `guards` guards."""
     c, d, e = coroutines.Channel("c", capacity=1, overflow=how), *map(coroutines.Channel, "de")
     kept = d.writer(), e.writer()
 
@@ -562,3 +571,50 @@ def test_the_last_value_of_a_buffer_and_a_new_end_do_not_commute(through_select:
     """Rules 2.5, 17.7."""
     search, outcomes = searched(partial(_drained, through_select))
     assert search.complete and {o.value for o in outcomes} == {"made", "retired"}
+
+
+# --- several choices in one step ------------------------------------------------------------------
+
+
+def _outcomes_by_replay(function: Callable[[], Any], search: str, **options: Any) -> int:
+    """Replays a schedule of each outcome of a search, by names and by numbers. Returns how many
+    outcomes there are.
+    """
+    found: dict[Any, Outcome] = {}
+    for outcome in Search(function, Options(search, **options)):
+        if outcome.value not in found:
+            found[outcome.value] = decided(outcome)
+    for value, outcome in found.items():
+        for deviations in (outcome.deviations, outcome.numbers):
+            assert replay(function, deviations, Options(**options)).value == value
+    return len(found)
+
+
+def test_the_selects_of_one_step_are_told_apart() -> None:
+    """Rule 17.8. With the grain *park* a step goes on until its process parks."""
+
+    @coroutines.process
+    async def fills_and_takes(outs: Any, sources: Any) -> str:
+        for out in outs:
+            for i in range(3):
+                await out.write(i)
+        taken = [(await coroutines.select(*sources))[0] for _ in range(3)]
+        coroutines.poison(*outs)
+        return "".join(map(str, taken))
+
+    def network() -> Any:
+        buffers = [coroutines.Channel(name, capacity=3) for name in "abc"]
+        outs, sources = [c.writer() for c in buffers], [c.reader() for c in buffers]
+        return coroutines.run(fills_and_takes(outs, sources))
+
+    assert _outcomes_by_replay(network, "all", grain="park") > 4
+
+
+def test_the_faults_of_one_step_are_told_apart() -> None:
+    """Rule 17.8: a process may die, lose its session or be slow, all at one step."""
+
+    @coroutines.process
+    async def asks() -> str:
+        return "".join(str(choose(2)) for _ in range(3))
+
+    assert _outcomes_by_replay(lambda: coroutines.run(asks()), "all") == 8

@@ -23,10 +23,15 @@ _odd_paths = st.sampled_from(
 _any_path = _paths | _odd_paths
 _steps = st.integers(0, 10_000)
 _deviations = st.lists(
-    st.builds(Deviation, _any_path, _steps, st.just("go"), _any_path)
-    | st.builds(Deviation, _any_path, _steps, st.just("time"), st.just(""))
+    st.builds(Deviation, _any_path, _steps, st.just("go"), _any_path, st.just(0))
+    | st.builds(Deviation, _any_path, _steps, st.just("time"), st.just(""), st.just(0))
     | st.builds(
-        Deviation, _any_path, _steps, st.sampled_from(["guard", "fault"]), st.integers(0, 20)
+        Deviation,
+        _any_path,
+        _steps,
+        st.sampled_from(["guard", "fault"]),
+        st.integers(0, 20),
+        st.integers(0, 5),
     ),
     max_size=5,
 )
@@ -51,6 +56,8 @@ def test_how_tokens_look() -> None:
     assert text([one, Deviation("main/merge", 2, "guard", 1)]) == "w1:hop.3@3=locker.1,merge@2+1"
     assert text([Deviation("main/a", 4, "time", "")]) == "w1:a@4="
     assert text([Deviation("main/a/b[1]", 3, "fault", 1)]) == "w1:a/b.1@3:1"
+    assert text([Deviation("main/a", 3, "guard", 1, 2)]) == "w1:a@3.3+1"
+    assert text([Deviation("main/a", 3, "fault", 1, 1)]) == "w1:a@3.2:1"
     assert text([]) == "w1" and parse("w1") == [] and parse("w1-0") == []
 
 
@@ -94,9 +101,10 @@ def test_a_deviation_is_said_in_words() -> None:
         sentence(Deviation("main/a", 3, "time", "")),
         sentence(Deviation("main/a", 3, "guard", 1)),
         sentence(Deviation("main/a", 3, "fault", 1)),
+        sentence(Deviation("main/a", 3, "guard", 1, 2)),
     ]
     assert sentences[0] == "after step 3 of main/a, main/b goes first"
-    assert len(set(sentences)) == 4 and all("main/a" in sentence for sentence in sentences)
+    assert len(set(sentences)) == 5 and all("main/a" in sentence for sentence in sentences)
 
 
 # --- options --------------------------------------------------------------------------------------

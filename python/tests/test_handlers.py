@@ -302,8 +302,9 @@ class Worker:
 
 
 class Item:
-    """The time limit of a test in pytest has such a handler, with the test's function and
-    values."""
+    """Stands for a test in pytest, with its function and values. The handler of the test's time
+    limit refers to it.
+    """
 
     def __init__(self) -> None:
         self.obj, self.funcargs, self.name = names_a_channel, {"c": stop}, "a test"

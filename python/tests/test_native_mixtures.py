@@ -192,8 +192,8 @@ def test_writers_and_readers_of_every_kind_at_one_channel(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_readers_retire_one_after_another(seed):  # rules 3.1, 3.2, 16.1
-    """In the end no reader is left: every writer of any kind is told, and each value that was read
-    was written once.
+    """In the end no reader is left: the channel has ended for every writer of any kind, and each
+    value that was read was written once.
     """
     choose = random.Random(seed)
     c, got = channel(choose, "c"), []

@@ -57,7 +57,7 @@ def program(
 
 
 def children() -> set[int]:
-    """Returns the numbers of this process's children."""
+    """Returns the pids of this process's children."""
     mine = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:

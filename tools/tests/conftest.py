@@ -81,8 +81,8 @@ class House:
         (self.path / "tools/rooms.toml").write_text(text)
 
     def hangs_after(self, seconds: float) -> None:
-        """Makes a room hang after so many seconds without a sign of life. It must be called after
-        `rooms`.
+        """Makes a room count as hung after `seconds` without a sign of life. hangs_after() must be
+        called after rooms().
         """
         path = self.path / "tools/rooms.toml"
         path.write_text(f"still = {seconds}\n{path.read_text()}")

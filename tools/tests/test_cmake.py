@@ -118,6 +118,52 @@ def test_a_program_for_cppcsp_is_a_consumer_of_the_installed_package(
     assert build_and_run(build) == "42\n"
 
 
+CHECKED = """cmake_minimum_required(VERSION 3.21)
+project(consumer LANGUAGES CXX)
+find_package(weft CONFIG REQUIRED COMPONENTS checked)
+add_executable(consumer consumer.cpp)
+target_link_libraries(consumer PRIVATE weft::checked)
+"""
+CHECKED_PROGRAM = """#include <iostream>
+#include <weft/check.hpp>
+#include <weft/weft.hpp>
+weft::Process writes(weft::Writer<int> first, weft::Writer<int> second) {
+  co_await first.write(1);
+  co_await second.write(2);
+}
+weft::Process reads(weft::Reader<int> first, weft::Reader<int> second) {
+  co_await second.read();
+  co_await first.read();
+}
+int main() {
+  const weft::CheckReport r = weft::check([] {
+    weft::Channel<int> a, b;
+    weft::run(writes(a.writer(), b.writer()), reads(a.reader(), b.reader()));
+  });
+  std::cout << r.failures.at(0).kind << "\\n";
+}
+"""
+
+
+@pytest.mark.parametrize("builds", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_a_test_that_checks_is_a_consumer_of_the_installed_package(
+    builds: bool, prefix: Path, tmp_path: Path
+) -> None:
+    """weft::checked is compiled in the consumer's build, with the consumer's options."""
+    (tmp_path / "CMakeLists.txt").write_text(CHECKED)
+    (tmp_path / "consumer.cpp").write_text(CHECKED_PROGRAM)
+    build = tmp_path / "b"
+    options = [f"-DCMAKE_PREFIX_PATH={prefix}", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror"]
+    cmake("-G", "Ninja", "-S", tmp_path, "-B", build, *options)
+    if builds:
+        assert build_and_run(build) == "deadlock\n"
+    sources = ROOT / "cpp/src"
+    needed = {p.relative_to(sources) for p in sources.rglob("*.cpp")}
+    needed = {p for p in needed if p.parts[0] not in ("net", "wire")}
+    installed = prefix / "share/weft/src"
+    assert needed == {p.relative_to(installed) for p in installed.rglob("*.cpp")}
+
+
 NET = """cmake_minimum_required(VERSION 3.21)
 project(consumer LANGUAGES CXX)
 find_package(weft CONFIG REQUIRED COMPONENTS net)

@@ -20,7 +20,7 @@ ratchet: Any = tool
 
 
 def house(path: Path, **files: int) -> Path:
-    """Makes a repository of files with so many lines. A `_` in a name stands for `/`."""
+    """Makes a repository of files with these numbers of lines. A `_` in a name stands for `/`."""
     subprocess.run(["git", "init", "-q", path], check=True)
     for name, lines in files.items():
         file = path / name.replace("__", ".").replace("_", "/")

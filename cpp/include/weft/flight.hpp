@@ -35,39 +35,42 @@ class Flight final : public runtime::Observer {
  public:
   explicit Flight(std::size_t size) : ring_(size), number_(++last_) {}
 
-  void suspended(runtime::ProcessBase* p, const void* where) noexcept override {
+  void suspended(runtime::ProcessBase* p, const void* where, bool next) noexcept override {
     if (p && p->op) {
       const std::uint64_t now = form::Clock::now();
       slot(p->id).store(now << kIdBits | (p->id & kIdMask), std::memory_order_relaxed);
+      if (next) here().now = now;
     } else if (!p && where) {
-      // resumes() has defined the process in this block, and has left room for this event.
-      Mine& mine = here();
-      const std::uint32_t id = std::exchange(mine.running, 0);
-      if (!id) return;
-      form::Known& me = mine.lane->process(id, [] { return std::string(); });
-      mine.lane->end(form::Clock::now(), me, 0, {});
+      ended();
     }
   }
   void resumes(runtime::ProcessBase& p, const void*) noexcept override {
     Mine& mine = here();
-    mine.running = p.id;
+    const std::uint32_t id = p.id;
+    mine.running = id;
+    const std::uint64_t before = std::exchange(mine.now, 0);
     const runtime::OpKind* const kind = p.op;
-    form::Lane& lane = *mine.lane;
+    form::Lane& lane = mine.lane;
     lane.room();
-    form::Known& me = lane.process(p.id, [&] { return runtime::path_of(p); });
+    form::Known& me = lane.process(id, [&] { return runtime::path_of(p); });
     if (!kind) return;
-    const std::uint64_t now = form::Clock::now();
-    const std::uint64_t since = slot(p.id).exchange(0, std::memory_order_relaxed);
-    if ((since & kIdMask) == (p.id & kIdMask) && since) {
+    const std::uint64_t now = before ? before : form::Clock::now();
+    // Only the thread that runs the process uses the process's slot, but for processes that share
+    // it, so load and store need not be one step.
+    std::atomic<std::uint64_t>& parked = slot(id);
+    const std::uint64_t since = parked.load(std::memory_order_relaxed);
+    if ((since & kIdMask) == (id & kIdMask) && since) {
+      parked.store(0, std::memory_order_relaxed);
       me.op = 0;
       me.since = now - ((now - (since >> kIdBits)) & (~0ull >> kIdBits));
     }
     runtime::Passed at;
+    at.counts = false;
     if (kind->passed) kind->passed(p, at);
     form::Known* place = nullptr;
     if (at.place)
       place = &lane.place(at.place, at.place->name, 0, [&] { return name_of(*at.place); });
-    const form::Op op = op_of(*kind, at.writing, place);
+    const form::Op op = op_of(mine, *kind, at.writing, place);
     if (op == form::Op::other) lane.other(kind->verb);
     const bool selects = op >= form::Op::select_input && op <= form::Op::select_other;
     lane.over(now, me, op, form::Outcome::commit, place, 0, selects);
@@ -88,19 +91,37 @@ class Flight final : public runtime::Observer {
   }
 
  private:
-  struct Mine {  // the state of one thread
-    std::uint64_t recorder = 0;
-    std::unique_ptr<form::Lane> lane;
+  // resumes() has defined the process in this block, and has left room for this event.
+  [[gnu::noinline]] void ended() {
+    Mine& mine = here();
+    const std::uint32_t id = std::exchange(mine.running, 0);
+    if (!id) return;
+    form::Known& me = mine.lane.process(id, [] { return std::string(); });
+    mine.lane.end(form::Clock::now(), me, 0, {});
+  }
+  struct Mine {  // the state of one thread for one recorder
+    Mine(std::uint64_t number, form::Ring& ring) : recorder(number), lane(ring) {}
+    const std::uint64_t recorder;
+    form::Lane lane;
     std::uint32_t running = 0;
+    // The time at which the last process was suspended, if another one resumes now; otherwise 0. So
+    // an event takes one reading of the clock, which is most of what an event costs.
+    std::uint64_t now = 0;
+    struct Kind {
+      const runtime::OpKind* kind = nullptr;
+      form::Op op = form::Op::other;
+    };
+    Kind kinds[16];  // the last kinds of operations, by their addresses
   };
   Mine& here() {
-    static thread_local Mine mine;
-    if (mine.recorder != number_) [[unlikely]] {
-      mine.recorder = number_;
-      mine.lane = std::make_unique<form::Lane>(ring_);
-      mine.running = 0;
-    }
-    return mine;
+    Mine* const mine = mine_;
+    return mine && mine->recorder == number_ ? *mine : made();
+  }
+  [[gnu::noinline, gnu::cold]] Mine& made() {
+    static thread_local std::unique_ptr<Mine> owner;
+    owner = std::make_unique<Mine>(number_, ring_);
+    mine_ = owner.get();
+    return *owner;
   }
   static std::string name_of(const core::SyncObject& place) {
     return place.line || !place.name ? runtime::name_of(place) : place.name;
@@ -112,18 +133,21 @@ class Flight final : public runtime::Observer {
     return "";
 #endif
   }
-  static form::Op op_of(const runtime::OpKind& kind, bool writes,
+  [[gnu::noinline, gnu::cold]] static form::Op op_of_verb(std::string_view verb) noexcept {
+    static constexpr std::pair<std::string_view, form::Op> kinds[] = {
+        {"read", form::Op::read}, {"write", form::Op::write}, {"select", form::Op::select_other},
+        {"sync", form::Op::sync}, {"sleep", form::Op::sleep}, {"wait for", form::Op::wait_for}};
+    for (const auto& [name, op] : kinds)
+      if (name == verb) return op;
+    return form::Op::other;
+  }
+  static form::Op op_of(Mine& mine, const runtime::OpKind& kind, bool writes,
                         const form::Known* place) noexcept {
-    static thread_local std::pair<const char*, form::Op> last{nullptr, form::Op::other};
-    if (kind.verb != last.first) {
-      static constexpr std::pair<std::string_view, form::Op> kinds[] = {
-          {"read", form::Op::read}, {"write", form::Op::write}, {"select", form::Op::select_other},
-          {"sync", form::Op::sync}, {"sleep", form::Op::sleep}, {"wait for", form::Op::wait_for}};
-      last = {kind.verb, form::Op::other};
-      for (const auto& [verb, op] : kinds)
-        if (verb == kind.verb) last.second = op;
-    }
-    if (last.second != form::Op::select_other || !place) return last.second;
+    Mine::Kind& here =
+        mine.kinds[(reinterpret_cast<std::uintptr_t>(&kind) >> 3) % std::size(mine.kinds)];
+    if (here.kind != &kind) [[unlikely]]
+      here = {&kind, op_of_verb(kind.verb)};
+    if (here.op != form::Op::select_other || !place) return here.op;
     return writes ? form::Op::select_output : form::Op::select_input;
   }
 
@@ -133,6 +157,7 @@ class Flight final : public runtime::Observer {
   static constexpr std::uint64_t kIdMask = (1u << kIdBits) - 1;
   std::atomic<std::uint64_t>& slot(std::uint32_t id) noexcept { return since_[id % kSlots]; }
 
+  static inline constinit thread_local Mine* mine_ = nullptr;
   static inline std::atomic<std::uint64_t> last_{0};
   form::Ring ring_;
   form::Moment began_;

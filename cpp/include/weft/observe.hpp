@@ -130,8 +130,7 @@ class Watchers final : public runtime::Observer {
     {
       const std::lock_guard g(mutex_);
       tools_.push_back(std::move(t));
-      any_.store(true, std::memory_order_release);
-      runtime::observer.store(this, std::memory_order_release);
+      set();
     }
     if (runtime::Scheduler* s = runtime::Scheduler::current()) s->heed();
   }
@@ -139,7 +138,7 @@ class Watchers final : public runtime::Observer {
   void remove(const std::shared_ptr<Tool>& t) {
     std::unique_lock g(mutex_);
     std::erase(tools_, t);
-    stand_down();
+    set();
     if (idling() != t.get()) left_.wait(g, [&] { return t->busy_ == 0; });
   }
 
@@ -150,7 +149,7 @@ class Watchers final : public runtime::Observer {
       const std::lock_guard g(mutex_);
       runtime::Observer* none = nullptr;
       if (!recorder_.compare_exchange_strong(none, recorder)) return false;
-      runtime::observer.store(this, std::memory_order_release);
+      set();
     }
     if (runtime::Scheduler* s = runtime::Scheduler::current()) s->heed();
     return true;
@@ -158,7 +157,7 @@ class Watchers final : public runtime::Observer {
   void record_no_more() {
     const std::lock_guard g(mutex_);
     recorder_.store(nullptr);
-    stand_down();
+    set();
   }
 
   void resumes(runtime::ProcessBase& p, const void* where) noexcept override {
@@ -168,9 +167,9 @@ class Watchers final : public runtime::Observer {
     const std::lock_guard g(mutex_);
     for (const auto& t : tools_) t->resumes(p, where);
   }
-  void suspended(runtime::ProcessBase* p, const void* where) noexcept override {
+  void suspended(runtime::ProcessBase* p, const void* where, bool next) noexcept override {
     if (runtime::Observer* const r = recorder_.load(std::memory_order_acquire))
-      r->suspended(p, where);
+      r->suspended(p, where, next);
     if (!any_.load(std::memory_order_acquire)) return;
     const std::lock_guard g(mutex_);
     for (const auto& t : tools_) t->suspended(p, where);
@@ -195,10 +194,11 @@ class Watchers final : public runtime::Observer {
     static thread_local const Tool* t = nullptr;
     return t;
   }
-  void stand_down() noexcept {
+  // Sets the observer: the recorder itself if there is no tool, since each event would otherwise
+  // pay for two calls.
+  void set() noexcept {
     any_.store(!tools_.empty(), std::memory_order_release);
-    if (tools_.empty() && !recorder_.load())
-      runtime::observer.store(nullptr, std::memory_order_release);
+    runtime::observer.store(tools_.empty() ? recorder_.load() : this, std::memory_order_release);
   }
   std::mutex mutex_;
   std::condition_variable left_;

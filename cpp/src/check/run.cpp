@@ -9,6 +9,8 @@ void Run::begin(Strategy& strategy) {
   strategy_ = &strategy;
   stopped_ = Stopped::no;
   steps = early = switches = 0;
+  ready_ = {};
+  step_begins();
   early_cut = too_large = false;
   chances = 1;
   decisions.clear();
@@ -36,7 +38,7 @@ void Run::differs(std::string how) {
 }
 
 void Run::decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on) {
-  decisions.push_back({record.running, last().steps, kind, choice, options, index, goes_on});
+  decisions.push_back({record.running, last().steps, nth_, kind, choice, options, index, goes_on});
   chances *= options;
 }
 
@@ -44,12 +46,13 @@ unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
   if (stopped()) return 0;
   positions_.clear();
   if (yielding_ == 0) {
-    ready_.assign(ready.begin(), ready.end());
+    ready_ = ready;
     goes_on_ = goes_on;
   } else {
     leave_out_who_yields(ready);
     goes_on_ = goes_on && !positions_.empty() && positions_[0] == 0;
   }
+  nth_ = 0;
   clock_ = ready.empty() || (settings.any_time && timer && early < settings.early);
   early_cut = early_cut || (settings.any_time && timer && !clock_);
   if (++steps > settings.limit + settings.limit_each * static_cast<unsigned>(record.count)) {
@@ -65,7 +68,7 @@ unsigned Run::go(std::span<const int> ready, bool goes_on, bool timer) {
   return clock ? static_cast<unsigned>(ready.size()) : positions_.empty() ? i : positions_[i];
 }
 void Run::leave_out_who_yields(std::span<const int> ready) {
-  ready_.clear();
+  some_.clear();
   const auto yields = [&](int p) {
     return static_cast<std::size_t>(p) < yields_to_.size() &&
            !yields_to_[static_cast<std::size_t>(p)].empty();
@@ -73,15 +76,17 @@ void Run::leave_out_who_yields(std::span<const int> ready) {
   const bool all = std::all_of(ready.begin(), ready.end(), yields);
   for (unsigned i = 0; i < ready.size(); ++i) {
     if (!all && yields(ready[i])) continue;
-    ready_.push_back(ready[i]);
+    some_.push_back(ready[i]);
     positions_.push_back(i);
   }
+  ready_ = some_;
 }
 
 void Run::goes(int n) {
   if (stopped()) return;
   record.at(n).ready = false;
   switches += n != record.running;
+  step_begins();
   record.step(n);
   if (!yielding_) return;
   for (std::size_t i = 0; i < yields_to_.size(); ++i) {
@@ -113,7 +118,9 @@ void Run::yields(int n, std::span<const int> ready) {
 }
 
 unsigned Run::take(unsigned options, Kind kind) {
-  if (stopped() || options < 2) return 0;
+  if (stopped()) return 0;
+  nth_ = kind == Kind::guard ? guards_++ : faults_++;
+  if (options < 2) return 0;
   const unsigned i = strategy_->take(*this, options, kind);
   if (stopped()) return 0;
   decided(kind, static_cast<int>(i), options, i, false);

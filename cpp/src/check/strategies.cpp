@@ -19,7 +19,8 @@ template <class F>
 unsigned Replay::by_process(Run& run, F&& choice) {
   for (std::size_t i = 0; i < deviations.size(); ++i) {
     const Deviation& d = deviations[i];
-    if (met_[i] || d.step != run.last().steps || !run.record.is(run.record.running, d.process))
+    if (met_[i] || d.step != run.last().steps || d.nth != run.nth() ||
+        !run.record.is(run.record.running, d.process))
       continue;
     const unsigned taken = choice(d);
     if (!taken) continue;

@@ -20,7 +20,8 @@ struct ThreadProcess::Lone final : Activity {
 
 ThreadProcess& ThreadProcess::self() noexcept {
   if (current) return *current;
-  struct TimersOutsideRuns {  // a run for the timers of threads in no run; it declares no deadlock
+  struct TimersOutsideRuns {  // This is a run for the timers of threads in no run; it declares no
+                              // deadlock.
     Run run;
     TimersOutsideRuns() noexcept { run.detect_deadlock = false; }
   };
@@ -35,7 +36,7 @@ void ThreadProcess::block(const OpKind& kind) noexcept {
     waits_in(nullptr);
     return;
   }
-  if (Observer* const o = watched()) o->suspended(this, nullptr);
+  if (Observer* const o = watched()) o->suspended(this, nullptr, false);
   for (;;) {
     BriefWait::one_less();
     const std::uint32_t s = parking_.sleep();

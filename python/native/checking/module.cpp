@@ -93,7 +93,7 @@ PyObject* f_seed(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-// follow([(process, step, kind, choice)…]) │ follow([(decision, choice)…])
+// follow([(process, step, kind, choice, nth)…]) │ follow([(decision, choice)…])
 PyObject* f_follow(PyObject*, PyObject* list) {
   replay.deviations.clear();
   replay.numbers.clear();
@@ -109,10 +109,10 @@ PyObject* f_follow(PyObject*, PyObject* list) {
       continue;
     }
     const char *process, *kind;
-    unsigned step;
+    unsigned step, nth = 0;
     PyObject* choice;
-    if (!PyArg_ParseTuple(o.get(), "sIsO", &process, &step, &kind, &choice)) return nullptr;
-    wc::Replay::Deviation d{process, step, wc::Kind::go, "", 0};
+    if (!PyArg_ParseTuple(o.get(), "sIsO|I", &process, &step, &kind, &choice, &nth)) return nullptr;
+    wc::Replay::Deviation d{process, step, wc::Kind::go, "", 0, 0};
     if (!kind_of(kind, d.kind)) return refuse("a deviation is of kind go, time, guard or fault");
     if (PyUnicode_Check(choice)) {
       const char* who = PyUnicode_AsUTF8(choice);
@@ -122,6 +122,7 @@ PyObject* f_follow(PyObject*, PyObject* list) {
       d.number = static_cast<unsigned>(PyLong_AsUnsignedLong(choice));
       if (PyErr_Occurred()) return nullptr;
     }
+    d.nth = nth;
     replay.deviations.push_back(std::move(d));
   }
   Py_RETURN_NONE;
@@ -188,9 +189,9 @@ PyObject* f_decisions(PyObject*, PyObject*) {
                        : d.kind == wc::Kind::time ? to_str("")
                                                   : PyLong_FromLong(d.choice));
     const Owned one(who && choice
-                        ? Py_BuildValue("OIsOIIO", who.get(), d.step,
+                        ? Py_BuildValue("OIsOIIOI", who.get(), d.step,
                                         kinds[static_cast<std::size_t>(d.kind)], choice.get(),
-                                        d.options, d.index, d.goes_on ? Py_True : Py_False)
+                                        d.options, d.index, d.goes_on ? Py_True : Py_False, d.nth)
                         : nullptr);
     if (!one || PyList_Append(list.get(), one.get()) < 0) return nullptr;
   }

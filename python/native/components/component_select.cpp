@@ -86,7 +86,7 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
     g.where = nullptr;
     g.enabled = from.on != 0;
     g.ends = from.ends != 0;
-    g.silent = g.lined = false;
+    g.silent = g.enqueued = false;
     g.node.slot = &x.slots[i];
     any = any || g.enabled;
     if (from.kind > WEFT_COMPUTED) {

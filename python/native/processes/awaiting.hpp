@@ -60,8 +60,8 @@ PyObject* being_awaited(const char* verb, ProcessObject* by);
 
 enum class Left : std::uint8_t { withdrawn, resumed, decided };
 // Called when the operation is no longer awaited. `withdraw` returns whether the operation was left
-// before the commit. A process that is parked in the operation is woken; the code that awaited it
-// there finds it over.
+// before the commit. A process that is parked in the operation is woken, and its code finds the
+// operation over.
 template <class Withdraw>
 Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept {
   if (p->waits != operation) return Left::resumed;

@@ -165,8 +165,8 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   run_deferred();
   FunctionObject* f = func(self);
   const Py_ssize_t n = PyVectorcall_NARGS(nf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  // The list is kept for its storage. It is moved out meanwhile, because Python code that runs here
-  // may also call a process function.
+  // The list is kept for its storage. It is moved out during the call, because Python code that
+  // runs within may also call a process function.
   static Ends spare_ends;
   Ends ends = std::move(spare_ends);
   ends.clear();

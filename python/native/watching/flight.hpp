@@ -12,7 +12,8 @@
 
 namespace weft::py {
 
-bool flying() noexcept;        // whether the recorder is on
+extern bool flight_is_on;  // written with the GIL held
+inline bool flying() noexcept { return flight_is_on; }
 void flight_parks() noexcept;  // called when the running process begins to wait
 // Called when an operation is over. If `result` is null, `left` is the exception (owned by the
 // caller); it may be null too, at the end of a loop. `target` is as for observe().

@@ -119,7 +119,8 @@ void observe(const char* what, const char* op, PyObject* target, PyObject* detai
     if (*what == 'c') flight_over(op, target, detail, nullptr);
     if (*what == 'p') flight_parks();
   }
-  if (!observer) return;
+  if (!observer) [[likely]]
+    return;
   const SavedException kept;
   call(what, running(), op, target, detail);
 }

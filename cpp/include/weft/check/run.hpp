@@ -37,6 +37,7 @@ enum class Kind : std::uint8_t { go, time, guard, fault };
 struct Decision {
   int process;    // the process that had run last
   unsigned step;  // the number of its last step
+  unsigned nth;   // of a choice within a step: how many of its kind the step has made before
   Kind kind;
   // the process that goes (kNone if a time comes), or the number of the option that was taken
   int choice;
@@ -103,6 +104,7 @@ class Run {
   }
   int option_process(unsigned i) const noexcept { return i < ready_.size() ? ready_[i] : kNone; }
   bool goes_on() const noexcept { return goes_on_; }
+  unsigned nth() const noexcept { return nth_; }  // Decision::nth of the decision to be made
   const Process& last() const noexcept { return record.at(record.running); }
 
   unsigned steps = 0, early = 0, switches = 0;
@@ -115,14 +117,17 @@ class Run {
  private:
   void leave_out_who_yields(std::span<const int> ready);
   void decided(Kind kind, int choice, unsigned options, unsigned index, bool goes_on);
+  void step_begins() noexcept { nth_ = guards_ = faults_ = 0; }
 
   Strategy* strategy_ = nullptr;
   Stopped stopped_ = Stopped::no;
-  std::vector<int> ready_;
+  std::span<const int> ready_;  // the processes that may go; used only while a decision is made
+  std::vector<int> some_;       // those of them that do not yield, if ready_ is not all of them
   // the positions in ready_, if some processes are left out
   std::vector<unsigned> positions_;
   std::vector<std::vector<int>> yields_to_;  // by process: the processes that are to go before it
   unsigned yielding_ = 0;
+  unsigned nth_ = 0, guards_ = 0, faults_ = 0;  // the choices that the step has made, by kind
   bool clock_ = false, goes_on_ = false;
 };
 

@@ -91,6 +91,19 @@ inline std::size_t put_varint(unsigned char* to, std::uint64_t v) noexcept {
   to[n++] = static_cast<unsigned char>(v);
   return n;
 }
+// Writes a varint, which is nearly always short. Returns the address after it.
+[[gnu::always_inline]] inline unsigned char* append(unsigned char* p, std::uint64_t v) noexcept {
+  if (v < 0x80) [[likely]] {
+    *p = static_cast<unsigned char>(v);
+    return p + 1;
+  }
+  if (v < 0x4000) {
+    p[0] = static_cast<unsigned char>(v | 0x80);
+    p[1] = static_cast<unsigned char>(v >> 7);
+    return p + 2;
+  }
+  return p + put_varint(p, v);
+}
 // Reads a varint. Returns the address after it, or null if it is cut off or longer than 64 bits.
 inline const unsigned char* take_varint(const unsigned char* p, const unsigned char* end,
                                         std::uint64_t& v) noexcept {
@@ -249,10 +262,22 @@ struct Known {
 // the next call of find().
 class Table {
  public:
-  Table() : slots_(1 << 8) {}
+  Table() { resize(1 << 8); }
   Known& find(std::uint64_t key, std::uint64_t block) {
     std::size_t i = place_of(key);
-    for (; slots_[i].key; i = (i + 1) & (slots_.size() - 1))
+    if (slots_[i].key == key) [[likely]]
+      return slots_[i];
+    return find_from(i, key, block);
+  }
+  template <class F>
+  void each(F&& f) {
+    for (Known& k : slots_)
+      if (k.key) f(k);
+  }
+
+ private:
+  [[gnu::noinline]] Known& find_from(std::size_t i, std::uint64_t key, std::uint64_t block) {
+    for (; slots_[i].key; i = (i + 1) & mask_)
       if (slots_[i].key == key) return slots_[i];
     if (++used_ * 2 > slots_.size()) {
       tidy(block);
@@ -262,15 +287,14 @@ class Table {
     slots_[i].key = key;
     return slots_[i];
   }
-  template <class F>
-  void each(F&& f) {
-    for (Known& k : slots_)
-      if (k.key) f(k);
-  }
-
- private:
   std::size_t place_of(std::uint64_t key) const noexcept {
-    return (key * 0x9E3779B97F4A7C15u) >> (64 - std::countr_zero(slots_.size()));
+    return (key * 0x9E3779B97F4A7C15u) >> shift_;
+  }
+  // `size` is a power of two.
+  void resize(std::size_t size) {
+    slots_.assign(size, Known{});
+    mask_ = size - 1;
+    shift_ = 64 - static_cast<unsigned>(std::countr_zero(size));
   }
   // Forgets entries that the last two blocks did not name and that are idle. Grows if many are
   // left.
@@ -281,18 +305,19 @@ class Table {
       return k.key && (k.block + 1 >= block || k.op != Known::kIdle || k.hidden);
     };
     for (const Known& k : old) left += stays(k);
-    slots_.assign(std::bit_ceil(std::max<std::size_t>(4 * left, 1 << 8)), Known{});
+    resize(std::bit_ceil(std::max<std::size_t>(4 * left, 1 << 8)));
     used_ = 0;
     for (const Known& k : old)
       if (stays(k)) {
         std::size_t i = place_of(k.key);
-        while (slots_[i].key) i = (i + 1) & (slots_.size() - 1);
+        while (slots_[i].key) i = (i + 1) & mask_;
         slots_[i] = k;
         ++used_;
       }
   }
   std::vector<Known> slots_;
-  std::size_t used_ = 0;
+  std::size_t mask_ = 0, used_ = 0;
+  unsigned shift_ = 0;
 };
 
 class Lane {
@@ -303,13 +328,8 @@ class Lane {
   template <class Path>
   Known& process(std::int64_t id, Path&& path) {
     Known& k = processes_.find(zigzag(id) + 1, block_number_);
-    if (k.block != block_number_) [[unlikely]] {
-      k.block = block_number_;
-      k.local = local_processes_++;
-      *at_++ = kProcess;
-      at_ += put_varint(at_, zigzag(id));
-      text(path());
-    }
+    if (k.block != block_number_) [[unlikely]]
+      define(k, id, path);
     return k;
   }
   // Returns the entry of a channel or barrier. `same` distinguishes it from an earlier one at the
@@ -317,21 +337,8 @@ class Lane {
   template <class Name>
   Known& place(const void* key, const void* same, std::uint64_t flags, Name&& name) {
     Known& k = places_.find(reinterpret_cast<std::uintptr_t>(key), block_number_);
-    if (k.block != block_number_ || (same && k.same != same)) [[unlikely]] {
-      if ((same && k.same != same) || !k.first) {
-        k.same = same;
-        k.first = ++place_number_;
-        k.read = k.written = 0;
-      }
-      k.block = block_number_;
-      k.local = local_places_++;
-      *at_++ = kPlace;
-      at_ += put_varint(at_, k.first);
-      at_ += put_varint(at_, flags);
-      at_ += put_varint(at_, k.read);
-      at_ += put_varint(at_, k.written);
-      text(name());
-    }
+    if (k.block != block_number_ || (same && k.same != same)) [[unlikely]]
+      define(k, same, flags, name);
     return k;
   }
 
@@ -343,19 +350,30 @@ class Lane {
   }
   void over(std::uint64_t now, Known& process, Op op, Outcome outcome, Known* place,
             std::uint64_t more, bool has_more) noexcept {
+    // All that is needed is read before the first byte is written, and the address is in a local
+    // variable: for the compiler a byte may change any object, so that otherwise each byte would
+    // have to wait for the address in memory.
     const std::uint64_t waited = process.op == Known::kIdle ? 0 : now - process.since + 1;
+    const std::uint32_t me = process.local, where = place ? place->local + 1u : 0;
     process.op = Known::kIdle;
-    *at_++ = static_cast<unsigned char>(static_cast<unsigned>(op) |
-                                        static_cast<unsigned>(outcome) << kOutcomeShift |
-                                        (waited ? kWaited : 0));
-    stamp(now);
-    at_ += put_varint(at_, process.local);
-    at_ += put_varint(at_, place ? place->local + 1u : 0);
-    if (has_more) at_ += put_varint(at_, more);
-    if (waited) at_ += put_varint(at_, waited - 1);
     if (place && outcome == Outcome::commit)
       ++(op == Op::write || op == Op::select_output ? place->written : place->read);
-    done();
+    const std::uint64_t last = last_;
+    const std::uint64_t t = now > last ? now : last;
+    last_ = t;
+    Block& block = *block_;
+    ++block.events;
+    unsigned char* p = at_;
+    *p++ = static_cast<unsigned char>(static_cast<unsigned>(op) |
+                                      static_cast<unsigned>(outcome) << kOutcomeShift |
+                                      (waited ? kWaited : 0));
+    p = append(p, t - last);
+    p = append(p, me);
+    p = append(p, where);
+    if (has_more) p = append(p, more);
+    if (waited) p = append(p, waited - 1);
+    at_ = p;
+    block.used.store(static_cast<std::uint32_t>(p - block.bytes), std::memory_order_release);
   }
   void start(std::uint64_t now, const Known& process) noexcept {
     *at_++ = kStart;
@@ -407,7 +425,32 @@ class Lane {
   }
 
  private:
-  void turn() {
+  template <class Path>
+  [[gnu::noinline, gnu::cold]] void define(Known& k, std::int64_t id, Path& path) {
+    k.block = block_number_;
+    k.local = local_processes_++;
+    *at_++ = kProcess;
+    at_ += put_varint(at_, zigzag(id));
+    text(path());
+  }
+  template <class Name>
+  [[gnu::noinline, gnu::cold]] void define(Known& k, const void* same, std::uint64_t flags,
+                                           Name& name) {
+    if ((same && k.same != same) || !k.first) {
+      k.same = same;
+      k.first = ++place_number_;
+      k.read = k.written = 0;
+    }
+    k.block = block_number_;
+    k.local = local_places_++;
+    *at_++ = kPlace;
+    at_ += put_varint(at_, k.first);
+    at_ += put_varint(at_, flags);
+    at_ += put_varint(at_, k.read);
+    at_ += put_varint(at_, k.written);
+    text(name());
+  }
+  [[gnu::noinline, gnu::cold]] void turn() {
     block_ = ring_.next(number_, block_);
     block_number_ = block_->number;
     at_ = block_->bytes;

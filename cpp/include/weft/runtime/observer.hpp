@@ -18,7 +18,8 @@ struct Observer {
   // Called when the process resumes; its op still says what it waited for. `where` is the thread's
   // Context, used as a key; it is null for a thread process, which keeps no other process waiting.
   virtual void resumes(ProcessBase&, const void* where) noexcept = 0;
-  virtual void suspended(ProcessBase*, const void* where) noexcept = 0;
+  // `next`: the thread resumes another process at once, so that no time passes between the two.
+  virtual void suspended(ProcessBase*, const void* where, bool next) noexcept = 0;
   // Called when a single-core scheduler is about to sleep, on its own thread.
   virtual void idle(Run&, Executor&) noexcept = 0;
 
@@ -39,6 +40,7 @@ struct Passed {
   // For a look from outside (look.hpp), which takes no lock of a channel: the numbers are of about
   // now. The rest is known only then; `waits`: does `who` wait there?
   bool glances = false;
+  bool counts = true;  // false: the numbers are not asked for, and no lock is taken
   const core::Node* who = nullptr;
   bool waits = false;
   std::uint64_t depth = 0, capacity = 0;
@@ -55,6 +57,7 @@ struct Passed {
       waits = who && c.is_waiting(*who);
       return;
     }
+    if (!counts) return;
     c.with_lock([&](auto&, auto&) {
       transfers = c.transfers();
       dropped = c.dropped();

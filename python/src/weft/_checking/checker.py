@@ -67,8 +67,7 @@ def _sleep(seconds: float) -> bool:
     return True
 
 
-# The error of a native process that is not on a thread of its own.
-_NATIVE = "a native process is run once"
+_LOST = "if nobody needs these values: poison the channel, or let its reader read to the end"
 _BLOCKS = (2, 3)  # native.where(): a thread process, a greenlet
 
 
@@ -286,12 +285,6 @@ class _Check:
         """Ends the check if this run shows that the function cannot be checked."""
         if self.world.refused:
             raise self._refused(str(self.world.refused[0]))
-        native = _words.innermost(outcome.error, (BadUse,))
-        if native is not None and _NATIVE in str(native):
-            name = str(native).split(":", 1)[0]
-            raise self._refused(
-                f"{name} is a process of a native component, whose thread nobody can stop: put a process in Python in its place"
-            )
         error = _words.innermost(outcome.error, (_patches.NeverBack, _patches.Refused))
         if error is not None:
             raise self._refused(str(error))
@@ -419,6 +412,7 @@ class _Check:
         found: dict[tuple[str, str], _Failure] = {}
         shown = 0.0
         self._search_under_way = search
+        search.unproven = self.shared
         try:
             for outcome in search:
                 self._look(outcome)
@@ -436,6 +430,7 @@ class _Check:
                         break
                 if watch is not None:
                     self._observed(watch)
+                    search.unproven = self.shared
                 now = self.seconds()
                 if now - shown > 0.2:
                     shown = now
@@ -551,6 +546,8 @@ class _Check:
             into.error = str(getattr(again.error, "report", None) or again.error)
         elif again.error is not None:
             into.error = _words.traceback_of(again.error)
+        elif into.kind == "lost values":
+            into.error = _LOST
         deviations = outcome.deviations
         into.picture = functools.partial(self._picture, deviations, time)
         into.trace = functools.partial(self._trace, deviations, time)
@@ -664,12 +661,13 @@ def _indexed(d: Any) -> tuple[Any, ...]:
     """Returns a deviation with paths that do not depend on the number of processes of a name (rule
     7.8).
     """
-    process, step, kind, choice = d
+    process, step, kind, choice, nth = d
     return (
         process.replace("[0]", ""),
         step,
         kind,
         choice.replace("[0]", "") if kind == "go" else choice,
+        nth,
     )
 
 

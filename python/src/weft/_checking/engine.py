@@ -9,13 +9,13 @@ one.
     search.complete                                         # the search ended, and nothing cut it
 
 A schedule is given by its deviations from the usual order (first come, first served; a process goes
-on as long as it can). A deviation is a tuple (process, step, kind, choice):
+on as long as it can). A deviation is a tuple (process, step, kind, choice, nth):
 
-    ("main/hop[3]", 3, "go", "main/locker[1]")   after step 3 of hop[3] locker[1] goes
-    ("main/hop[3]", 3, "time", "")               after that step a time comes first
-    ("main/merge", 2, "guard", 1)                at step 2 of merge its select takes the second
-                                                 of the ready guards
-    ("main/worker", 3, "fault", 1)               at step 3 of worker choose() gives 1
+    ("main/hop[3]", 3, "go", "main/locker[1]", 0)   after step 3 of hop[3] locker[1] goes
+    ("main/hop[3]", 3, "time", "", 0)               after that step a time comes first
+    ("main/merge", 2, "guard", 1, 0)                at step 2 of merge its select takes the second
+                                                    of the ready guards
+    ("main/worker", 3, "fault", 1, 2)               the third choose() in step 3 of worker gives 1
 
 or a pair of numbers (decision, choice). `weft._checking.tokens` writes these tuples as texts.
 
@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 from weft._checking import _engine
 from weft.errors import Deadlock
 
-Deviation = tuple[str, int, str, Any]
+Deviation = tuple[str, int, str, Any, int]
 ByNumber = tuple[int, int]
 Function = Callable[[], Any]
 
@@ -81,6 +81,8 @@ class Decision(NamedTuple):
     #: whether the usual choice lets the process that had run last go on, so that another choice
     #: preempts that process
     goes_on: bool
+    #: Of a choice within a step: how many of its kind the step has made before.
+    nth: int
 
 
 @dataclass
@@ -114,7 +116,9 @@ class Outcome:
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        return tuple((d.process, d.step, d.kind, d.choice) for d in self.decisions if d.index)
+        return tuple(
+            (d.process, d.step, d.kind, d.choice, d.nth) for d in self.decisions if d.index
+        )
 
     @property
     def numbers(self) -> tuple[ByNumber, ...]:
@@ -211,6 +215,9 @@ class Search:
         #: What cut the search: "early", "limit", "size", "seconds", "schedules".
         self.cut: set[str] = set()
         self.ways: dict[str, int] = {}  #: schedules, by the way of searching
+        #: Whether the end of the reduced search proves nothing, because processes share an object.
+        #: Then an auto search goes on at random to its bounds.
+        self.unproven = False
         self.races = (0, 0)  #: how many races were seen in both orders, and how many there are
         self._chances = 0.0
         self._walks = 0
@@ -232,7 +239,7 @@ class Search:
             half = begun + 0.4 * options.seconds
             yield from self._way(options, "reduced", min(half, end), math.inf)
             turn = 0
-            while not self.complete and not self._over(end):
+            while (self.unproven or not self.complete) and not self._over(end):
                 options = replace(
                     self.options,
                     seed=self.options.seed + 1000 * turn,

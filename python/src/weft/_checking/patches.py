@@ -33,9 +33,9 @@ from weft.errors import BadUse
 # After this many seconds without an operation of Weft, the function counts as hanging.
 NOTHING_FOR = 10.0
 EPOCH = 1_000_000_000  # what time.time() returns when a run begins
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120
 _PYTHONS = sysconfig.get_path("stdlib") + os.sep
-_LIBRARY = tuple(
+LIBRARY = tuple(
     {sysconfig.get_path(which) + os.sep for which in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
 
@@ -68,7 +68,7 @@ def place(frame: FrameType | None = None) -> Place:
     at = frame or sys._getframe(1)
     while at is not None:
         file = at.f_code.co_filename
-        if not (file.startswith((_PACKAGE, *_LIBRARY, "<frozen"))):
+        if not (file.startswith((PACKAGE, *LIBRARY, "<frozen"))):
             return Place(file, at.f_lineno)
         at = at.f_back  # type: ignore[assignment]
     return Place("", 0)
@@ -78,7 +78,7 @@ class Refused(BadUse):
     """The program does what a checked program cannot do; the text says what to do instead."""
 
 
-def _by_weft() -> bool:
+def by_weft() -> bool:
     """Returns whether Weft's own code calls the replaced function."""
     at = sys._getframe(2)
     while (
@@ -87,7 +87,7 @@ def _by_weft() -> bool:
         and "weft" not in at.f_code.co_filename
     ):
         at = at.f_back  # type: ignore[assignment]
-    return at is not None and at.f_code.co_filename.startswith(_PACKAGE)
+    return at is not None and at.f_code.co_filename.startswith(PACKAGE)
 
 
 class World:
@@ -116,6 +116,7 @@ class World:
         self._stub = stub
         self._sleep = sleep
         self._active = False
+        self.driven = False  #: whether the coroutine of an asyncio.run() is under way (loops.py)
         self._thread = threading.get_ident()
         self._skipped = 0.0
         # It is seeded again when a run first draws from it; most runs never do.
@@ -168,7 +169,7 @@ class World:
             if (
                 not isinstance(module, ModuleType)
                 or not file
-                or file.startswith((_PACKAGE, *_LIBRARY))
+                or file.startswith((PACKAGE, *LIBRARY))
             ):
                 continue
             for name, value in tuple(vars(module).items()):
@@ -196,12 +197,18 @@ class World:
             self._active = False
 
     @property
-    def _here(self) -> bool:
+    def here(self) -> bool:
         return self._active and threading.get_ident() == self._thread
 
-    def refuse(self, what: str, instead: str) -> Refused:
-        """Notes that the program does `what`, and returns the error to raise."""
-        error = Refused(f"{place(sys._getframe(1))}: {what}: {instead}")
+    def passes(self, seconds: float) -> None:
+        """Lets time pass while no process goes on."""
+        self._skipped += seconds
+
+    def refuse(self, what: str, instead: str, frame: FrameType | None = None) -> Refused:
+        """Notes that the program does `what`, in `frame` or in what calls this function. Returns
+        the error to raise.
+        """
+        error = Refused(f"{place(frame or sys._getframe(1))}: {what}: {instead}")
         if len(self.refused) < 10:
             self.refused.append(error)
         return error
@@ -227,10 +234,10 @@ class World:
         yield (random.Random, "seed"), self._seeding(random.Random.seed)
 
         def lock() -> Any:
-            return real.lock() if _by_weft() else _Lock(self)
+            return real.lock() if by_weft() else _Lock(self)
 
         def rlock() -> Any:
-            return real.rlock() if _by_weft() else _RLock(self)
+            return real.rlock() if by_weft() else _RLock(self)
 
         yield (threading, "Lock"), lock
         yield (threading, "_allocate_lock"), lock
@@ -243,6 +250,9 @@ class World:
                 "make it a process (weft.threads.process), which is checked with the others",
             ),
         )
+        from weft._checking import loops
+
+        yield from loops.of_weft(self)
         for name in ("_exit", "abort"):
             yield (os, name), self._refusing(getattr(os, name), f"calls os.{name}", _LEAVE_OUT)
 
@@ -278,9 +288,21 @@ class World:
         yield (base, "run_forever"), self._refusing(base.run_forever, *_NO_LOOP)
 
     def _of_runners(self, module: Any) -> Iterator[tuple[tuple[Any, str], Any]]:
-        run = self._refusing(module.run, *_NO_LOOP)
-        for holder in (module, sys.modules["asyncio"]):
-            yield (holder, "run"), run
+        del module
+        return importlib.import_module("weft._checking.loops").replacements(self)  # type: ignore[no-any-return]
+
+    def _of_native(self, module: Any) -> Iterator[tuple[tuple[Any, str], Any]]:
+        old = module._made
+
+        def made(name: str, *args: Any) -> Any:
+            if self.here:
+                raise self.refuse(
+                    f"makes {name}, a process of a native component, which has threads that nobody can stop",
+                    "put a process in Python in its place",
+                )
+            return old(name, *args)
+
+        yield (module, "_made"), made
 
     def _of_uuid(self, module: Any) -> Iterator[tuple[tuple[Any, str], Any]]:
         for name in ("_generate_time_safe", "_UuidCreate"):
@@ -289,7 +311,7 @@ class World:
 
     def _clock(self, old: Callable[[], Any], start: int, unit: int) -> Callable[[], Any]:
         def clock() -> Any:
-            if not self._here or _by_weft():
+            if not self.here or by_weft():
                 return old()
             seconds = self.now() + self._skipped
             return start + seconds if unit == 1 else start * unit + round(seconds * unit)
@@ -298,26 +320,26 @@ class World:
 
     def _sleeping(self, old: Callable[[float], None]) -> Callable[[float], None]:
         def sleep(seconds: float) -> None:
-            if not self._here or _by_weft():
+            if not self.here or by_weft():
                 return old(seconds)
             if seconds < 0:
                 raise ValueError("sleep length must be non-negative")
             # A caller without a stack cannot sleep, and no process goes on meanwhile.
             if not self._sleep(seconds):
-                self._skipped += seconds
+                self.passes(seconds)
             return None
 
         return functools.wraps(old)(sleep)
 
     def _urandom(self, old: Callable[[int], bytes]) -> Callable[[int], bytes]:
         def urandom(size: int, /) -> bytes:
-            return self._stream().randbytes(size) if self._here and not _by_weft() else old(size)
+            return self._stream().randbytes(size) if self.here and not by_weft() else old(size)
 
         return functools.wraps(old)(urandom)
 
     def _seeding(self, old: Callable[..., None]) -> Callable[..., None]:
         def seed(it: random.Random, a: Any = None, version: int = 2) -> None:
-            if a is None and self._here and it is not self._bytes:
+            if a is None and self.here and it is not self._bytes:
                 a = self._stream().getrandbits(64)
             old(it, a, version)
 
@@ -325,7 +347,7 @@ class World:
 
     def _refusing(self, old: Callable[..., Any], what: str, instead: str) -> Callable[..., Any]:
         def refusing(*args: Any, **named: Any) -> Any:
-            if self._here and not _by_weft():
+            if self.here and not by_weft():
                 for coroutine in filter(inspect.iscoroutine, args):
                     coroutine.close()  # nobody will await this coroutine
                 raise self.refuse(what, instead)
@@ -342,13 +364,15 @@ class World:
 
 _NO_LOOP = (
     "runs an event loop",
-    "check the network without the loop: a function that calls weft's run() alone",
+    "check the network without the loop: a function that calls weft's run(), or asyncio.run() of a coroutine that "
+    "awaits networks alone",
 )
 _LATE: dict[str, Callable[[World, Any], Iterator[tuple[tuple[Any, str], Any]]]] = {
     "multiprocessing.process": World._of_multiprocessing,
     "asyncio.base_events": World._of_asyncio,
     "asyncio.runners": World._of_runners,
     "uuid": World._of_uuid,
+    "weft.native": World._of_native,
 }
 _LEAVE_OUT = "leave it out, or --stub the function of yours that calls it"
 _INSTEAD = (
@@ -365,7 +389,7 @@ class _Lock:
         self._lock = real.lock()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        if not self._world._here:
+        if not self._world.here:
             return bool(self._lock.acquire(blocking, timeout))
         if self._lock.acquire(False):
             return True
@@ -497,7 +521,7 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
     if event == "import" and _awaited:
         return _imports(args[0])
     world = _watched
-    if world is None or not world._here:
+    if world is None or not world.here:
         return None
     if event == "open":
         path, mode, flags = args
@@ -508,7 +532,7 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
         if isinstance(path, str) and path.startswith(("/dev/null", "/dev/shm", "/proc/")):
             return None
     elif event in _LEAVING:
-        if not _by_weft():
+        if not by_weft():
             raise world.refuse(f"calls {event}", _LEAVE_OUT)
         return None
     else:
@@ -516,7 +540,7 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
         if found is None:
             return None
         what = found
-    if not _by_weft():
+    if not by_weft():
         world.outputs += 1
         world.tell(
             f"{place(sys._getframe(1))} {what}, once in each schedule; leave it out of the check by --stub FUNCTION"

@@ -6,6 +6,7 @@
     PATH@N=       after step N of the process a time comes
     PATH@N+K      at step N of the process its select takes the K-th of the ready guards (from 0)
     PATH@N:K      at step N of the process the K-th fault befalls it
+    PATH@N.M+K    the same for the M-th choice (from 1) of its kind at that step; so PATH@N.M:K
     w1-31.2-40.1  by numbers: at decision 31 the choice 2, at decision 40 the choice 1 (from 0)
     w1            no deviation: the usual order
 
@@ -30,7 +31,7 @@ from weft.errors import BadUse
 VERSION = "w1"
 _ROOT = "main/"
 _MAIN = re.compile(r"main(\[\d+\])?(/|$)")
-_WHERE = re.compile(r"([^@=+~:,]*)@(\d+)(?:=([^@=+~:,]*)|([+:])(\d+))")
+_WHERE = re.compile(r"([^@=+~:,]*)@(\d+)(?:=([^@=+~:,]*)|(?:\.([1-9]\d*))?([+:])(\d+))")
 _NUMBERS = re.compile(r"\d+\.\d+(-\d+\.\d+)*|0")
 _MARKS = {"+": "guard", ":": "fault"}
 
@@ -42,6 +43,7 @@ class Deviation(NamedTuple):
     step: int
     kind: str  #: "go", "time", "guard" or "fault"
     choice: str | int  #: the path of the process that goes on, or the number of a guard or a fault
+    nth: int = 0  #: of a guard or a fault: which choice of its kind at that step, from 0
 
 
 class ByNumber(NamedTuple):
@@ -65,7 +67,8 @@ def _part(d: Deviation) -> str:
         return f"{where}={_name(str(d.choice))}"
     if d.kind == "time":
         return f"{where}="
-    return f"{where}{'+' if d.kind == 'guard' else ':'}{d.choice}"
+    nth = f".{d.nth + 1}" if d.nth else ""
+    return f"{where}{nth}{'+' if d.kind == 'guard' else ':'}{d.choice}"
 
 
 def _name(path: str) -> str:
@@ -118,9 +121,11 @@ def parse(token: str) -> list[Deviation] | list[ByNumber]:
         match = _WHERE.fullmatch(part)
         if not match or not match[1]:
             raise _half(token, rest[1:].split(","), _WHERE)
-        process, step, who, mark, number = match.groups()
+        process, step, who, nth, mark, number = match.groups()
         if mark:
-            found.append(Deviation(_path(process), int(step), _MARKS[mark], int(number)))
+            found.append(
+                Deviation(_path(process), int(step), _MARKS[mark], int(number), int(nth or 1) - 1)
+            )
         elif who:
             found.append(Deviation(_path(process), int(step), "go", _path(who)))
         else:
@@ -143,5 +148,6 @@ def sentence(d: Deviation) -> str:
     if d.kind == "time":
         return f"{where} a time comes, although somebody could go on"
     if d.kind == "guard":
-        return f"at step {d.step} of {d.process} its select takes guard {d.choice} of those that are ready"
+        select = f"select number {d.nth + 1}" if d.nth else "select"
+        return f"at step {d.step} of {d.process} its {select} takes guard {d.choice} of those that are ready"
     return f"at step {d.step} of {d.process} a fault befalls it"

@@ -79,7 +79,7 @@ def ways_out() -> list[Callable[[], object]]:
 def answer_within(
     call: FarCall, asked: cf.Future[list[str] | None], seconds: float
 ) -> list[str] | None:
-    """Returns where the call is, if its agent answers within so many seconds, else None."""
+    """Returns where the call is, if its agent answers within `seconds`, else None."""
     import concurrent.futures as cf  # the code that asks has imported this module already
 
     with contextlib.suppress(cf.TimeoutError, cf.CancelledError, OSError, ValueError):

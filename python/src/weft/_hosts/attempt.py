@@ -16,9 +16,9 @@ class Terms(NamedTuple):
     """The terms on which an OS process is supervised, as far as its loops need them (loops.py)."""
 
     redeliver: bool = False  #: `for job in jobs` holds each job until the loop asks for the next
-    max_values: int | None = None  #: the process is recycled after so many values of its loops
-    max_age: float | None = None  #: the process is recycled after so many seconds
-    max_memory: int | None = None  #: the process is recycled once it has so many bytes of memory
+    max_values: int | None = None  #: the process is recycled after this many values of its loops
+    max_age: float | None = None  #: the process is recycled after this many seconds
+    max_memory: int | None = None  #: the process is recycled once it has this many bytes of memory
 
     @property
     def loops(self) -> int:

@@ -454,7 +454,7 @@ _refusal = threading.Lock()  # the thread that reports a refusal takes this lock
 
 
 def _refused(link: Any) -> bool:
-    """Returns whether this side has ended the session because of what came. If so, the parent's
+    """Returns whether this side has ended the session because of a bad message. If so, the parent's
     ProcessDied and the standard error give the reason.
     """
     why = _host.why_refused(link)

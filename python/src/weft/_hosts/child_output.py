@@ -300,14 +300,14 @@ def _open_outputs() -> dict[int, tuple[ChildOutput, list[int]]]:
 
 
 def _take_of(output: ChildOutput, descriptors: list[int]) -> bool:
-    """Takes what has come from one child. Returns whether its descriptors have changed."""
+    """Takes the output of one child that has come. Returns whether its descriptors have changed."""
     _take_here(output)
     return output.descriptors() != descriptors
 
 
 def _take_here(output: ChildOutput) -> None:
-    """Takes what has come. An exception of the user's code is reported: it must not end this
-    thread, which listens to all children.
+    """Takes the output that has come. An exception of the user's code is reported: it must not end
+    this thread, which listens to all children.
     """
     while True:
         try:

@@ -228,7 +228,7 @@ def why_refused(link: Any) -> str:
 
 
 def check_room(hosts: int) -> None:
-    """Checks that so many OS processes can exist at one time, before the first is started.
+    """Checks that `hosts` OS processes can exist at one time, before the first is started.
 
     Raises:
         OSError: this program may not have enough descriptors for them.

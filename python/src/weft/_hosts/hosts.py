@@ -108,9 +108,9 @@ class Hosts(Elsewhere):
         affinity: for each host in turn the CPUs on which it may run; or "spread": one CPU for each.
         memory_limit: bytes of address space of each host (RLIMIT_AS).
         nice: added to the niceness of each host.
-        max_tasks: after so many calls a host is replaced by a fresh one.
-        threads: of BLAS and OpenMP in each host (OMP_NUM_THREADS and the like); None: what the
-            environment says.
+        max_tasks: the number of calls after which a host is replaced by a fresh one.
+        threads: the number of threads of BLAS and OpenMP in each host (OMP_NUM_THREADS and the
+            like); None: as the environment says.
         restarts: how often in all each host is replaced after its death; None: always.
         start: "spawn": each is a fresh interpreter. "forkserver": a copy of a server that has
             imported what is to be preloaded, which takes some milliseconds; its environment is that

@@ -309,7 +309,7 @@ class Agent:
         return _net_link.Welcome(meeting.host, meeting.trust, lambda _: None, lost, more, then)
 
     def _fresh(self, module: str, digest: str) -> None:
-        """Starts new OS processes, if those that there are have another source of the module."""
+        """Starts new OS processes if the present ones have another version of the module's code."""
         if self._seen.setdefault(module, digest) == digest:
             return
         self._seen[module] = digest

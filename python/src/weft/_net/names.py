@@ -266,7 +266,7 @@ class Meeting:
                 deliver_policy=DeliverPolicy.LAST_PER_SUBJECT,
                 ack_policy=AckPolicy.NONE,
                 filter_subject=f"$KV.{BUCKET}.{offer.name}",
-                # If this program is gone, the server drops the consumer after so many seconds.
+                # If this program is gone, the server drops the consumer after this many seconds.
                 inactive_threshold=LIVES,
             )
             js = self._nats.jetstream(timeout=SERVER / 2)

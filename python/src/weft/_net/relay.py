@@ -316,7 +316,7 @@ class Way(Tls):
         self._pump()
 
     def sent(self, size: int) -> None:
-        """Notes that the relay has sent so many bytes."""
+        """Notes that the relay has sent this many bytes."""
         self._sending -= size
         if self._waits and self._sending == 0:
             self._pump(patient=True)

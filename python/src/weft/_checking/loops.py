@@ -1,0 +1,151 @@
+"""asyncio in a checked function (rule 17.13).
+
+A task that only awaits networks and asyncio.sleep, alone on its loop, does what ordinary code does
+that runs these networks one after the other (rules 13.1, 13.6). So a check runs no loop: the
+coroutine of `asyncio.run` is ordinary code, and `run_async` in it is `run`.
+
+    asyncio.run(main) ──main.send()──► run_async() ──► run()   decided, as any network is
+                          ├─────────► asyncio.sleep()          virtual time
+                          └─────────► anything else of asyncio: refused
+
+Invariants
+- main never suspends: what it awaits is over when it goes on, or is refused. So there is no turn of
+  a loop whose order could be decided.
+- World.driven is true exactly while the coroutine is under way.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import traceback
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from weft._checking.patches import LIBRARY, PACKAGE, Refused, World, by_weft
+from weft._extension import native as _native
+from weft.errors import BadUse
+
+Replacement = tuple[tuple[Any, str], Any]
+
+_INSTEAD = (
+    "a check has no event loop: what asyncio.run() runs may await networks (run_async) and asyncio.sleep; make other "
+    "tasks processes of a network, and use Weft's channels and timeouts"
+)
+_ORDINARY = 0  # what _native.where() returns in ordinary code
+
+
+def of_weft(world: World) -> Iterator[Replacement]:
+    """Returns what is replaced in Weft's own modules, for which asyncio need not be imported."""
+    shared = importlib.import_module("weft._backends.shared")
+    old = shared.run_async
+
+    async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
+        if world.here and world.driven and _native.where() == _ORDINARY:
+            return shared.run(first, *others, clock=clock)
+        return await old(first, *others, clock=clock)
+
+    new = functools.wraps(old)(run_async)
+    yield (shared, "run_async"), new
+    for style in ("coroutines", "greenlets", "threads"):
+        yield (importlib.import_module(f"weft.{style}"), "run_async"), new
+
+
+def replacements(world: World) -> Iterator[Replacement]:
+    """Returns what is replaced in asyncio, which the program has imported."""
+    import asyncio
+
+    run, sleep = _run(world, asyncio.run), _sleep(world, asyncio.sleep)
+    for holder in (asyncio.runners, asyncio):
+        yield (holder, "run"), run
+    for holder in (asyncio.tasks, asyncio):
+        yield (holder, "sleep"), sleep
+    for module, name in (
+        (asyncio.events, "get_running_loop"),
+        (asyncio.events, "_get_running_loop"),
+        (asyncio.events, "get_event_loop"),
+        (asyncio.events, "_get_event_loop"),  # until Python 3.11
+        (asyncio.tasks, "current_task"),
+    ):
+        if not hasattr(module, name):
+            continue
+        refusing = _without_loop(world, getattr(module, name))
+        for holder in (module, asyncio):
+            if name in vars(holder):
+                yield (holder, name), refusing
+
+
+def _run(world: World, old: Callable[..., Any]) -> Callable[..., Any]:
+    def run(main: Any, **named: Any) -> Any:
+        if not world.here or not inspect.iscoroutine(main):
+            return old(main, **named)
+        if world.driven or _native.where() != _ORDINARY:
+            main.close()
+            raise world.refuse("runs an event loop", "asyncio.run() is for ordinary code")
+        world.driven = True
+        try:
+            main.send(None)
+        except StopIteration as end:
+            return end.value
+        except (BadUse, RuntimeError) as error:
+            if not _needs_loop(error):
+                raise
+            raise world.refuse(f"is not possible ({error})", _INSTEAD, _last(error)) from None
+        finally:
+            world.driven = False
+        refused = world.refuse("awaits something of asyncio", _INSTEAD, _awaiting(main))
+        main.close()
+        raise refused
+
+    return functools.wraps(old)(run)
+
+
+def _sleep(world: World, old: Callable[..., Any]) -> Callable[..., Any]:
+    async def sleep(delay: float, result: Any = None) -> Any:
+        if not world.here or not world.driven:
+            return await old(delay, result)
+        if _native.where() == _ORDINARY:
+            world.passes(max(delay, 0))
+        else:
+            await importlib.import_module("weft.coroutines").sleep(max(delay, 0))
+        return result
+
+    return functools.wraps(old)(sleep)
+
+
+def _without_loop(world: World, old: Callable[..., Any]) -> Callable[..., Any]:
+    def without_loop(*args: Any, **named: Any) -> Any:
+        if world.here and world.driven and not by_weft():
+            raise world.refuse("uses the event loop", _INSTEAD)
+        return old(*args, **named)
+
+    return functools.wraps(old)(without_loop)
+
+
+def _needs_loop(error: BaseException) -> bool:
+    """Returns whether the error says that there is no loop: what raised it would be possible in a
+    task. A BadUse that came through Weft's code in Python is that of a process.
+    """
+    if isinstance(error, Refused):
+        return False
+    if not isinstance(error, BadUse):
+        return "event loop" in str(error)
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return not any(file.startswith(PACKAGE) for file in files if file != __file__)
+
+
+def _last(error: BaseException) -> FrameType:
+    """Returns the frame in which the error was raised."""
+    return [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1]
+
+
+def _awaiting(coroutine: Any) -> FrameType | None:
+    """Returns the frame of the innermost coroutine of the program that is awaited."""
+    frame: FrameType | None = coroutine.cr_frame
+    while inspect.iscoroutine(coroutine := coroutine.cr_await):
+        if coroutine.cr_code.co_filename.startswith((PACKAGE, *LIBRARY)):
+            break
+        frame = coroutine.cr_frame
+    return frame
