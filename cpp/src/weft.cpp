@@ -13,6 +13,15 @@
 #include "guards.cpp"
 #include "here.cpp"
 #include "inspect.cpp"
+#if defined(__linux__)
+#include "io/address.cpp"
+#include "io/child.cpp"
+#include "io/datagrams.cpp"
+#include "io/engine.cpp"
+#include "io/operation.cpp"
+#include "io/stream.cpp"
+#include "io/watched.cpp"
+#endif
 #include "runtime/affinity.cpp"
 #include "runtime/blocking.cpp"
 #include "runtime/door.cpp"

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 #include <weft/check.hpp>
+#include <weft/io.hpp>
 #include <weft/weft.hpp>
 
 namespace {
@@ -293,6 +294,15 @@ TEST_CASE("rule 17.9: what cannot be checked is refused by name") {
       },
       "another executor");
   refused([] { weft::check(five_writers); }, "within a checked function");
+#if defined(__linux__)
+  // rule 18.7
+  refused(
+      [] {
+        weft::run(
+            []() -> Process { co_await weft::select(weft::io::readable(0), weft::skip()); }());
+      },
+      "weft::io");
+#endif
   refused(
       [] {
         Channel<int> c;

@@ -91,7 +91,8 @@ struct Bench {
         case Kind::input: s.in(c); break;
         case Kind::output: s.out(c, 1); break;
         case Kind::barrier: s.barrier(barriers[i]); break;
-        case Kind::latch: break;  // this is as for a barrier
+        case Kind::latch:
+        case Kind::descriptor: break;  // as for a barrier
         case Kind::timer: s.timer(5); break;
         case Kind::skip: s.skip(); break;
       }

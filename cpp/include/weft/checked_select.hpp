@@ -126,6 +126,7 @@ inline int CheckedSelect::begins(core::Guard* guards, std::uint32_t count, std::
                                : writes(g)                          ? checking::Access::write
                                                                     : checking::Access::read);
         break;
+      case core::Kind::descriptor:  // a check refuses it (rule 18.7)
       case core::Kind::skip: break;
     }
   }

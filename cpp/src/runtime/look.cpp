@@ -43,7 +43,9 @@ Look::Now by_verb(const char* verb) noexcept {
   static constexpr Verb verbs[] = {
       {"read", Look::reads},          {"write", Look::writes},     {"select", Look::either},
       {"extended read", Look::reads}, {"sleep", Look::timed},      {"wait for", Look::waits},
-      {"sync", Look::barrier},        {"blocking call", Look::io}, {"yield", Look::due}};
+      {"sync", Look::barrier},        {"blocking call", Look::io}, {"yield", Look::due},
+      {"read from", Look::io},        {"write to", Look::io},      {"accept from", Look::io},
+      {"connect by", Look::io}};
   for (const auto& [v, now] : verbs)
     if (std::strcmp(v, verb) == 0) return now;
   return Look::waits;
@@ -85,7 +87,7 @@ struct Anywhere final : WaitVisitor {
   void barrier(const core::SyncObject&) override { any = true; }
   void end(const core::SyncObject&) override { any = true; }
   void nowhere() override { any = true; }
-  void timed() override { any = true; }
+  void timed() override { any = true; }  // also for a descriptor
 };
 
 }  // namespace

@@ -28,12 +28,26 @@ prim::atomic<std::int64_t>& patience() noexcept {
   return ns;
 }
 
+void Poller::enlist() noexcept {
+  next_ = all_.load(std::memory_order_relaxed);
+  while (!all_.compare_exchange_weak(next_, this, std::memory_order_seq_cst)) {
+  }
+}
+
+bool Poller::rouse_any(const Parking& who) noexcept {
+  for (Poller* p = all_.load(std::memory_order_seq_cst); p; p = p->next_)
+    if (p->rouse_if(who)) return true;
+  return false;
+}
+
 std::uint32_t Parking::sleep() noexcept {
+  // While a thread sleeps in a poller, the links' own thread serves them.
+  Poller* const io = poller();
   const Attending* const served = attending.load(std::memory_order_acquire);
   // Under a global lock a thread attends in park(), instead of yielding, once it has released that
   // lock. If the thread attended here, the links' own thread would be rung meanwhile, and would
   // wait for the lock.
-  if (served ? !around_sleep.begin && served->attend(word_) : give_way()) return take();
+  if (!io && (served ? !around_sleep.begin && served->attend(word_) : give_way())) return take();
   std::uint32_t s = 0;
   if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return take();
   const std::uint32_t standstill = activity ? activity->deactivated() : 0;
@@ -48,7 +62,11 @@ std::uint32_t Parking::sleep() noexcept {
       const bool was_stirred = word_.compare_exchange_strong(s, idle, std::memory_order_acq_rel);
       if (!was_stirred) {
         const std::int64_t limit = nap(look < until ? look : until);
-        if (served) {
+        if (io) {
+          const Parking* const outer = std::exchange(serves_, this);
+          io->sleep(*this, word_, idle, limit);
+          serves_ = outer;
+        } else if (served) {
           const Parking* const outer = std::exchange(serves_, this);
           served->park(word_, idle, limit, around_sleep.begin != nullptr);
           serves_ = outer;
@@ -82,7 +100,7 @@ std::uint32_t Parking::sleep() noexcept {
 void Parking::disturb() noexcept {
   std::uint32_t s = idle;
   if (word_.compare_exchange_strong(s, idle | disturbed, std::memory_order_acq_rel))
-    prim::unpark(word_);
+    if (!Poller::rouse(*this, poller())) prim::unpark(word_);
 }
 
 bool Parking::end_turn() noexcept {
@@ -102,6 +120,7 @@ void Parking::signal(std::uint32_t bit) noexcept {
   // after that is read before, and the sleeper is counted before.
   Activity* const a = activity;
   void (*const ring)(Parking&) noexcept = bell;
+  Poller* const io = poller();
   std::uint32_t s = word_.load(std::memory_order_relaxed);
   bool counted = false;
   do {
@@ -119,7 +138,7 @@ void Parking::signal(std::uint32_t bit) noexcept {
   if (ring) {
     ring(*this);                 // A host outlives the calls of its bell.
   } else if (serves_ != this) {  // If this thread serves messages for itself, it needs no waking.
-    prim::unpark(word_);
+    if (!Poller::rouse(*this, io)) prim::unpark(word_);
     woke_another_ = true;
   }
 }

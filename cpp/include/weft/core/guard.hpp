@@ -44,7 +44,7 @@ struct GuardOps {
 
 // Kinds before `timer` join a queue. Those that are neither input nor output have no channel that
 // could retire, so they keep a select open.
-enum class Kind : std::uint8_t { input, output, barrier, latch, timer, skip };
+enum class Kind : std::uint8_t { input, output, barrier, latch, descriptor, timer, skip };
 
 struct Guard {
   // The small members lie in the node's padding: the cost of a select over many guards is mostly

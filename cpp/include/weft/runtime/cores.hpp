@@ -22,7 +22,7 @@ namespace weft::inline WEFT_ABI::runtime {
 class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   using Base = Crew<Cores>;
   friend Base;
-  using Base::call, Base::look_everywhere, Base::look_outside, Base::ready,
+  using Base::call, Base::poll_by, Base::look_everywhere, Base::look_outside, Base::ready,
       Base::ready_from_elsewhere, Base::size, Base::while_held, Base::work, Base::worker;
   using typename Base::Worker;
 
@@ -84,6 +84,17 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     }
   }
   bool sleeps() const noexcept override { return Base::all_sleep(); }
+  Poller* poller(Poller& (*make)()) override {
+    polling_.lock();
+    try {
+      if (!Base::poller()) poll_by(make());
+    } catch (...) {
+      polling_.unlock();
+      throw;
+    }
+    polling_.unlock();
+    return Base::poller();
+  }
   void held(void (*f)(void*), void* x) override {
     while_held(*this_worker, [&] { f(x); });
   }
@@ -177,7 +188,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
 
   [[gnu::noinline]] void post_remote(core::Waker* w) noexcept {
     const Posting::Now now(posting_);
-    ready_from_elsewhere(w);
+    ready_from_elsewhere(w, dozing_ && dozing_->crew == this ? dozing_ : nullptr);
   }
 
   // --- functions that the crew calls -------------------------------------------------------------
@@ -215,22 +226,36 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     });
   }
   bool fire_due() noexcept {
-    if (!run_.timers_due()) return false;
+    bool any = false;
+    if (Poller* const io = Base::poller()) [[unlikely]]
+      any = io->glance();
+    if (!run_.timers_due()) return any;
     run_.fire_due();
     return true;
   }
-  bool timers_armed() const noexcept { return run_.wake_time() != prim::forever; }
+  // whether somebody must keep watch while a step runs: for a time, or for a descriptor
+  bool timers_armed() const noexcept {
+    return run_.wake_time() != prim::forever || Base::poller() != nullptr;
+  }
   std::int64_t earliest() const noexcept { return run_.wake_time(); }
   std::int64_t clock() const noexcept { return prim::now(); }
   // A thread that falls asleep here may find that nothing can run. It then wakes the worker as any
   // other thread would.
-  void asleep(Worker&) noexcept {
+  void asleep(Worker& w) noexcept {
     this_context->running = nullptr;
     this_worker = nullptr;
+    dozing_ = &w;
   }
-  void awake(Worker& w) noexcept { this_worker = &w; }
+  void awake(Worker& w) noexcept {
+    this_worker = &w;
+    dozing_ = nullptr;
+  }
+
+  // the worker that sleeps on this thread
+  static inline constinit thread_local const Worker* dozing_ = nullptr;
 
   Run& run_;
+  core::SpinLock polling_;  // held while the poller is made
   const std::vector<int> cpus_;
   ProcessBase* const host_;
   prim::atomic<const Homed*> homed_{nullptr};

@@ -236,11 +236,15 @@ class Crew {
   // --- from any thread ---------------------------------------------------------------------------
 
   // Called by a thread that is not a worker of this crew.
-  void ready_from_elsewhere(core::Waker* p) noexcept {
+  // `dozing` is the worker that sleeps on the calling thread, and hands on what came there.
+  void ready_from_elsewhere(core::Waker* p, const Worker* dozing = nullptr) noexcept {
     core::Waker* head = inbox_.load(std::memory_order_relaxed);
     do p->next = head;
     while (!inbox_.compare_exchange_strong(head, p, std::memory_order_seq_cst));
-    signal_one(Parking::woken);
+    if (dozing)
+      call(dozing->index);
+    else
+      signal_one(Parking::woken);
   }
   // Tells the crew that a process was cancelled.
   void nudge() noexcept {
@@ -253,6 +257,12 @@ class Crew {
       if (!workers_[i].parking_.has_sleeper()) return false;
     return true;
   }
+  // Makes all workers sleep in that poller. One of them does at a time, as long as any is idle
+  // (appoint()). Called once.
+  void poll_by(Poller& p) noexcept {
+    for (unsigned i = 0; i < n_; ++i) workers_[i].parking_.poll_by(p);
+  }
+  Poller* poller() const noexcept { return workers_[0].parking_.poller(); }
   // Makes that worker call its `done` soon.
   void call(unsigned worker) noexcept { workers_[worker].parking_.signal(Parking::woken); }
 

@@ -54,6 +54,49 @@ struct Activity {
 
 class Parking;
 
+// Waits for descriptors (io/engine.hpp) in place of the sleep of an executor: one of its processes
+// has waited for one. A poller is never destroyed: who rings it has no part in the executor.
+class Poller {
+ public:
+  // Called instead of prim::park(): sleeps until the word has changed, something has come, or until
+  // this time. What has come it hands on, as a thread does that wakes others.
+  virtual void sleep(const Parking& who, prim::atomic<std::uint32_t>& word, std::uint32_t expected,
+                     std::int64_t until) noexcept = 0;
+  // Called now and then by an executor that is busy: hands on what has come. Returns whether
+  // anything had.
+  virtual bool glance() noexcept = 0;
+  // Called when an executor gets the poller, and when it loses it.
+  virtual void join() noexcept = 0;
+  virtual void leave() noexcept = 0;
+
+  // Ends the sleep of `who`, if it sleeps in a poller. Returns false if it does not. `which` is its
+  // poller; null if it had none when the caller looked, which may have been too early.
+  static bool rouse(const Parking& who, Poller* which) noexcept {
+    if (which) return which->rouse_if(who);
+    return all_.load(std::memory_order_seq_cst) && rouse_any(who);
+  }
+
+ protected:
+  Poller() noexcept = default;
+  ~Poller() = default;
+  // Makes the poller known to rouse(), once.
+  void enlist() noexcept;
+  virtual void ring() noexcept = 0;
+  // Who sleeps in the poller. A sleeper stores itself here, and then looks at its word once more;
+  // who signals changes the word, and then looks here.
+  std::atomic<const Parking*> sleeper_{nullptr};
+
+ private:
+  bool rouse_if(const Parking& who) noexcept {
+    if (sleeper_.load(std::memory_order_seq_cst) != &who) return false;
+    ring();
+    return true;
+  }
+  static bool rouse_any(const Parking& who) noexcept;
+  static inline std::atomic<Poller*> all_{nullptr};
+  Poller* next_ = nullptr;
+};
+
 // What a language runtime with a global lock does around a real sleep.
 struct AroundSleep {
   // Releases the lock. If it returns null, the thread does not sleep, as if it had been nudged.
@@ -123,6 +166,22 @@ class Parking {
   void (*bell)(Parking&) noexcept = nullptr;
   void* host = nullptr;  // for use by the bell
 
+  Parking() = default;
+  Parking(const Parking&) = delete;
+  Parking& operator=(const Parking&) = delete;
+  ~Parking() {
+    if (Poller* const p = poller()) p->leave();
+  }
+
+  // The poller in which this executor sleeps. Null: none of its processes has waited for a
+  // descriptor.
+  Poller* poller() const noexcept { return poller_.load(std::memory_order_acquire); }
+  // Sets the poller, once.
+  void poll_by(Poller& p) noexcept {
+    p.join();
+    poller_.store(&p, std::memory_order_release);
+  }
+
   // Sleeps until it is signalled or until the earliest timer. Returns the signals; 0 if only time
   // has passed.
   std::uint32_t sleep() noexcept;
@@ -172,6 +231,7 @@ class Parking {
   static inline thread_local bool woke_another_ = false;
 
   prim::atomic<std::uint32_t> word_{0};
+  std::atomic<Poller*> poller_{nullptr};
   GivingWay giving_way_;  // used by the sleeper alone
 };
 

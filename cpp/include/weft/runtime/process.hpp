@@ -74,6 +74,8 @@ class WaitVisitor {
   virtual void nowhere() {}
   // Called if the process waits for a time that will come.
   virtual void timed() {}
+  // Visits a descriptor that the process waits for (rule 18.2). As a time, it may come by itself.
+  virtual void descriptor(const core::SyncObject&) { timed(); }
 
  protected:
   ~WaitVisitor() = default;
@@ -331,6 +333,10 @@ class Executor {
   // Called for a process that runs here and gives way. Looks everywhere, and returns true if no
   // other process is ready; otherwise the process goes behind the ready processes.
   virtual bool nobody_ready() noexcept { return true; }
+  // Returns the poller in which this executor sleeps; `make` makes it at the first call, on one of
+  // the executor's threads. Null: here no process can wait for a descriptor. Throws what `make`
+  // does.
+  virtual class Poller* poller(class Poller& (*)()) { return nullptr; }
   // Looks everywhere for ready processes, and puts this process behind them. Called for a process
   // that runs here.
   virtual void give_way(core::Waker* w) noexcept { post(w); }

@@ -76,11 +76,19 @@ class Scheduler final : public Executor {
     look_around();
     push(w);
   }
-  // Handles what has come from elsewhere: cancellations, wake-ups from other threads, timers.
+  Poller* poller(Poller& (*make)()) override {
+    if (parking_.bell) return nullptr;  // a host's loop waits, not this scheduler
+    if (!parking_.poller()) parking_.poll_by(make());
+    return parking_.poller();
+  }
+  // Handles what has come from elsewhere: cancellations, wake-ups from other threads, timers,
+  // descriptors.
   [[gnu::noinline]] void look_around() noexcept {
     if (parking_.signalled() && (parking_.take() & Parking::nudged)) serve();
     take_inbox();
     if (run.timers_due()) run.fire_due();
+    if (Poller* const io = parking_.poller()) [[unlikely]]
+      io->glance();
     heed();
   }
   // Checks whether there is an observer. Called on the scheduler's own thread.

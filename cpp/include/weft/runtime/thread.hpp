@@ -108,6 +108,10 @@ class ThreadProcess : public ProcessBase, public Executor {
   void nudge() noexcept override;
   bool here() const noexcept override { return current == this; }
   bool sleeps() const noexcept override { return parking_.has_sleeper(); }
+  Poller* poller(Poller& (*make)()) override {
+    if (!parking_.poller()) parking_.poll_by(make());
+    return parking_.poller();
+  }
   // The clock of the thread's CPU time, once the thread runs; 0 means that it is not known.
   prim::atomic<std::int32_t> cpu_clock{0};
 

@@ -1,0 +1,40 @@
+// Sockets, pipes and other descriptors as operations, and as guards of a select beside channels
+// (section 18 of SEMANTICS.md; the page cpp/docs/io.md). Linux alone.
+//
+//   weft::io::Listener door(weft::io::Address("127.0.0.1:8080"));
+//   weft::io::Stream s = co_await door.accept();
+//   std::size_t n = co_await s.read_some(buffer);
+//   auto [which, text] = co_await weft::select(weft::io::readable(s), outbox);
+//
+// weft.hpp does not include this header. A program that does not include it has no engine, and its
+// executors sleep as they always do.
+#pragma once
+#if defined(__linux__)
+#include "io/child.hpp"
+#include "io/datagrams.hpp"
+#include "io/stream.hpp"
+
+namespace weft::inline WEFT_ABI::io {
+
+// A guard, and an operation, that is over when a read of the descriptor would not block: something
+// is there, or its end, or an error, or it was closed. As with poll(), another process may be the
+// first to read. `x` is a Stream, a Listener, Datagrams, a Child (readable when it has ended), or
+// any descriptor.
+template <class X>
+[[nodiscard]] detail::Ready<detail::Side::in> readable(const X& x) {
+  if constexpr (std::is_convertible_v<const X&, int>)
+    return detail::Ready<detail::Side::in>(detail::Watched::of(x));
+  else
+    return detail::Ready<detail::Side::in>(x.watched());
+}
+// The same for a write.
+template <class X>
+[[nodiscard]] detail::Ready<detail::Side::out> writable(const X& x) {
+  if constexpr (std::is_convertible_v<const X&, int>)
+    return detail::Ready<detail::Side::out>(detail::Watched::of(x));
+  else
+    return detail::Ready<detail::Side::out>(x.watched());
+}
+
+}  // namespace weft::inline WEFT_ABI::io
+#endif

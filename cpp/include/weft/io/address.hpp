@@ -1,0 +1,37 @@
+// Addresses of sockets: IPv4, IPv6, Unix.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "../config.hpp"
+
+struct sockaddr;
+
+namespace weft::inline WEFT_ABI::io {
+
+// An address in numbers: "127.0.0.1:8080", "[::1]:8080", or a path: "unix:/run/chat". Port 0 lets
+// the system choose one. Names are looked up by getaddrinfo, in weft::blocking (the page io.md).
+class Address {
+ public:
+  // Throws BadUse if the text is no address.
+  explicit Address(std::string_view text);
+  // From what the system gives, of that many bytes.
+  Address(const sockaddr* a, std::size_t bytes) noexcept;
+  Address() noexcept = default;
+
+  const sockaddr* data() const noexcept { return reinterpret_cast<const sockaddr*>(bytes_); }
+  unsigned size() const noexcept { return size_; }
+  int family() const noexcept;
+  // 0 if there is no port.
+  int port() const noexcept;
+  // As the constructor takes it.
+  std::string text() const;
+
+ private:
+  static constexpr std::size_t kMost = 128;  // sizeof(sockaddr_storage)
+  alignas(8) unsigned char bytes_[kMost] = {};
+  unsigned size_ = 0;
+};
+
+}  // namespace weft::inline WEFT_ABI::io

@@ -1,0 +1,69 @@
+// UDP.
+#pragma once
+#include "stream.hpp"
+
+namespace weft::inline WEFT_ABI::io {
+
+struct Received {
+  std::size_t size;  // in bytes; what did not fit is lost
+  Address from;
+};
+
+namespace detail {
+
+struct ReceiveWork {
+  static constexpr Side side = Side::in;
+  static constexpr bool kByHint = true;
+  static constexpr const char* kVerb = "read from";
+  std::shared_ptr<Watched> w;
+  std::span<char> into;
+  Address from{};
+  long n = 0;
+  Watched& watched() noexcept { return *w; }
+  Tried attempt() noexcept;
+  static std::int64_t pause_ns() noexcept { return 0; }
+  Received result() const {
+    if (n < 0) failed(kVerb, *w, -n);
+    return {static_cast<std::size_t>(n), from};
+  }
+};
+struct SendWork {
+  static constexpr Side side = Side::out;
+  static constexpr bool kByHint = true;
+  static constexpr const char* kVerb = "write to";
+  std::shared_ptr<Watched> w;
+  std::string_view data;
+  Address to;
+  long n = 0;
+  Watched& watched() noexcept { return *w; }
+  Tried attempt() noexcept;
+  static std::int64_t pause_ns() noexcept { return 0; }
+  void result() const {
+    if (n < 0) failed(kVerb, *w, -n);
+  }
+};
+
+}  // namespace detail
+
+class Datagrams {
+ public:
+  // Receives at this address (IPv4 or IPv6). Throws std::system_error.
+  explicit Datagrams(const Address& at);
+  // Receives one datagram. Throws std::system_error, Cancelled, TimedOut; then none was taken.
+  detail::Operation<detail::ReceiveWork> receive(std::span<char> into) const {
+    return detail::Operation<detail::ReceiveWork>(detail::ReceiveWork{w_, into});
+  }
+  // Sends one datagram. Throws std::system_error, Cancelled, TimedOut; then none was sent.
+  detail::Operation<detail::SendWork> send(std::string_view data, const Address& to) const {
+    return detail::Operation<detail::SendWork>(detail::SendWork{w_, data, to});
+  }
+  Address address() const;
+  void close() const noexcept { w_->close(); }
+  int fd() const noexcept { return w_->fd(); }
+  const std::shared_ptr<detail::Watched>& watched() const noexcept { return w_; }
+
+ private:
+  std::shared_ptr<detail::Watched> w_;
+};
+
+}  // namespace weft::inline WEFT_ABI::io

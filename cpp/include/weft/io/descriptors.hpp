@@ -1,0 +1,47 @@
+// The descriptors that are watched, by their numbers. Everything here is under the book's lock.
+#pragma once
+#include <vector>
+
+#include "watched.hpp"
+
+namespace weft::inline WEFT_ABI::io::detail {
+
+class Descriptors {
+ public:
+  static Descriptors& all() noexcept {
+    static Descriptors& d = *new Descriptors;  // never destroyed: executors leave at the very end
+    return d;
+  }
+
+  // What an epoll stores for a descriptor, and finds it by. An event of a descriptor that is gone,
+  // and whose number another has by now, finds nothing.
+  static std::uint64_t key(int fd, std::uint32_t number) noexcept {
+    return std::uint64_t{number} << 32 | static_cast<std::uint32_t>(fd);
+  }
+  Watched* find(std::uint64_t key) noexcept {
+    const auto fd = static_cast<std::size_t>(static_cast<std::uint32_t>(key));
+    return fd < at_.size() && at_[fd].number == key >> 32 ? at_[fd].watched : nullptr;
+  }
+
+  struct Entry {
+    Watched* watched = nullptr;
+    std::weak_ptr<Watched> shared;
+    std::uint32_t number = 0;
+  };
+  Entry& at(int fd) {
+    if (at_.size() <= static_cast<std::size_t>(fd)) at_.resize(static_cast<std::size_t>(fd) + 1);
+    return at_[static_cast<std::size_t>(fd)];
+  }
+  std::uint32_t next_number() noexcept { return ++last_ == 0 ? ++last_ : last_; }
+  template <class F>
+  void each(F&& f) {
+    for (const Entry& e : at_)
+      if (e.watched) f(*e.watched);
+  }
+
+ private:
+  std::vector<Entry> at_;
+  std::uint32_t last_ = 0;
+};
+
+}  // namespace weft::inline WEFT_ABI::io::detail

@@ -1,0 +1,43 @@
+// Waits for descriptors: one engine for each executor that has a process which waits for one. It is
+// an epoll, in which the executor sleeps in place of its own word, and an eventfd, by which other
+// threads wake it.
+//
+// Engines are used again and never destroyed. So a thread that rings one too late does no harm.
+#pragma once
+#include "watched.hpp"
+
+struct epoll_event;
+
+namespace weft::inline WEFT_ABI::io::detail {
+
+class Engine final : public runtime::Poller {
+ public:
+  // The engine of the executor on which the calling process runs. Throws BadUse if the process
+  // cannot wait for a descriptor: its run has virtual time (rule 18.7), or a loop of another library
+  // waits for it; std::system_error if the system has no descriptor left for the engine.
+  static Engine& here(runtime::ProcessBase& p);
+  // As above, for a process that has been there before.
+  static Engine& known(runtime::ProcessBase& p) noexcept;
+
+  void sleep(const runtime::Parking& who, prim::atomic<std::uint32_t>& word, std::uint32_t expected,
+             std::int64_t until) noexcept override;
+  bool glance() noexcept override;
+  void join() noexcept override;
+  void leave() noexcept override;
+
+ private:
+  friend class Watched;
+  static runtime::Poller& make();
+  Engine();
+  void ring() noexcept override;
+  // Returns whether the bell was among the events.
+  bool hand_on(const epoll_event* events, int n) noexcept;
+
+  int epoll_ = -1, bell_ = -1;
+  std::atomic<std::int32_t> waiting_{0};  // how many wait by this engine
+  std::atomic<std::int64_t> looked_{0};   // when glance() last looked, in ns
+  unsigned executors_ = 0;                // under the book's lock: how many Parkings have it
+  Engine* free_next_ = nullptr;           // the same: the next engine that nobody uses
+};
+
+}  // namespace weft::inline WEFT_ABI::io::detail

@@ -1,0 +1,215 @@
+// Operations on descriptors (rules 18.1 to 18.4): each is tried first, and waits only if it would
+// block.
+//
+//   attempt() ──over──► result()
+//      │ ▲ └──would block──► Waiting::begin() ──► parked ──woken──► attempt()
+//      │ └────────────────────── it may not block any more ◄──┘        └──cancelled──► Cancelled
+//      └──out of descriptors──► Waiting::pause() ──► attempt()
+//
+// Only attempt() reads or writes, on the process's own thread, and what it has read is the result.
+// So whatever ends a wait (a cancellation, a limit) takes no byte with it.
+//
+// A Work has: watched(), side, attempt() → Tried, pause_ns() if it may pause, result(), kVerb.
+#pragma once
+#include "../selecting.hpp"
+#include "engine.hpp"
+
+namespace weft::inline WEFT_ABI::io::detail {
+
+enum class Tried : std::uint8_t { over, would_block, pauses };
+
+// A process's wait for a descriptor. (The base is the wait of an operation that pauses; it comes
+// first, so that a process's `place` means the same for both.)
+class Waiting : public weft::detail::Sleep {
+ public:
+  // Returns false if the process must try again instead.
+  bool begin(runtime::ProcessBase& p, Watched& w, Side s, bool by_hint,
+             const runtime::OpKind& kind);
+  // Waits for so many ns instead.
+  void pause(runtime::ProcessBase& p, std::int64_t ns);
+  // Called when the process goes on, on its own thread. Returns true if the wait was cancelled.
+  bool end(runtime::ProcessBase& p) noexcept;
+
+  static bool withdraw(runtime::ProcessBase& p) noexcept;
+  static void visit(runtime::ProcessBase& p, runtime::WaitVisitor& v);
+  static void undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v);
+
+ private:
+  static Waiting& of(runtime::ProcessBase& p) noexcept {
+    return *static_cast<Waiting*>(static_cast<weft::detail::Sleep*>(p.place));
+  }
+  Watched* watched_ = nullptr;
+  Side side_ = Side::in;
+  bool pauses_ = false;
+};
+
+template <class Work>
+inline constexpr runtime::OpKind kWaits{Work::kVerb, &Waiting::withdraw, &Waiting::visit,
+                                        &Waiting::undecided};
+
+// Makes one attempt after another, until the operation is over (true) or the process must park
+// (false).
+template <class Work>
+class Trying : public Waiting {
+ public:
+  explicit Trying(Work&& w) noexcept : work(std::move(w)) {}
+  Work work;
+  bool cancelled = false;
+
+  bool try_on(runtime::ProcessBase& p) {
+    for (;;) {
+      switch (work.attempt()) {
+        case Tried::over: return true;
+        case Tried::pauses:
+          if (gives_up(p)) return true;
+          pause(p, work.pause_ns());
+          return false;
+        case Tried::would_block:
+          if (gives_up(p)) return true;
+          if (begin(p, work.watched(), Work::side, Work::kByHint, kWaits<Work>)) return false;
+      }
+    }
+  }
+  // Called when the process was woken.
+  bool again(runtime::ProcessBase& p) {
+    cancelled = end(p);
+    return cancelled || try_on(p);
+  }
+
+ private:
+  bool gives_up(runtime::ProcessBase& p) noexcept {
+    return cancelled = p.cancel().load(std::memory_order_relaxed) != 0;
+  }
+};
+
+// Awaits an operation in a coroutine. While it is parked the process has the ops of this class, so
+// that again() runs before the coroutine does.
+template <class Work>
+class Awaiter : Trying<Work> {
+ public:
+  Awaiter(Work&& w, runtime::ProcessBase* p) noexcept : Trying<Work>(std::move(w)), p_(p) {}
+
+  bool await_ready() {
+    Engine::here(*p_);
+    weft::detail::meet_request(*p_);
+    // set before the wait begins: another thread may wake the process from then on
+    usual_ = p_->ops;
+    p_->runs_by(ops);
+    struct Restore {
+      Awaiter* a;
+      ~Restore() {
+        if (a) a->p_->runs_by(*a->usual_);
+      }
+    } restore{this};
+    const bool over = this->try_on(*p_);
+    if (!over) restore.a = nullptr;
+    return over && weft::detail::goes_on(p_);
+  }
+  void await_suspend(std::coroutine_handle<>) const noexcept {}
+  auto await_resume() {
+    if (failure_) std::rethrow_exception(failure_);
+    if (this->cancelled) weft::detail::throw_cancelled(*p_);
+    return this->work.result();
+  }
+
+ private:
+  static void wake(core::Waker* w) noexcept { runtime::executor_of(*process(w)).post(w); }
+  static void run(core::Waker* w) {
+    runtime::ProcessBase* const p = process(w);
+    auto* const self =
+        static_cast<Awaiter*>(static_cast<Waiting*>(static_cast<weft::detail::Sleep*>(p->place)));
+    runtime::this_context->running = p;
+    if (runtime::Observer* const o = runtime::watched()) [[unlikely]]
+      o->resumes(*p, runtime::this_context);
+    if (!self->again_or_failed(*p)) return;
+    p->op = nullptr;
+    p->runs_by(*self->usual_);
+    p->ops->run(p);
+  }
+  bool again_or_failed(runtime::ProcessBase& p) {
+    try {
+      return this->again(p);
+    } catch (...) {
+      failure_ = weft::detail::caught(p);
+      return true;
+    }
+  }
+  static runtime::ProcessBase* process(core::Waker* w) noexcept {
+    return static_cast<runtime::ProcessBase*>(w);
+  }
+  static runtime::Executor* executor_of(runtime::ProcessBase& p) noexcept {
+    return &runtime::executor_of(p);
+  }
+  static const runtime::ProcessOps ops;
+
+  runtime::ProcessBase* const p_;
+  const core::WakerOps* usual_ = nullptr;
+  std::exception_ptr failure_;
+};
+template <class Work>
+const runtime::ProcessOps Awaiter<Work>::ops{{&Awaiter::wake, &Awaiter::run, nullptr, 0},
+                                             &Awaiter::executor_of};
+
+// What an operation's function returns: co_await it in a coroutine, or call it in a thread.
+template <class Work>
+class [[nodiscard]] Operation {
+ public:
+  explicit Operation(Work&& w) noexcept : work_(std::move(w)) {}
+  Awaiter<Work> bind(runtime::ProcessBase* p) && { return {std::move(work_), p}; }
+  auto operator()(weft::detail::Here at = weft::detail::Here::now()) && {
+    runtime::ThreadProcess& self = weft::detail::blocking_caller("an operation of weft::io");
+    Engine::here(self);
+    weft::detail::meet_request(self);
+    Trying<Work> t(std::move(work_));
+    for (bool over = t.try_on(self); !over; over = t.again(self)) {
+      weft::detail::waits_at(self, at);
+      self.block(*self.op);
+    }
+    if (t.cancelled) weft::detail::throw_cancelled(self);
+    return t.work.result();
+  }
+
+ private:
+  Work work_;
+};
+
+// --- readiness -----------------------------------------------------------------------------------
+
+// Returns whether a read (a write) of the descriptor would not block now, as poll() has it: also at
+// its end, after an error, and where it is not open.
+bool is_ready(Watched& w, Side s) noexcept;
+
+template <Side S>
+struct ReadyWork {
+  static constexpr Side side = S;
+  static constexpr bool kByHint = false;
+  static constexpr const char* kVerb = S == Side::in ? "read from" : "write to";
+  std::shared_ptr<Watched> w;
+  Watched& watched() noexcept { return *w; }
+  Tried attempt() noexcept { return is_ready(*w, S) ? Tried::over : Tried::would_block; }
+  static std::int64_t pause_ns() noexcept { return 0; }
+  void result() const noexcept {}
+};
+
+extern const core::GuardOps ready_ops;
+
+// A descriptor that is ready, as a guard; also an operation by itself.
+template <Side S>
+struct Ready : Conditional<Ready<S>> {
+  using Value = void;
+  std::shared_ptr<Watched> watched;
+  explicit Ready(std::shared_ptr<Watched> w) noexcept : watched(std::move(w)) {}
+  void fill(core::Guard& g, runtime::ProcessBase& p) {
+    if (this->enabled) Engine::here(p);
+    g.kind = core::Kind::descriptor;
+    g.ops = &ready_ops;
+    g.where = &watched->side(S);
+    g.node.slot = nullptr;
+  }
+  Awaiter<ReadyWork<S>> bind(runtime::ProcessBase* p) const { return {ReadyWork<S>{watched}, p}; }
+  void operator()(weft::detail::Here at = weft::detail::Here::now()) const {
+    Operation<ReadyWork<S>>(ReadyWork<S>{watched})(at);
+  }
+};
+
+}  // namespace weft::inline WEFT_ABI::io::detail

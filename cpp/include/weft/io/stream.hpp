@@ -1,0 +1,190 @@
+// Streams of bytes: connections, pipes; and the listeners that give connections.
+//
+// Objects here are handles: a copy stands for the same descriptor, which is closed when the last
+// copy is gone, or by close().
+#pragma once
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "address.hpp"
+#include "operation.hpp"
+
+namespace weft::inline WEFT_ABI::io {
+
+namespace detail {
+
+// A read or write that the system has tried: how many bytes, or minus the error.
+long try_read(Watched& w, char* into, std::size_t n) noexcept;
+long try_write(Watched& w, const char* from, std::size_t n) noexcept;
+// Throws std::system_error: "read from descriptor 7: …".
+[[noreturn]] void failed(const char* verb, const Watched& w, long error);
+bool blocks(long result) noexcept;
+
+struct ReadSome {
+  static constexpr Side side = Side::in;
+  static constexpr bool kByHint = true;
+  static constexpr const char* kVerb = "read from";
+  std::shared_ptr<Watched> w;
+  std::span<char> into;
+  long n = 0;
+  Watched& watched() noexcept { return *w; }
+  Tried attempt() noexcept {
+    n = try_read(*w, into.data(), into.size());
+    return blocks(n) ? Tried::would_block : Tried::over;
+  }
+  static std::int64_t pause_ns() noexcept { return 0; }
+  std::size_t result() const {
+    if (n < 0) failed(kVerb, *w, -n);
+    return static_cast<std::size_t>(n);
+  }
+};
+
+// Writes some bytes, or all of them.
+template <bool All>
+struct Write {
+  static constexpr Side side = Side::out;
+  static constexpr bool kByHint = true;
+  static constexpr const char* kVerb = "write to";
+  std::shared_ptr<Watched> w;
+  std::string_view from;
+  std::size_t* sent;  // null if the caller does not ask
+  std::size_t done = 0;
+  long error = 0;
+  Watched& watched() noexcept { return *w; }
+  Tried attempt() noexcept {
+    while (done < from.size()) {
+      const long n = try_write(*w, from.data() + done, from.size() - done);
+      if (n < 0) {
+        if (blocks(n)) return Tried::would_block;
+        error = -n;
+        return Tried::over;
+      }
+      done += static_cast<std::size_t>(n);
+      if (sent) *sent = done;
+      if constexpr (!All) break;
+    }
+    return Tried::over;
+  }
+  static std::int64_t pause_ns() noexcept { return 0; }
+  std::size_t result() const {
+    if (error != 0) failed(kVerb, *w, error);
+    return done;
+  }
+};
+
+struct ConnectWork;
+struct AcceptWork;
+
+}  // namespace detail
+
+class Stream {
+ public:
+  Stream() noexcept = default;
+  // Takes over a descriptor: a pipe, a connection, a terminal. It is closed with the Stream, and no
+  // longer blocks. Throws std::system_error if it is not open.
+  static Stream adopt(int fd);
+  // Two streams, connected with each other (a Unix socket).
+  static std::pair<Stream, Stream> pair();
+  // The two ends of a pipe: what is written to the second is read from the first.
+  static std::pair<Stream, Stream> pipe();
+
+  // Reads at least one byte and at most into.size(), which is not 0. Returns how many; 0 at the end
+  // of the stream. Throws std::system_error (ECONNRESET: the peer is gone; EBADF: the stream was
+  // closed), Cancelled, TimedOut. If it throws, nothing was read.
+  detail::Operation<detail::ReadSome> read_some(std::span<char> into) const;
+  // Writes all of `from`, whose bytes stay where they are until then. Throws std::system_error
+  // (EPIPE, ECONNRESET: nobody reads any more), Cancelled, TimedOut. `sent` says all the while how
+  // many bytes the system has taken, also after an exception.
+  detail::Operation<detail::Write<true>> write_all(std::string_view from,
+                                                   std::size_t* sent = nullptr) const;
+  // Writes at least one byte (none if `from` is empty). Returns how many. Throws as write_all();
+  // then none was written.
+  detail::Operation<detail::Write<false>> write_some(std::string_view from) const;
+
+  // Half-close: the peer reads the end of the stream; reading goes on here. Throws std::system_error
+  // for what is no connection.
+  void shutdown_write() const;
+  // Closes the stream for all copies. Operations that wait end with EBADF; so does every later one.
+  void close() const noexcept;
+  // The descriptor; -1 for a Stream made by Stream().
+  int fd() const noexcept { return w_ ? w_->fd() : -1; }
+  explicit operator bool() const noexcept { return w_ && !w_->closed(); }
+  // The addresses of a connection's two ends. Throw std::system_error.
+  Address local() const;
+  Address peer() const;
+
+  const std::shared_ptr<detail::Watched>& watched() const;
+
+ private:
+  friend struct detail::ConnectWork;
+  friend struct detail::AcceptWork;
+  explicit Stream(std::shared_ptr<detail::Watched> w) noexcept : w_(std::move(w)) {}
+  std::shared_ptr<detail::Watched> w_;
+};
+
+namespace detail {
+
+struct AcceptWork {
+  static constexpr Side side = Side::in;
+  static constexpr bool kByHint = true;
+  static constexpr const char* kVerb = "accept from";
+  std::shared_ptr<Watched> w;
+  Stream made{};
+  long error = 0;
+  std::int64_t pause = 0;  // in ns
+  Watched& watched() noexcept { return *w; }
+  Tried attempt();
+  std::int64_t pause_ns() const noexcept { return pause; }
+  Stream result() {
+    if (error != 0) failed(kVerb, *w, error);
+    return std::move(made);
+  }
+};
+
+}  // namespace detail
+
+class Listener {
+ public:
+  // Listens at this address. A Unix socket's file must not be there yet; it stays when the listener
+  // is closed. Throws std::system_error.
+  explicit Listener(const Address& at, int backlog = 4096);
+  // Takes the next connection. While the program has no descriptor left for it (EMFILE, ENFILE), the
+  // operation tries again from time to time, every 10 ms to 1 s. Throws std::system_error (EBADF:
+  // the listener was closed), Cancelled, TimedOut.
+  detail::Operation<detail::AcceptWork> accept() const {
+    return detail::Operation<detail::AcceptWork>(detail::AcceptWork{w_});
+  }
+  // Where it listens, with the port that the system has chosen.
+  Address address() const;
+  void close() const noexcept { w_->close(); }
+  int fd() const noexcept { return w_->fd(); }
+  const std::shared_ptr<detail::Watched>& watched() const noexcept { return w_; }
+
+ private:
+  std::shared_ptr<detail::Watched> w_;
+};
+
+namespace detail {
+
+struct ConnectWork {
+  static constexpr Side side = Side::out;
+  static constexpr bool kByHint = false;
+  static constexpr const char* kVerb = "connect by";
+  std::shared_ptr<Watched> w;
+  Address to;
+  bool begun = false;
+  long error = 0;
+  Watched& watched() noexcept { return *w; }
+  Tried attempt() noexcept;
+  static std::int64_t pause_ns() noexcept { return 10'000'000; }
+  Stream result();
+};
+
+}  // namespace detail
+
+// Connects. Throws std::system_error (ECONNREFUSED, …), Cancelled, TimedOut; then the socket is
+// closed.
+detail::Operation<detail::ConnectWork> connect(const Address& to);
+
+}  // namespace weft::inline WEFT_ABI::io

@@ -1,0 +1,172 @@
+// The definitions of io/engine.hpp.
+#include <weft/io/engine.hpp>
+
+#if defined(__linux__)
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <system_error>
+
+#include <weft/io/descriptors.hpp>
+
+namespace weft::inline WEFT_ABI::io::detail {
+
+namespace {
+
+// How long a busy executor goes on before it looks for descriptors again, in ns.
+constexpr std::int64_t kGlance = 50'000;
+constexpr std::uint64_t kBell = ~std::uint64_t{0};
+constexpr int kAtOnce = 256;
+
+Engine*& unused() noexcept {
+  static Engine* first = nullptr;
+  return first;
+}
+
+// As epoll_wait(), with a time in ns at which the wait ends.
+int wait_until(int epoll, epoll_event* events, std::int64_t until) noexcept {
+  int ms = -1;
+  if (until != prim::forever) {
+    const std::int64_t left = until - prim::now();
+    if (left <= 0) {
+      ms = 0;
+    } else {
+#ifdef SYS_epoll_pwait2
+      // Linux 5.11; a container may refuse it (rule 15.11)
+      static std::atomic<bool> there{true};
+      if (there.load(std::memory_order_relaxed)) {
+        const std::int64_t span[2] = {left / 1'000'000'000, left % 1'000'000'000};
+        const long n = syscall(SYS_epoll_pwait2, epoll, events, kAtOnce, span, nullptr, 0);
+        if (n >= 0 || errno == EINTR) return static_cast<int>(n);
+        there.store(false, std::memory_order_relaxed);
+      }
+#endif
+      const std::int64_t up = (left + 999'999) / 1'000'000;
+      ms = up > INT_MAX ? INT_MAX : static_cast<int>(up);
+    }
+  }
+  return epoll_wait(epoll, events, kAtOnce, ms);
+}
+
+}  // namespace
+
+Engine::Engine()
+    : epoll_(epoll_create1(EPOLL_CLOEXEC)), bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  int error = epoll_ < 0 || bell_ < 0 ? errno : 0;
+  epoll_event e{};
+  e.events = EPOLLIN;
+  e.data.u64 = kBell;
+  if (error == 0 && epoll_ctl(epoll_, EPOLL_CTL_ADD, bell_, &e) != 0) error = errno;
+  if (error == 0) {
+    enlist();
+    return;
+  }
+  if (epoll_ >= 0) ::close(epoll_);
+  if (bell_ >= 0) ::close(bell_);
+  throw std::system_error(error, std::generic_category(), "weft::io: an epoll and an eventfd");
+}
+
+runtime::Poller& Engine::make() {
+  {
+    const std::lock_guard g(Watched::book());
+    if (Engine* const e = unused()) {
+      unused() = e->free_next_;
+      return *e;
+    }
+  }
+  return *new Engine;
+}
+
+void Engine::join() noexcept {
+  const std::lock_guard g(Watched::book());
+  ++executors_;
+}
+
+void Engine::leave() noexcept {
+  const std::lock_guard g(Watched::book());
+  if (--executors_ != 0) return;
+  Descriptors::all().each([this](Watched& w) {
+    if (w.home_ == this) w.unwatch();
+  });
+  free_next_ = unused();
+  unused() = this;
+}
+
+Engine& Engine::here(runtime::ProcessBase& p) {
+  WEFT_POINT(refuses("weft::io"));
+  if (weft::detail::run_of(p).clock() == runtime::Clock::virtual_time)
+    weft::detail::bad_use(
+        "weft::io: with virtual time no descriptor is waited for: nothing says when it comes; run "
+        "without virtual_time, or give the process a channel in its place");
+  runtime::Executor* const e =
+      runtime::this_context && runtime::this_context->executor && runtime::this_context->running
+          ? runtime::this_context->executor
+          : &runtime::ThreadProcess::self();
+  if (runtime::Poller* const io = e->poller(&make)) return static_cast<Engine&>(*io);
+  weft::detail::bad_use(
+      "weft::io: this process runs in a loop of another library, which waits for descriptors by "
+      "itself: use that loop's, or run the process by weft::run");
+}
+
+Engine& Engine::known(runtime::ProcessBase& p) noexcept { return here(p); }
+
+void Engine::ring() noexcept {
+  const std::uint64_t one = 1;
+  while (write(bell_, &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+void Engine::sleep(const runtime::Parking& who, prim::atomic<std::uint32_t>& word,
+                   std::uint32_t expected, std::int64_t until) noexcept {
+  const runtime::Parking* nobody = nullptr;
+  // of several workers one waits here; the others sleep as usual
+  if (!sleeper_.compare_exchange_strong(nobody, &who, std::memory_order_seq_cst))
+    return static_cast<void>(prim::park(word, expected, until));
+  std::array<epoll_event, kAtOnce> events;
+  int n = 0;
+  if (word.load(std::memory_order_seq_cst) == expected)
+    n = wait_until(epoll_, events.data(), until);
+  looked_.store(prim::now(), std::memory_order_relaxed);
+  // The bell rings for the sleeper alone, so nobody else may silence it: the sleeper might not have
+  // seen it yet.
+  if (n > 0 && hand_on(events.data(), n)) {
+    std::uint64_t times = 0;
+    static_cast<void>(!read(bell_, &times, sizeof times));
+  }
+  sleeper_.store(nullptr, std::memory_order_seq_cst);
+}
+
+bool Engine::glance() noexcept {
+  if (waiting_.load(std::memory_order_relaxed) == 0) return false;
+  const std::int64_t now = prim::now();
+  if (now - looked_.load(std::memory_order_relaxed) < kGlance) return false;
+  looked_.store(now, std::memory_order_relaxed);
+  std::array<epoll_event, kAtOnce> events;
+  const int n = epoll_wait(epoll_, events.data(), kAtOnce, 0);
+  if (n > 0) hand_on(events.data(), n);
+  return n > 0;
+}
+
+bool Engine::hand_on(const epoll_event* events, int n) noexcept {
+  core::Wakes wakes;
+  bool rung = false;
+  {
+    const std::lock_guard g(Watched::book());
+    for (int i = 0; i < n; ++i) {
+      if (events[i].data.u64 == kBell)
+        rung = true;
+      else if (Watched* const w = Descriptors::all().find(events[i].data.u64))
+        w->came(events[i].events, wakes);
+    }
+  }
+  wakes.run();
+  return rung;
+}
+
+}  // namespace weft::inline WEFT_ABI::io::detail
+#endif

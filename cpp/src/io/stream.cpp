@@ -1,0 +1,268 @@
+// The definitions of io/stream.hpp.
+#include <weft/io/stream.hpp>
+
+#if defined(__linux__)
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <system_error>
+
+namespace weft::inline WEFT_ABI::io {
+
+namespace detail {
+
+namespace {
+
+[[noreturn]] void cannot(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
+
+// Writes to what is no socket. If nobody reads, SIGPIPE would end the program, so it is held off
+// for this thread, and taken back if it has come.
+long write_quietly(int fd, const char* from, std::size_t n) noexcept {
+  sigset_t pipe, before, pending;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  sigpending(&pending);
+  const bool was = sigismember(&pending, SIGPIPE) == 1;
+  pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const long r = write(fd, from, n);
+  const int error = errno;
+  if (r < 0 && error == EPIPE && !was) {
+    const timespec now{0, 0};
+    while (sigtimedwait(&pipe, nullptr, &now) < 0 && errno == EINTR) {
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return r;
+}
+
+void never_block(int fd) {
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) cannot("weft::io: a descriptor");
+}
+
+// Small writes go out at once: a server answers, it does not gather.
+void no_delay(int fd, int family) noexcept {
+  const int yes = 1;
+  if (family == AF_INET || family == AF_INET6)
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
+
+Address address_of(const Watched& w, int (*f)(int, sockaddr*, socklen_t*)) {
+  sockaddr_storage s{};
+  socklen_t n = sizeof s;
+  if (f(w.fd(), reinterpret_cast<sockaddr*>(&s), &n) != 0)
+    failed("look for the address of", w, errno);
+  return {reinterpret_cast<const sockaddr*>(&s), n};
+}
+
+}  // namespace
+
+bool blocks(long r) noexcept { return r == -EAGAIN || r == -EWOULDBLOCK; }
+
+long try_read(Watched& w, char* into, std::size_t n) noexcept {
+  if (w.closed()) return -EBADF;
+  if (!w.taken()) return -EAGAIN;
+  long r = 0;
+  do r = w.is_socket() ? recv(w.fd(), into, n, 0) : read(w.fd(), into, n);
+  while (r < 0 && errno == EINTR);
+  if (r < 0) {
+    if (blocks(-errno)) return -EAGAIN;
+    const int error = errno;
+    w.more();  // the next read sees what comes after the error
+    return w.closed() ? -EBADF : -error;
+  }
+  // the end of the stream stays, and another process may wait for it too
+  if (static_cast<std::size_t>(r) == n || r == 0 || !w.is_stream() || w.has_ended()) w.more();
+  if (r == 0 && n != 0 && w.closed()) return -EBADF;
+  return r;
+}
+
+long try_write(Watched& w, const char* from, std::size_t n) noexcept {
+  if (w.closed()) return -EBADF;
+  long r = 0;
+  do r = w.is_socket() ? send(w.fd(), from, n, MSG_NOSIGNAL) : write_quietly(w.fd(), from, n);
+  while (r < 0 && errno == EINTR);
+  return r >= 0 ? r : w.closed() ? -EBADF : -errno;
+}
+
+void failed(const char* verb, const Watched& w, long error) {
+  throw std::system_error(
+      static_cast<int>(error), std::generic_category(),
+      std::string("weft::io: ") + verb + " " + w.name() + (w.closed() ? ", which was closed" : ""));
+}
+
+}  // namespace detail
+
+const std::shared_ptr<detail::Watched>& Stream::watched() const {
+  if (!w_)
+    weft::detail::bad_use(
+        "weft::io: this Stream has no connection: it is made by accept(), connect() or adopt(), or "
+        "was moved away");
+  return w_;
+}
+
+detail::Operation<detail::ReadSome> Stream::read_some(std::span<char> into) const {
+  if (into.empty()) weft::detail::bad_use("read_some: the buffer has no room: 0 means the end");
+  return detail::Operation<detail::ReadSome>(detail::ReadSome{watched(), into});
+}
+detail::Operation<detail::Write<true>> Stream::write_all(std::string_view from,
+                                                         std::size_t* sent) const {
+  if (sent) *sent = 0;
+  return detail::Operation<detail::Write<true>>(detail::Write<true>{watched(), from, sent});
+}
+detail::Operation<detail::Write<false>> Stream::write_some(std::string_view from) const {
+  return detail::Operation<detail::Write<false>>(detail::Write<false>{watched(), from, nullptr});
+}
+
+Stream Stream::adopt(int fd) {
+  struct stat s {};
+  if (fstat(fd, &s) != 0) detail::cannot("weft::io: Stream::adopt");
+  detail::never_block(fd);
+  int type = 0;
+  socklen_t n = sizeof type;
+  const bool socket = S_ISSOCK(s.st_mode);
+  if (socket) getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n);
+  return Stream(
+      detail::Watched::owned(fd, socket ? type == SOCK_STREAM : S_ISFIFO(s.st_mode), socket));
+}
+
+std::pair<Stream, Stream> Stream::pair() {
+  int fds[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) != 0)
+    detail::cannot("weft::io: Stream::pair");
+  Stream second;
+  try {
+    second = Stream(detail::Watched::owned(fds[1], true, true));
+  } catch (...) {
+    ::close(fds[0]);
+    throw;
+  }
+  return {Stream(detail::Watched::owned(fds[0], true, true)), std::move(second)};
+}
+
+std::pair<Stream, Stream> Stream::pipe() {
+  int fds[2];
+  if (pipe2(fds, O_NONBLOCK | O_CLOEXEC) != 0) detail::cannot("weft::io: Stream::pipe");
+  Stream second;
+  try {
+    second = Stream(detail::Watched::owned(fds[1], true, false));
+  } catch (...) {
+    ::close(fds[0]);
+    throw;
+  }
+  return {Stream(detail::Watched::owned(fds[0], true, false)), std::move(second)};
+}
+
+void Stream::shutdown_write() const {
+  if (shutdown(watched()->fd(), SHUT_WR) != 0) detail::failed("half-close", *w_, errno);
+}
+void Stream::close() const noexcept {
+  if (w_) w_->close();
+}
+Address Stream::local() const { return detail::address_of(*watched(), &getsockname); }
+Address Stream::peer() const { return detail::address_of(*watched(), &getpeername); }
+
+Listener::Listener(const Address& at, int backlog) {
+  const int fd = socket(at.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) detail::cannot("weft::io: a Listener's socket");
+  const int yes = 1;
+  if (at.family() != AF_UNIX) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (bind(fd, at.data(), at.size()) != 0 || listen(fd, backlog) != 0) {
+    const int error = errno;
+    ::close(fd);
+    throw std::system_error(error, std::generic_category(), "weft::io: listen at " + at.text());
+  }
+  w_ = detail::Watched::owned(fd, false, true);
+}
+Address Listener::address() const { return detail::address_of(*w_, &getsockname); }
+
+detail::Tried detail::AcceptWork::attempt() {
+  // in ns: how long an operation waits that finds no descriptor, at first and at most
+  constexpr std::int64_t kFirst = 10'000'000, kMost = 1'000'000'000;
+  for (;;) {
+    if (w->closed()) {
+      error = EBADF;
+      return Tried::over;
+    }
+    if (!w->taken()) return Tried::would_block;
+    sockaddr_storage from{};
+    socklen_t n = sizeof from;
+    const int fd =
+        accept4(w->fd(), reinterpret_cast<sockaddr*>(&from), &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+      w->more();
+      detail::no_delay(fd, from.ss_family);
+      made = Stream(detail::Watched::owned(fd, true, true));
+      return Tried::over;
+    }
+    const int e = errno;
+    if (detail::blocks(-e)) return Tried::would_block;
+    w->more();
+    switch (e) {
+      // of this connection, not of the listener (accept(2))
+      case EINTR:
+      case ECONNABORTED:
+      case EPROTO:
+      case ENETDOWN:
+      case ENOPROTOOPT:
+      case EHOSTDOWN:
+      case ENONET:
+      case EHOSTUNREACH:
+      case EOPNOTSUPP:
+      case ENETUNREACH: continue;
+      case EMFILE:
+      case ENFILE:
+      case ENOBUFS:
+      case ENOMEM: pause = pause == 0 ? kFirst : std::min(pause * 2, kMost); return Tried::pauses;
+      default: error = w->closed() ? EBADF : e; return Tried::over;
+    }
+  }
+}
+
+detail::Operation<detail::ConnectWork> connect(const Address& to) {
+  const int fd = socket(to.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) detail::cannot("weft::io: connect");
+  detail::no_delay(fd, to.family());
+  return detail::Operation<detail::ConnectWork>(
+      detail::ConnectWork{detail::Watched::owned(fd, true, true), to});
+}
+
+detail::Tried detail::ConnectWork::attempt() noexcept {
+  if (!begun) {
+    if (::connect(w->fd(), to.data(), to.size()) == 0) return Tried::over;
+    // a Unix socket's listener has no room: it cannot be waited for
+    if (errno == EAGAIN) return Tried::pauses;
+    begun = true;
+    if (errno == EINPROGRESS || errno == EINTR) return Tried::would_block;
+    error = errno;
+    return Tried::over;
+  }
+  if (!is_ready(*w, Side::out)) return Tried::would_block;
+  int e = 0;
+  socklen_t n = sizeof e;
+  if (getsockopt(w->fd(), SOL_SOCKET, SO_ERROR, &e, &n) != 0) e = errno;
+  error = e;
+  return Tried::over;
+}
+
+Stream detail::ConnectWork::result() {
+  if (error != 0)
+    throw std::system_error(static_cast<int>(error), std::generic_category(),
+                            "weft::io: connect to " + to.text());
+  return Stream(std::move(w));
+}
+
+}  // namespace weft::inline WEFT_ABI::io
+#endif
