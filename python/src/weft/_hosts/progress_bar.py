@@ -36,7 +36,13 @@ def begun(what: str, progress: bool | str) -> Bar | None:
         from rich.console import Console
     except ImportError:
         raise BadUse("map(progress=True) needs rich: pip install weft-csp[cli]") from None
-    console = Console(stderr=True)
+
+    class Quiet(Console):
+        def on_broken_pipe(self) -> None:
+            # rich's own would send standard output to nowhere, and end the thread by SystemExit.
+            raise BrokenPipeError
+
+    console = Quiet(stderr=True)
     shown = progress == "always" or console.is_terminal or console.is_jupyter
     return Bar(what, console) if shown else None
 
