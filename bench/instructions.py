@@ -1,10 +1,10 @@
-"""How many instructions an operation takes, before and after a change: instructions.py BEFORE AFTER
-[NAME…]
+"""Counts the instructions that an operation takes, before and after a change: instructions.py
+BEFORE AFTER [NAME…]
 
 BEFORE and AFTER are two checkouts, each with its own .venv (`./run build` in each). For every case
 the program of the bench, as BEFORE has it, is run under callgrind at two sizes, first with the
 headers and the package of BEFORE, then with those of AFTER. The difference of the two counts,
-divided by the difference in operations, is what one operation takes: start and end cancel out. A
+divided by the difference in operations, is the count of one operation: start and end cancel out. A
 count does not depend on the load of the machine. It repeats to a tenth of a per cent; with threads
 to some per cent, since it is chance which of them sleeps.
 
@@ -30,7 +30,8 @@ from pathlib import Path
 ALLOWED = 1.03  # the agreed limit for a change that should cost nothing
 FLAGS = ["-std=c++20", "-O2", "-DNDEBUG", "-pthread"]  # the same as in bench/CMakeLists.txt
 TIMEOUT = 900.0
-# Without the cyclic collector: it is chance whether it runs once more, over everything.
+# The program runs without the cyclic collector: whether that would run once more, over all objects,
+# is a matter of chance.
 WITHOUT_COLLECTOR = """
 import gc, runpy, sys
 gc.disable()
@@ -41,14 +42,14 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A program of the benches, and how many operations it does at a size."""
+    """A program of the benches, and the number of its operations at a size."""
 
     name: str
     program: str  # a program of bench/cpp, or a backend and a program of bench/py
     arguments: str  # the arguments of the program, with {} in place of the size
     sizes: tuple[int, int]
     operations: Callable[[int], int]
-    module: str = ""  # WEFT_BENCH_MODULE; with it, the program runs by itself, not by on.py
+    module: str = ""  # WEFT_BENCH_MODULE; if it is given, the program runs by itself, not by on.py
 
     def argv(self, size: int) -> list[str]:
         return self.arguments.format(size).split()
@@ -111,7 +112,7 @@ def cases() -> list[Case]:
             Case(f"{py} select ready 10", f"{backend} stressedalt", "10 1 {}", (400, 1200), twice),
             Case(f"{py} select standing 10", f"{backend} standing", "10 1 {}", (400, 1200), twice),
         ]
-    # (valgrind has no room for so many thread processes)
+    # No benchmark of threads is here, because valgrind has no room for so many OS threads.
     for backend in ("coroutines", "greenlets"):
         py = f"py {backend}"
         found += [

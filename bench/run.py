@@ -67,7 +67,8 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="with --report: measure nothing, use what is kept in out/bench",
     )
     parser.add_argument("--milestone", metavar="M", help="judge by the reach of this milestone")
-    # For the harness's own tests: other definitions, and another place for the results.
+    # These options are for the harness's own tests: other definitions, and another place for the
+    # results.
     parser.add_argument(
         "--targets", type=Path, default=BENCH / "targets.toml", help=argparse.SUPPRESS
     )
@@ -137,7 +138,7 @@ def measure(
 
 
 def draw(bench: targets.Bench, result: Result, folder: Path) -> None:
-    """Draws a bench in which one number varies."""
+    """Draws the curve of a bench in which one number varies."""
     found = curve.curves(result["ns"])
     if not found:
         return
@@ -167,9 +168,9 @@ def kept(folder: Path, names: Sequence[str]) -> dict[str, Result]:
 
 
 def publish(folder: Path, results: Path, names: Sequence[str]) -> dict[str, Result]:
-    """Returns all the results that RESULTS.md is written from. What was measured here, in `folder`,
-    goes into `results`, which is under version control; a bench that was not measured here keeps
-    the result that is there.
+    """Returns all the results that RESULTS.md is written from. Results that were measured here, in
+    `folder`, go into `results`, which is under version control; a bench that was not measured here
+    keeps the result that is there.
     """
     results.mkdir(exist_ok=True)
     for name, result in kept(folder, names).items():

@@ -13,9 +13,9 @@ doubled or reordered value, an early end, a wrong exception or an impossible cho
 explanation. It is flagged, with the record at which all explanations ended.
 
   grain "atomic"  one scheduler: an operation starts at its `call` record, before any other record.
-                  Open are: which ready guard a select takes (checked for fairness and priority,
-                  5.4), and when ends are let go, timers fire and cancellations arrive. yield_ is
-                  checked (7.7).
+                  These choices are open: which ready guard a select takes (checked for fairness and
+                  priority, 5.4), and when ends are let go, timers fire and cancellations arrive.
+                  yield_ is checked (7.7).
   grain "cores"   threads: an operation starts at any moment after its `call`; a select looks at
                   its guards one by one. Fairness, priority and yield_ are not judged: between
                   cores they cannot be seen from records alone.
@@ -35,7 +35,7 @@ from .interp import Code, Record, Sim
 class Verdict(NamedTuple):
     """The checker's answer.
 
-    ok: the history is possible. unknown: the budget ran out. why, at: what is wrong, and the record
+    ok: the history is possible. unknown: the budget ran out. why, at: the mistake, and the record
     that nothing explains. states: how many states were searched.
     """
 
@@ -50,8 +50,8 @@ class Verdict(NamedTuple):
 
 
 def audit(history: list[Record]) -> Verdict:
-    """Checks what needs no model, so that the message is simple: the form of the records, values
-    that no process wrote, values that were read twice.
+    """Makes the checks that need no model, so that their messages are simple: the form of the
+    records, values that no process wrote, values that were read twice.
     """
     open_call: dict[int, str] = {}
     written: set[Any] = set()

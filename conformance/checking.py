@@ -5,10 +5,10 @@ schedules with those of all schedules, and with the model's.
                                          [--ways] [--most N] [--for SECONDS]
     python -m conformance.checking 0-2000 --model --ways   # the soak
 
-An outcome is what each process saw and how it ended; the sets of outcomes are compared. A network
-with more schedules than N of --most has no set of all outcomes: it is counted apart. With --ways
-the other searches are compared too: none of them may have an outcome that all schedules, or the
-model, have not; and the schedule of each outcome is replayed, by names and by numbers.
+An outcome is the observations of each process, and how it ended; the sets of outcomes are compared.
+A network with more schedules than N of --most has no set of all outcomes: it is counted apart. With
+--ways the other searches are compared too: none of them may have an outcome that neither all
+schedules nor the model have; and the schedule of each outcome is replayed, by names and by numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from . import explore, networks
 from .explore import frozen
 from .python_driver import PythonDriver
 
-#: What random networks have here, unless others are asked for.
+# : The features of random networks here, unless others are asked for.
 FEATURES = frozenset({"select", "output guards", "buffer", "retire", "try", "priority", "ends"})
 #: Groups of features, for the slice of the tests and for the soak.
 GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
@@ -81,8 +81,8 @@ class Searched:
     runs: int
     complete: bool
     kinds: set[str]
-    #: An outcome that the replay of its schedule has not; "" if there is none, or none was asked
-    #: for.
+    # : An outcome that the replay of its schedule does not have; "" if there is none, or no replay
+    # was asked for.
     lost: str = ""
 
 
@@ -168,13 +168,13 @@ class Compared:
     seed: int
     all: Searched | None = None  # None if the network has too many schedules
     reduced: Searched | None = None
-    # None if this was not asked for, or if there are too many states.
+    # None if the model was not asked for, or has too many states.
     model: set[Outcome] | None = None
     ways: list[tuple[str, Searched]] = field(default_factory=list)  # the other searches
 
     @property
     def wrong(self) -> str:
-        """What is wrong with the searches; "" if nothing is."""
+        """Returns what is wrong with the searches, or "" if they agree."""
         return self._wrong_reduced() or next(filter(None, map(self._wrong_way, self.ways)), "")
 
     def _wrong_way(self, way: tuple[str, Searched]) -> str:
@@ -241,7 +241,8 @@ def compare(
             )
         if ways:
             for way, options in WAYS:
-                # An auto search has blocks in which times may come early: none does, if none may.
+                # An auto search may have blocks in which times come early; the number is 0 if no
+                # times may.
                 early = 1 if times == "any" else 0
                 options = {"seed": seed + 1, "early": early, "time": times} | options
                 found = searched(net, features, way, replays=3, **options)

@@ -27,8 +27,8 @@ class Choosing:
     gone: frozenset[int]  # processes that have ended and have let go of their ends (7.11)
 
     def ready(self, op: Op, i: int) -> bool:
-        """Returns whether guard i could commit now, by itself. This is not for skips and expired
-        timers (5.7), nor for the end of the whole select (`ended_by`).
+        """Returns whether guard i could commit now, by itself. This does not cover skips and
+        expired timers (5.7), nor the end of the whole select (`ended_by`).
         """
         g = op.guards[i]
         if not g.pre:
@@ -119,7 +119,7 @@ class Choosing:
         """
         idle = list(self.idle_guards(op))
         hot = [i for i in range(len(op.guards)) if self.ready(op, i)]
-        # The end of the select competes in the place of each of these guards (5.6).
+        # The end of the whole select competes in the place of each of these guards (5.6).
         last = self.ended_by(op)
         if op.mode == "priority":
             idle = self.idle_in_turn(op)

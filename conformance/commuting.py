@@ -1,9 +1,9 @@
 """Tests the table that says which steps commute in `weft check`, entry by entry, on the model.
 
-Two steps of two processes are done in both orders in every small state of the model. If the two
-orders differ, some entry of the table (cpp/include/weft/check/access.hpp) must say that the steps
-conflict. An entry is needed if for some pair no other entry says so: a search without it would miss
-an outcome.
+The module does two steps of two processes in both orders in every small state of the model. If the
+two orders differ, some entry of the table (cpp/include/weft/check/access.hpp) must say that the
+steps conflict. An entry is needed if for some pair no other entry says so: a search without it
+would miss an outcome.
 
     python -m conformance.commuting [--depth 2] [--sample N]
 
@@ -94,7 +94,9 @@ def worlds() -> Iterator[tuple[World, list[Action]]]:
 
 
 def three_channels(capacity: int) -> tuple[World, list[Action]]:
-    """Returns two selects that have one channel in common, and each one of its own."""
+    """Returns a state with two selects that share one channel, and that each have another
+    channel.
+    """
     w = World()
     w.chans = [Chan(capacity, "block"), Chan(0), Chan(0)]
     w.barriers = [Barrier(2)]
@@ -268,8 +270,8 @@ def _looks(s: State, pid: int, chan: int, side: int | None, loud: bool = False) 
 
 
 def _over(s: State, pid: int, touched: list[Touch], waiting: set[int]) -> State:
-    """Called when the step is done and the selects that it has decided are known: weakens what they
-    touched.
+    """Called when the step is done and the selects that it has decided are known: weakens their
+    touches.
     """
     for p in sorted(waiting):
         op = s.world.ops[p]
@@ -314,9 +316,9 @@ def entries(state: State, a: int, b: int) -> set[Entry]:
 
 
 def _key(w: World) -> Any:
-    """Returns the part of a state that is compared: of an operation that is over, its outcome, not
-    how it came to it; at a barrier, who waits, not who came first, because all go on together (rule
-    8.1).
+    """Returns the part of a state that is compared: of an operation that is over, the outcome and
+    not the way to it; at a barrier, which processes wait and not which came first, because all go
+    on together (rule 8.1).
     """
     chans, ends, barriers, _, *rest = w.world_key()
     barriers = tuple((enrolled, tuple(sorted(line))) for enrolled, line in barriers)
@@ -347,7 +349,7 @@ class Looked:
     """The result of look()."""
 
     pairs: int = 0
-    #: of pairs whose two orders differ: (the entries that say so in the table, an example)
+    # : The pairs whose two orders differ: (the entries that report them in the table, an example).
     differing: list[tuple[frozenset[Entry], str]] = field(default_factory=list)
 
 
@@ -382,12 +384,12 @@ def _look(
         return states
 
     if (a.what, b.what) == ("make", "make"):
-        return  # the numbers of the two ends are by their order, and mean nothing
+        return  # the numbers of the two ends follow their order, and mean nothing
     last = () if third is None else ((3, third),)
     if third is not None and "select" not in (a.what, b.what):
         return
     one = run(((1, a), (2, b), *last))
-    if third is not None:  # the third step is taken only where it has decided a select of the two
+    if third is not None:  # the third step is taken only where it has decided a select of the pair
         one = [
             s for s in one if (("s", 1), "all") in s.touches[3] or (("s", 2), "all") in s.touches[3]
         ]
@@ -395,7 +397,7 @@ def _look(
         return
     other = run(((2, b), (1, a), *last))
     looked.pairs += 1
-    if not other:  # in one order this is bad use, since the other step has closed the end
+    if not other:  # in one order this step is bad use, since the other step has closed the end
         return
     results = {_key(s.world) for s in other}
     for s in one:
@@ -411,9 +413,9 @@ def _look(
 
 
 class Witness(NamedTuple):
-    """A pair of steps whose order makes a difference, and by what steps it comes to that state."""
+    """A pair of steps whose order makes a difference, and the steps that lead to their state."""
 
-    world: int  # of worlds()
+    world: int  # the index of the state in worlds()
     before: tuple[str, ...]  # steps of other processes
     state: int  # the number of the state after these steps, if their choices lead to several states
     first: str
@@ -436,7 +438,7 @@ def witnessed(conflicts: Any, witness: Witness) -> Looked:
 
 
 def needed(looked: Looked) -> set[Entry]:
-    """Returns the entries that, for some pair, are the only one to say that two steps conflict."""
+    """Returns the entries that, for some pair, are the only one that makes two steps conflict."""
     return {next(iter(saying)) for saying, _ in looked.differing if len(saying) == 1}
 
 
@@ -451,7 +453,7 @@ def entries_of(conflicts: Any) -> set[Entry]:
 
 
 def table(a: str, b: str, buffered: bool) -> bool:
-    """Returns the entries of the engine's table."""
+    """Returns what the engine's table says of the two accesses."""
     from weft._checking import _engine
 
     return _engine.conflicts(ACCESSES.index(a), ACCESSES.index(b), buffered)

@@ -1,4 +1,4 @@
-"""Composition in a running network (rule 7): processes are made with their ends, started,
+"""Composition in a running network (rule 7): processes are made with their ends, are started and
 cancelled, and leave.
 
   make ─_start▶ ready … its body is over ─_leave▶ finishing ─_finish (drops one end a step)▶ ended

@@ -40,7 +40,7 @@ class Driver(Protocol):
     """A runtime under test.
 
     name: for messages. grain: "atomic" for one scheduler, "cores" for threads. clock: "virtual" or
-    "real". features: what its networks may contain.
+    "real". features: the features that its networks may have.
     """
 
     name: str
@@ -301,7 +301,7 @@ def conform(
         if time.monotonic() >= until:
             break
         if seed > seeds.start and (seed - seeds.start) % 50 == 0:
-            # This shows that the run is still alive.
+            # This line shows that the run is still alive.
             print(f"  {seed - seeds.start} of {len(seeds)}", file=sys.stderr, flush=True)
         net = SHAPES[shape](seed, size, driver.features)
         v, history = verdict(driver, net, seed, budget)

@@ -15,8 +15,9 @@ from .interp import Record, Sim
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Turns the garbage collector off for a search. States have no cycles, so each one goes with
-    its last reference; the collector would only walk through all waiting states again and again.
+    """Turns the garbage collector off for a search. States have no cycles, so each one is freed
+    with its last reference; the collector would only walk through all waiting states again and
+    again.
     """
     was = gc.isenabled()
     gc.disable()

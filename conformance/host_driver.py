@@ -30,8 +30,8 @@ from .python_play import Play
 from .python_player import drive, drive_awaiting
 from .task_driver import UNIT
 
-# What a process cannot do from another OS process, and why. A process that needs one of these runs
-# here.
+# The operations that a process cannot do from another OS process, and why. A process that needs one
+# of these runs here.
 STAYS: dict[str, str] = {
     "a fresh end": "the home hands out the ends of a channel: what runs elsewhere has those that it was given",
     "a barrier beside more": "its home alone decides such a choice (WIRE.md 4.10): no guard that is off, none with `ends`",
@@ -41,7 +41,7 @@ STAYS: dict[str, str] = {
 
 
 def asks_for(proc: dict[str, Any], top: bool = True) -> set[str]:
-    """Returns what a process, or a process that it starts, needs of the things in STAYS."""
+    """Returns what a process, or a process that it starts, needs of the operations in STAYS."""
     found = (
         {"a fresh end"} if not top and any(not isinstance(e, int) for e in proc["ends"]) else set()
     )
@@ -151,7 +151,7 @@ class Away:
         buffers: bool,
         barriers: list[Any],
     ) -> Any:
-        """The process as one that runs in a host; as a coroutine if its number is odd."""
+        """Makes the process one that runs in a host: as a coroutine if its number is odd."""
         self.went += 1
         made = (played_awaiting if proc["id"] % 2 else played).on(self.hosts)
         proc = {**proc, "buffers": buffers}
@@ -193,8 +193,8 @@ def _there(
             tick.write(None)
         except (
             Cancelled
-            # The request must stay for what comes next, since none of these operations is a point
-            # of cancellation.
+            # The request must stay for the operation that follows, since none of these operations
+            # is a point of cancellation.
         ):
             tick.write(None)
             current_process().cancel()

@@ -2,7 +2,7 @@
 scheduler.
 
 A network is plain JSON (see README.md, "Networks as data"). `Sim.steps()` lists every step that
-could happen next; `Sim.apply(step)` does one and returns the record that it makes, if any.
+could happen next; `Sim.apply(step)` does one step and returns the record that it makes, if any.
 `explore.run` (a seeded scheduler), `explore.outcomes` (all schedules) and `checker.check` (the
 schedule of a recorded history) drive it.
 
@@ -103,7 +103,7 @@ class Sim(Composing):
             self.over,
         )
 
-    # --- what can happen next
+    # --- the steps that can come next
 
     def steps(self) -> list[Step]:
         """Returns every step that could happen next; empty when the run is over."""
@@ -334,7 +334,7 @@ class Sim(Composing):
             elif s[0] == "iter":
                 p.frames += (
                     ("iter", self.code.nest[id(s)][0], 10**9, ((body, pc), 0)),
-                )  # as if a turn were over: the read comes first
+                )  # as if a turn of the loop were over: the read comes first
             else:
                 p.at = (body, pc)
                 return self._call(p)
@@ -581,8 +581,8 @@ class Sim(Composing):
         else:
             if self_iter or kind == "leave":
                 p.frames = p.frames[:-1]
-            # If a composition raises the end of a channel, that came from asking for a new end,
-            # here or further inside (2.5); otherwise the process met it in an operation.
+            # If a composition raises the end of a channel, the end was met when a new end was asked
+            # for, here or further inside (2.5). Otherwise the process met it in an operation.
             met = kind not in ("par", "seq", "spawn") or name == "Cancelled"
             p.exc = (name, out[2] if len(out) > 2 else 0, met)
             self._unwind(p)
@@ -590,7 +590,7 @@ class Sim(Composing):
         return {"p": p.pid, "e": "ret", "out": shown, "t": self.now}
 
     def _cancelled(self, p: Proc, how: tuple) -> Outcome:
-        """Handles the cancellation of what the process waited for."""
+        """Handles the cancellation of the operation at which the process waited."""
         if p.st == "join":
             return self._joined(p, how)
         self._meet(p)

@@ -1,5 +1,5 @@
-"""Requests to a process to end what it does (rules 6.1, 7.12): cancellations from outside, and
-limits on blocks of its own.
+"""Requests that a process end its operation or block (rules 6.1, 7.12): cancellations from outside,
+and limits on blocks of its own.
 
   limit:   _open ─▶ open ──its time: fire──▶ asked ──_meet, and it is the one──▶ met
                      ▲  └──_move──┘  ▲          └──_meet another's, _move, _close: taken back
@@ -102,8 +102,8 @@ class Limiting(Judge):
         self._set(p, self.now + t)
 
     def _close(self, p: Proc, how: str) -> Outcome:
-        """Ends the innermost block with a limit. Returns what leaving the block raises, or whether
-        its limit has ended it.
+        """Ends the innermost block with a limit. Returns the exception of leaving the block, or
+        whether the block's limit has ended it.
         """
         own = p.exc is not None and p.exc[0] == "Cancelled" and p.by == len(p.limits) - 1
         self._disarm(p)

@@ -1,11 +1,11 @@
 """Converts scenarios to plain MicroPython: `python -m conformance.micropython FOLDER` writes one
 file for each file of scenarios/.
 
-What changes: annotations and `__future__` are removed; `pytest` becomes the `kit` of
-micropython/tests (`raises`, `approx`); the names of `weft` come from weft.coroutines. MicroPython
-has neither awaiting comprehensions nor starred items in a list: the former become a loop before
-their statement, the latter a sum. On threads `log.append(x)` takes a lock. Otherwise the scenario
-stays the same, line by line.
+The conversion makes these changes: annotations and `__future__` are removed; `pytest` becomes the
+`kit` of micropython/tests (`raises`, `approx`); the names of `weft` come from weft.coroutines.
+MicroPython has neither awaiting comprehensions nor starred items in a list: the former become a
+loop before their statement, the latter a sum. On threads `log.append(x)` takes a lock. Otherwise
+the scenario stays the same, line by line.
 
 LACKS says what the ports lack, and why; `LEFT_OUT` names the scenarios that need it.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent / "scenarios"
 
-# What MicroPython lacks, on every port, and why.
+# The features that MicroPython lacks, on every port, and why.
 LACKS: dict[str, str] = {
     "finalisers": "no __del__ of a Python class is called: an end or a value that is merely dropped is not noticed",
     "line numbers": "a suspended coroutine does not tell where it stands, nor a channel where it was made",
@@ -27,7 +27,7 @@ LACKS: dict[str, str] = {
     "threading": "the scenario asks the module threading where it runs, or waits for a threading.Event",
 }
 
-# Scenarios that are not run, and what each needs.
+# The scenarios that are not run, and the feature that each needs.
 _ENDS, _REST, _WHERE = "rules_01_02_channels_and_ends", "rules_09_12_the_rest", "rules_15_where"
 _TURNS = "rules_07_07_turns"
 LEFT_OUT: dict[str, str] = {
@@ -49,7 +49,7 @@ LEFT_OUT: dict[str, str] = {
     f"{_WHERE}.what_cannot_run_there_is_bad_use": "kinds",
 }
 
-# What weft.threads lacks beyond that, and why.
+# The further features that weft.threads lacks, and why.
 LACKS_THREADS: dict[str, str] = {
     "a start in order": "a thread runs as soon as it is started, before the block has made the ends of the next",
 }
@@ -173,7 +173,7 @@ class Plain(ast.NodeTransformer):
             return None
         return self.visit_Assign(ast.Assign([node.target], node.value, lineno=node.lineno))  # type: ignore[return-value]
 
-    # what MicroPython's compiler lacks
+    # features that MicroPython's compiler lacks
 
     def statement(self, node: ast.stmt) -> list[ast.stmt] | ast.stmt:
         self.hoisted.append([])

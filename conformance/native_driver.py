@@ -7,7 +7,7 @@
 Invariants
 - python_player.Player plays the statements and makes the records, in calls from the component's
   thread. So a record is made just before and just after an operation, in one list with all other
-  records. The operatiothe time of the component, in ns themselves are done in C++.
+  records. The operations themselves are done in C++.
 - There is no channel between the player and the component: the runtime sees only a process that
   computes meanwhile.
 - A process is native only if nothing in it needs anything in STAYS.
@@ -28,8 +28,9 @@ from .python_player import Network, Player, _Stop
 
 HERE = Path(__file__).resolve().parent
 MOST_ENDS, BARRIERS = 4, 2
-# What a process of a component cannot do, and why: a process that needs one of these is played in
-# Python. (It has no mobile ends either, because a native channel carries none.)
+# The operations that a process of a component cannot do, and why: a process that needs one of these
+# is played in Python. (Such a process has no mobile ends either, because a native channel carries
+# none.)
 STAYS: dict[str, str] = {
     "another process": "a component makes no processes of the host's, cancels none and awaits no end",
     "a limit": "a component has timers, and no blocks with a limit",
@@ -46,7 +47,7 @@ _ASKS = {
 
 
 def asks_for(proc: dict[str, Any]) -> set[str]:
-    """Returns what a process needs of the things in STAYS."""
+    """Returns which of the operations in STAYS a process needs."""
     found = {"an end of its maker"} if any(isinstance(e, int) for e in proc["ends"]) else set()
     if len(proc["ends"]) > MOST_ENDS:
         found.add("too much")
@@ -126,7 +127,7 @@ class _Names:
         self._names, self.unit = names, names.unit
         self.name_of = names.name_of
         self.m = SimpleNamespace(BadUse=names.m.BadUse, yield_=lambda: ("yield",))
-        self.at = 0  # ns
+        self.at = 0  # the component's time, in ns
 
     def now(self) -> int | None:
         return None if self._names.real else round(self.at / 1e9)
@@ -217,7 +218,7 @@ class _Played:
             index = int(words[0])
             made = self.op[3][index][-1]
             if callable(made):
-                # C++ called a function of its own; this call only advances the player's count
+                # C++ called its own function; this call only advances the player's count
                 made()
             return (index, words[1] if len(words) > 1 else None), None
         return (words[0] if words else None), None
@@ -232,8 +233,8 @@ def _words(op: Op) -> str:
 
 
 def _value(word: Any) -> Any:
-    """Returns the value; for a function the value that it would give, because C++ uses a function
-    of its own.
+    """Returns the value. For a function this is the value that it would give, because C++ uses a
+    function of its own.
     """
     return word.value if callable(word) else word
 

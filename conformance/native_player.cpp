@@ -1,4 +1,4 @@
-// Processes of a component that do what native_driver.py tells them, one operation after another.
+// Processes of a component that follow the orders of native_driver.py, one operation after another.
 // native_driver.py plays a network's statements, and each operation is done here, through
 // <weft/component.hpp>. The driver is called without any channel, so the runtime sees only the
 // network's own channels.
@@ -112,8 +112,8 @@ class Player {
     return "";
   }
 
-  // select FAIR N, and for each guard KIND ON ENDS and its arguments. It uses the table of C
-  // functions, because the number of guards is not known at compile time.
+  // select FAIR N, and for each guard KIND ON ENDS and its arguments. The function uses the table
+  // of C functions, because the number of guards is not known at compile time.
   std::string select(std::istringstream& words) {
     const weft_api& api = *detail::running.api;
     weft_process* const process = detail::running.process;

@@ -67,7 +67,7 @@ class Op:
         self.out: Outcome | None = None
         self.seen: tuple[
             int, ...
-        ] = ()  # guards examined or enrolled so far (on threads a select looks at them one by one)
+        ] = ()  # the guards examined or enrolled so far (on threads, one by one)
         # Those of them that fell silent, for the rest of this operation (5.6).
         self.silent: tuple[int, ...] = ()
         # Guards that are off, and whose channels were open when the operation began (5.6).

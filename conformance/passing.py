@@ -1,5 +1,5 @@
-"""How a value gets from its writer to its reader (rules 1.3 to 1.6, 2.4, 5.1, 5.8): the steps in
-which a ready guard commits.
+"""Moves a value from its writer to its reader (rules 1.3 to 1.6, 2.4, 5.1, 5.8): the steps in which
+a ready guard commits.
 
   _take ──▶ from the buffer, else _hand_over from the first writer
   _give ──▶ _hand_over to the first reader, else _buffer
@@ -41,7 +41,7 @@ class Passing(Choosing):
     def _settle(self) -> None: ...
 
     def _deliver(self, op: Op, i: int, value: Any) -> None:
-        """The reader has the value; if the value is an end, it becomes the reader's (2.4)."""
+        """Gives the reader the value. If the value is an end, it becomes the reader's (2.4)."""
         if isinstance(value, tuple) and value[0] == "end":
             self.hold(value[1], op.pid)
         self._decide(op, ("ok", i, value))
@@ -59,14 +59,14 @@ class Passing(Choosing):
         return value
 
     def _drop(self, c: Chan, value: Any) -> None:
-        """1.4, 2.4: a dropped value is counted; if it is an end, the end is retired."""
+        """Drops a value, and counts it (1.4). If the value is an end, it is retired (2.4)."""
         c.dropped += 1
         if isinstance(value, tuple) and value[0] == "end":
             self.close(value[1], "dropped undelivered")
 
     def _take(self, op: Op, i: int, c: Chan) -> None:
-        """Guard i, an input, takes the head of the buffer, else the value of the first waiting
-        writer.
+        """Lets guard i, an input, take the head of the buffer, or else the value of the first
+        waiting writer.
         """
         chan = op.guards[i].on
         if c.buf:
@@ -79,9 +79,9 @@ class Passing(Choosing):
             self._hand_over(op, i, self.ops[wpid], wi, c)
 
     def _give(self, op: Op, i: int, c: Chan) -> None:
-        """Guard i, an output, gives its value to the first reader, else to the buffer, as the
-        channel's overflow says (1.3–1.5). A value from a function does not exist yet: it gets a
-        slot now, and its place in the order once it is made (5.8).
+        """Lets guard i, an output, give its value to the first reader, or else to the buffer,
+        according to the channel's overflow (1.3–1.5). A value from a function does not exist yet:
+        it gets a slot now, and its place in the order once it is made (5.8).
         """
         g = op.guards[i]
         if c.capacity and self._made(g):
@@ -98,7 +98,7 @@ class Passing(Choosing):
             self._buffer(c, self._depart(g.value))
 
     def _buffer(self, c: Chan, value: Any) -> None:
-        """1.3, 1.4: a value enters the buffer."""
+        """Puts a value into the buffer (1.3, 1.4)."""
         if c.room() or c.overflow == "unbounded":
             c.buf.append(value)
         elif c.overflow == "drop_oldest" and c.buf:
@@ -108,7 +108,9 @@ class Passing(Choosing):
             self._drop(c, value)
 
     def make(self, pid: int) -> None:
-        """5.8: the owner calls the function of the committed guard before the reader goes on."""
+        """Calls the function of the committed guard for its owner, before the reader goes on
+        (5.8).
+        """
         op = self.ops[pid]
         assert op.state == "making" and op.out is not None
         if pid in self.feeds:  # a rendezvous
@@ -136,13 +138,13 @@ class Passing(Choosing):
         self._settle()
 
     def _hold_slot(self, rop: Op, c: Chan, chan: int) -> None:
-        """1.6: an extended read on a buffered channel occupies a slot."""
+        """Lets an extended read on a buffered channel occupy a slot (1.6)."""
         if rop.ext:
             c.slots += 1
             self._push_hold(rop.pid, ("slot", chan))
 
     def _hand_over(self, rop: Op, ri: int, wop: Op, wi: int, c: Chan) -> None:
-        """Reader and writer meet; both commit in this one step (5.1)."""
+        """Lets reader and writer meet; both commit in this one step (5.1)."""
         g = wop.guards[wi]
         if g.raises:  # 5.8
             self._decide(wop, ("Fail", wi))

@@ -52,19 +52,19 @@ class Proc:
         self.st = "new"
         self.frames: tuple = ()  # of (kind, body number, next statement, extra)
         self.cancel = self.doomed = self.started = False
-        self.unheard = False  # it has a request that its scheduler has not heard of yet (6.1)
-        # the limits of the blocks it is in (7.12): open, asked, met
+        self.unheard = False  # whether its scheduler has yet to hear of a request (6.1)
+        # the states of the limits on the blocks that the process is in (7.12): open, asked, met
         self.limits: tuple[str, ...] = ()
         self.by = -1  # which of `limits` asked for its last Cancelled; -1: a request from outside
-        self.passed = False  # it has passed the request to end on to the group for which it waits
+        self.passed = False  # whether it has passed the request on to the group it waits for
         self.watchers: tuple[int, ...] = ()  # the processes that asked for its end (7.11)
-        self.excused = False  # it failed, but its watchers get the failure, not its group (7.11)
-        self.n = 0  # values made so far
+        self.excused = False  # it failed, but the failure goes to its watchers (7.11)
+        self.n = 0  # the number of values made so far
         self.todo: tuple = ()
-        # the exception that unwinds it or left it: (name, strength, met)
+        # the exception that unwinds the process or left it: (name, strength, met)
         self.exc: tuple | None = None
         self.out: tuple | None = None
-        self.result = False  # it has returned, so it has a result
+        self.result = False  # whether it has returned, and so has a result
         self.kids: tuple[int, ...] = ()
         self.join = ""
         self.at: tuple[int, int] = (0, 0)  # (body, statement) of the operation in progress
@@ -81,8 +81,8 @@ class Proc:
         return tuple(self.__dict__.values())
 
     def slot(self, k: int) -> int:
-        """Returns the end in a slot. Raises BadUse for a slot that was never filled (an end that
-        never came).
+        """Returns the end in a slot. Raises BadUse for a slot that was never filled (its end never
+        came).
         """
         if k >= len(self.slots):
             raise BadUse(f"there is no end in slot {k}")

@@ -2,7 +2,8 @@
 python -m conformance.pure BACKEND`.
 
 Prints a JSON object with the outcome of each scenario that is not left out: "ok", or what went
-wrong. LACKS says what the pure package lacks, and why; LEFT_OUT names the scenarios that need it.
+wrong. LACKS has the features that the pure package lacks, and why; LEFT_OUT names the scenarios
+that need it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from .scenarios import collect
 
 BACKENDS = ("coroutines", "threads")
 
-# MicroPython's package lacks most of this too. On CPython it is also known who holds an end without
-# finalisers.
+# MicroPython's package lacks most of these too. On CPython it is also known who holds an end
+# without finalisers.
 LACKS = {
     "finalisers": "an end that is merely dropped is not noticed: no class of the pure package has a finaliser",
     "line numbers": _LACKS["line numbers"],

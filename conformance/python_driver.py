@@ -2,7 +2,7 @@
 in tasks of asyncio (task_driver.py), or on several of them at once ("tasks+threads"), and
 records their histories.
 
-What the driver assumes about the package is in python_names.py, and a run of one network in
+The driver's assumptions about the package are in python_names.py, and a run of one network in
 python_play.py. The player (python_player.py) is one generator for both kinds of process: it
 yields a function that starts an operation. The coroutine backend awaits what the
 function returns; the other backends take it as the result. The process itself makes a record just
@@ -64,7 +64,8 @@ class ApartDriver:
         self.name, self.features, self.seconds = backend, features, seconds
         self.grain, self.clock = grain_of(backend), clock_of(backend)
         self.server: subprocess.Popen[str] | None = None
-        # How many processes of its networks have run in other OS processes or in a component.
+        # How many processes of this driver's networks have run in other OS processes or in a
+        # component.
         self.away = 0
 
     def run(self, net: Net, seed: int) -> list[Record]:
@@ -129,7 +130,7 @@ def serve(backend: str, seconds: float) -> None:
         native_driver.component()
     out = os.fdopen(os.dup(1), "w")
     warnings.simplefilter("ignore")  # about processes that a Sequence never started
-    os.dup2(2, 1)  # what the runtime prints must not be taken for an answer
+    os.dup2(2, 1)  # text that the runtime prints must not be taken for an answer
     for line in sys.stdin:
         journal = away.journal() if away else None
         play = Play(names, json.loads(line), journal, away)

@@ -1,6 +1,6 @@
 """The names of the package weft, as the drivers of the Python backends expect them, and the names of
-the backends. All that the drivers assume about the package is in the class `Names`; if the package
-changes, change that class.
+the backends. All assumptions of the drivers about the package are in the class `Names`; if the
+package changes, change that class.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .python_player import Fail
 
 
 class ComponentError(Exception):
-    """What an operation of the component threw; `kept` is the exception's number in the
-    component.
+    """The exception that an operation of the component threw; `kept` is the exception's number in
+    the component.
     """
 
     def __init__(self, name: str, kept: int, guard: int, value: str | None) -> None:
@@ -100,9 +100,9 @@ class Names:
 
     # choice
     def guard(self, g: dict[str, Any], end: Any, value: Any, there: Any) -> Any:
-        """Returns the guard that `g` describes. `value` is what an output guard sends, or the
-        function that makes it. `there` is an object that is a guard by itself (a barrier, the end
-        of a process).
+        """Returns the guard that `g` describes. `value` is the value that an output guard sends, or
+        the function that makes it. `there` is an object that is a guard by itself (a barrier, the
+        end of a process).
         """
         m, kind = self.m, g["g"]
         how = {"ended": "raise"} if g.get("ends") else {}
@@ -161,7 +161,7 @@ class Names:
         if self.away:
             return {}
         named = [self.pid_of(p.path) for p in error.processes]
-        # a package need not report it
+        # the pure package need not report a knot
         knot = [self.pid_of(path) for path in getattr(error, "knot", ())]
         found: dict[str, Any] = {"blocked": [pid for pid in named if pid is not None]}
         # In the pure package a process holds a barrier once it has used the barrier. So knots are

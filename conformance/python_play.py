@@ -39,7 +39,7 @@ class Play:
         self.made: dict[int, Any] | None = {} if asked_for else None
         self.desks: dict[int, task_driver.Desk] = {}
         self.native = 0  # processes of a component
-        self.returned: set[int] = set()  # the native ones that ended normally
+        self.returned: set[int] = set()  # the native processes that ended normally
 
     def history(self) -> list[Record]:
         out: list[Any] = ["ok"]
@@ -103,7 +103,7 @@ class Play:
             return self.kept(
                 proc, self.away.process(self.records, proc, ends, buffers, self.barriers)
             )  # type: ignore[union-attr, arg-type]
-        # otherwise a thread makes the process and runs it
+        # if there is no loop, a thread makes the process and runs it
         if names.tasks and task_driver.in_loop():
 
             def steps(given: list[Any]) -> tuple[task_driver.Steps, list[Any]]:
@@ -158,12 +158,12 @@ class Play:
 
     def has_arrived(self, done: Any, awaits: bool) -> Any:
         """Returns what a process must wait for before it records a retirement, a poison or a death:
-        here nothing, because it has already happened.
+        nothing here, because the effect is already there.
         """
         return done
 
     def written(self, done: Any, awaits: bool) -> Any:
-        """Does what has_arrived() does, for a write."""
+        """Returns what a process must wait for after a write, as has_arrived() does."""
         return done
 
     def names_of(self, pid: int) -> Names:

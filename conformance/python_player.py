@@ -19,7 +19,7 @@ Thunk = Callable[[], Any]
 
 
 class Fail(Exception):
-    """Raised by the statement `fail`, and by the function of an output that shall raise."""
+    """Raised by the statement `fail`, and by the function of an output that must raise."""
 
 
 class Network(Protocol):
@@ -311,7 +311,7 @@ class Player:
             )
             if error is not None and not swallowed:
                 raise error
-        finally:  # the exception would keep this frame alive, and with it what the process holds
+        finally:  # the exception would keep this frame, and the objects that the process holds
             error = None
 
     def reschedule(self, t: int) -> None:
@@ -398,7 +398,7 @@ def _next(it: Any) -> Any:
         raise _Stop from None
 
 
-# ----------------------------------------------------------------------------- who drives a player
+# -------------------------------------------------------------------------- the drivers of players
 
 
 def drive(play: Network, proc: dict[str, Any], given: Any) -> Any:
@@ -411,7 +411,7 @@ def drive(play: Network, proc: dict[str, Any], given: Any) -> Any:
             start = steps.throw(failure) if failure else steps.send(result)
         except StopIteration as end:
             return end.value
-        finally:  # a kept exception would keep this frame, and with it what the process holds
+        finally:  # a kept exception would keep this frame, and the objects that the process holds
             result, failure = None, None
         try:
             result = start()
@@ -429,7 +429,7 @@ async def drive_awaiting(play: Network, proc: dict[str, Any], given: Any) -> Any
             start = steps.throw(failure) if failure else steps.send(result)
         except StopIteration as end:
             return end.value
-        finally:  # a kept exception would keep this frame, and with it what the process holds
+        finally:  # a kept exception would keep this frame, and the objects that the process holds
             result, failure = None, None
         try:
             result = start()

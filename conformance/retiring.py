@@ -25,7 +25,8 @@ from typing import Any
 
 from .networks import DEFAULT, Maker, Net
 
-# Turns of a selector: more than its sources have values, so that the end of the channels ends it.
+# The turns of a selector: more than its sources have values, so that the end of the channels ends
+# it.
 TURNS = 9
 Side = tuple[int, str]
 
@@ -36,7 +37,7 @@ class _Retiring(Maker):
     """
 
     def some(self, chans: list[int], side: str, most: int) -> list[Side]:
-        """Returns one to `most` ends, each at a different channel."""
+        """Returns between one and `most` ends, each at a different channel."""
         left = list(chans)
         mine: list[Side] = []
         for _ in range(min(self.upto(most), len(left))):
@@ -106,7 +107,7 @@ class _Retiring(Maker):
             turn = [["read", self.pick(inputs)], self.guards(sides, outputs)]
         else:  # a buffer, or a merge that keeps the values
             turn = [self.guards(sides, slots)]
-            if self.rng.random() < 0.35:  # the same guards, but others of them are on
+            if self.rng.random() < 0.35:  # the guards stay the same, but others of them are on
                 turn.append(self.guards(sides, slots))
         if "limit" in self.features and self.rng.random() < 0.4:
             turn = [self.limit(turn)]
@@ -136,7 +137,7 @@ class _Retiring(Maker):
         elif self.rng.random() < 0.06:
             out.append({"g": "skip"})
         if "ended" in self.features and self.next_id > 1 and self.rng.random() < 0.3:
-            # a process with a smaller number
+            # the end of a process with a smaller number
             out.append({"g": "ended", "p": self.upto(self.next_id - 1)})
         gives = [g for g in out if g["g"] == "out"]
         if (

@@ -1,11 +1,11 @@
 """Shrinks a failing network to a minimal failing one, and a failing history to its shortest failing
 prefix.
 
-It is delta debugging over the data: each candidate removes or simplifies one thing (a process, a
-statement, a guard, a channel's buffer, a body's repetitions). A candidate that still fails becomes
-the network. Shrinking ends when no candidate fails, so the result is minimal: no single removal
-keeps the failure. `fails(net)` decides; if the scheduling of a runtime varies, let `fails` try a
-few times (`repeated`).
+The method is delta debugging over the data: each candidate removes or simplifies one thing (a
+process, a statement, a guard, a channel's buffer, a body's repetitions). A candidate that still
+fails becomes the network. Shrinking ends when no candidate fails, so the result is minimal: no
+single removal keeps the failure. `fails(net)` decides; if the scheduling of a runtime varies, let
+`fails` try a few times (`repeated`).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def shortest_prefix(history: list[Any], bad: Callable[[list[Any]], bool]) -> lis
 
 
 def report(net: Net, history: list[Any], why: str) -> str:
-    """Returns the text for people: the program with its seed, the history, and what was wrong."""
+    """Returns the text for people: the program with its seed, the history, and the mistake."""
     lines = [readable(net), "", "history:"]
     for k, r in enumerate(history):
         who = f"p{r['p']}" if "p" in r else ""

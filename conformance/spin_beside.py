@@ -1,5 +1,5 @@
-"""`weft check` beside Spin: the same dining philosophers, and the same sleeping barber, in Python for
-Weft and in Promela for Spin.
+"""Compares `weft check` with Spin on the same dining philosophers, and the same sleeping barber, in
+Python for Weft and in Promela for Spin.
 
     python -m conformance.spin_beside [--largest 8]
 
@@ -49,11 +49,11 @@ init {{ atomic {{ {run} }} }}
 
 
 class Spin(NamedTuple):
-    """What Spin has found."""
+    """The result of Spin."""
 
     states: int
     deadlock: bool
-    making: float  # seconds of spin -a and of the compiler
+    making: float  # seconds of spin -a and of the compiler together
     searching: float
 
 

@@ -90,7 +90,7 @@ async def _play(steps: Steps, desk: Desk) -> Any:
             start = steps.throw(failure) if failure else steps.send(result)
         except StopIteration as end:
             return end.value
-        finally:  # an exception kept here would keep this frame, and with it what the process holds
+        finally:  # a kept exception would keep this frame, and the objects that the process holds
             result, failure = None, None
         try:
             if isinstance(start, Composition):
@@ -123,8 +123,8 @@ def function_of(
     desk: Desk,
 ) -> Callable[..., Any]:
     """Makes the function of a process. `steps` makes the steps of its player and the list of its
-    ends, to which received ends are added. `cancelled` is the exception that a cancellation
-    raises in it.
+    ends, to which received ends are added. `cancelled` is the exception that a cancellation raises
+    in the function.
     """
 
     async def function(*given: Any) -> Any:
@@ -198,7 +198,7 @@ def run(main: Callable[[], Any], progress: Callable[[], int] | None) -> tuple[An
     """Runs the network that `main()` awaits on a loop of its own. Returns its results, and whether
     it was stuck.
 
-    `progress` gives the number of records, if threads make some; None if no thread takes part.
+    `progress` returns the number of records. It is None if no thread makes records.
     """
     stuck = 0
 

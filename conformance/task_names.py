@@ -25,7 +25,7 @@ from weft.coroutines import *  # noqa: F403
 
 from . import virtual_loop
 
-Cancelled = asyncio.CancelledError  # what cancels a task (rule 13.4)
+Cancelled = asyncio.CancelledError  # the exception with which a task is cancelled (rule 13.4)
 
 
 class Process:
@@ -57,7 +57,7 @@ class Process:
                     keywords,
                     task,
                     self._task,
-                )  # no traceback must keep what the process lets go of
+                )  # a traceback must not keep the objects that the process releases
 
         self.native: Any = _weft.process(waits)(*given, **named)
 
@@ -138,7 +138,7 @@ def watched(one: Any) -> Any:
 
 
 def run(first: Any, *others: Any, clock: str = "steady") -> Any:
-    """In ordinary code: runs the network on a loop of its own, whose time is virtual whatever
+    """Runs the network, in ordinary code, on a loop of its own, whose time is virtual whatever
     `clock` is.
     """
 

@@ -32,7 +32,7 @@ class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
     loop: VirtualLoop
 
     def select(self, timeout: float | None = None) -> Any:
-        abroad = self.loop.abroad()  # first: a thread that ends after this is among the events
+        abroad = self.loop.abroad()  # read first: a thread that ends after this is among the events
         events = super().select(0)
         if events or (timeout is not None and timeout <= 0):
             return events
@@ -100,7 +100,7 @@ def run(main: Coroutine[Any, Any, Any]) -> Any:
             if left:
                 loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
             loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.calls += 1  # the shutdown uses a thread, which ends it
+            loop.calls += 1  # the shutdown uses a thread, which reduces this count at its end
             loop.run_until_complete(loop.shutdown_default_executor())
         finally:
             loop.close()

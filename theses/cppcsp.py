@@ -6,9 +6,10 @@ out/cppcsp.
     ./run thesis cppcsp --only WORD the experiments whose name contains WORD
     ./run thesis cppcsp --quick     two sizes of each: does everything run?
 
-Each point is the least of its samples in a few interleaved rounds, as in ./run bench; but no ratios
-are judged here, curves are drawn. Writes out/cppcsp/NAME.svg, NAME.json and tables.md. Exit status:
-1 if a program failed, 130 after Ctrl-C, 143 after SIGTERM (what was finished is kept).
+Each point is the least of its samples in a few interleaved rounds, as in ./run bench; here curves
+are drawn, and no ratios are judged. The command writes out/cppcsp/NAME.svg, NAME.json and
+tables.md. Exit status: 1 if a program failed, 130 after Ctrl-C, 143 after SIGTERM (what was
+finished is kept).
 """
 
 from __future__ import annotations

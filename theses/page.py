@@ -32,8 +32,8 @@ def filled(text: str, name: str, body: str) -> str:
 
 
 def provenance(command: str) -> str:
-    """Returns a line that says by which command, at which commit and on what machine it was
-    measured.
+    """Returns a line that says by which command, at which commit and on what machine the results
+    were measured.
     """
     facts = ", ".join(f"{key} {value}" for key, value in machine().items() if value is not None)
     root = Path(__file__).resolve().parent.parent

@@ -7,12 +7,13 @@ kinds.
     ./run thesis pycsp --quick      two sizes of each: does everything run?
     ./run thesis pycsp --write      what it measures goes into theses/PYCSP.md and theses/plots too
 
-The paper: three implementations of PyCSP's processes (threads, OS processes, greenlets), section 5
-and table 1. Each program is one text, which runs on coroutines, greenlets, threads and OS
+The paper compares three implementations of PyCSP's processes (threads, OS processes, greenlets) in
+section 5 and table 1. Each program is one text, which runs on coroutines, greenlets, threads and OS
 processes. Each point is the least of its samples in a few interleaved rounds; a curve ends at the
-limit of its kind of process. Writes out/pycsp/NAME.svg, NAME.json and tables.md; with --write also
-the tables between the marks of theses/PYCSP.md, each with its machine and commit. Exit status: 1 if
-a program failed below its limit, 130 after Ctrl-C, 143 after SIGTERM (what was finished is kept).
+limit of its kind of process. The command writes out/pycsp/NAME.svg, NAME.json and tables.md; with
+--write also the tables between the marks of theses/PYCSP.md, each with its machine and commit. Exit
+status: 1 if a program failed below its limit, 130 after Ctrl-C, 143 after SIGTERM (what was
+finished is kept).
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
             sizes(doubling(4, 2**20 if full else 4096)),
             {kind: ["{x}", samples, "2"] for kind in KINDS},
             1e-3,
-            # The most that is tried; beyond it the limit is the memory of the machine, or patience.
+            # The largest size that is tried. Beyond it the limit is the memory of the machine, or
+            # patience.
             {} if full else {"processes": 256},
         ),
         *(
@@ -83,7 +85,7 @@ def experiments(full: bool, quick: bool) -> list[Experiment]:
             Experiment(
                 name, title, "workers", "ms", "jobs.py", 2,
                 sizes([1, 2, 3, 4, 10] if full else [1, 2, 4]),
-                # a picture of --full takes over a second, and a point is then the least of six
+                # A picture of --full takes over a second, and a point is then the least of six.
                 {
                     kind: [name, "{x}", "2" if full else samples, str(size[1] if full else size[0])]
                     for kind in KINDS
@@ -107,7 +109,8 @@ def tokens_of(n: int) -> list[int]:
 
 
 def speed_ups(values: Mapping[str, Mapping[int, float]]) -> str:
-    """Returns a table: how many times as fast as with one worker each kind of process is."""
+    """Returns a table that says how many times as fast as with one worker each kind of process
+    is."""
     points = sorted({x for data in values.values() for x in data})
     lines = ["| speed-up | " + " | ".join(values) + " |", "|---:|" + "---:|" * len(values)]
     for x in points:
@@ -147,7 +150,7 @@ def write(
     """Writes an experiment into the page, and its picture beside it.
 
     Raises:
-        ValueError: the page has no marks for it, or nothing was measured.
+        ValueError: the page has no marks for the experiment, or nothing was measured.
     """
     picture = plots / f"pycsp-{e.name}.svg"
     drawn = plot(e, found.values)
@@ -166,7 +169,7 @@ def run(e: Experiment, rounds: int) -> Found:
     def program(kind: str, x: int) -> Program:
         words = [word.format(x=x) for word in e.curves[kind]]
         argv = [weft, "run", str((HERE / "py" / e.source).resolve()), "--on", kind, *words]
-        # One thread for each library: its own threads would spoil the speed-ups.
+        # Each library gets one thread: threads of its own would spoil the speed-ups.
         return Program(argv, {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"})
 
     return measure(e, program, cpus, rounds, may_end=e.name == "ring", timeout=TIMEOUT)
@@ -195,7 +198,7 @@ def main(argv: Sequence[str]) -> int:
     tables = []
     where_measured = provenance(
         f"./run thesis pycsp{' --full' if options.full else ''} --write"
-    )  # the first sample, before any run, is the load of the machine
+    )  # The first sample, before any run, is the load of the machine.
     for e in chosen:
         found = run(e, 1 if options.quick else 3)
         (out / f"{e.name}.json").write_text(

@@ -1,11 +1,12 @@
 """./run thesis upycsp: the experiments of the thesis on μPyCSP by its own names, on MicroPython
-and CPython of this machine, and how much fits in small heaps. It prints the tables with the
-thesis's figures beside, and draws out/upycsp/*.svg.
+and CPython of this machine, and how much fits in small heaps. The command prints the tables, with
+the thesis's figures beside the measured ones, and draws out/upycsp/*.svg.
 
     ./run thesis upycsp [commstime] [select] [room] [lines] [waiting] [--full | --quick] [--runs N]
 
-Without names it runs all of them. There are 100 runs (or N) of 200 messages (on threads a
-quarter); --full: 5000, as in the thesis; --quick: 2 runs of 20, to try it."""
+Without names the command runs all experiments. There are 100 runs (or N) of 200 messages, and on
+threads a quarter of that. With --full there are 5000 messages, as in the thesis; with --quick 2
+runs of 20, to try the command."""
 
 from __future__ import annotations
 
@@ -79,8 +80,8 @@ def figures(output: str) -> list[float]:
 
 
 def named(module: str, where: str, experiment: str, runs: int, per: int) -> list[float]:
-    """Runs the thesis's program on weft.compat; CPython is the one that runs this, with its own
-    Weft."""
+    """Runs the thesis's program on weft.compat. CPython is the interpreter that runs this file,
+    with its own Weft."""
     words = [str(HERE / "upycsp_device.py"), module, experiment, str(runs), str(per)]
     if where == "cpython":
         done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
@@ -134,8 +135,8 @@ def select(runs: int, per: int) -> str:
 
 
 def fits(what: str, where: str, heap: str, n: int = 0, folders: tuple[Path, ...] = ()) -> str:
-    """Returns what room_on_device.py prints; "does not load" if the heap is too small even for
-    the package."""
+    """Returns the text that room_on_device.py prints, or "does not load" if the heap is too small
+    even for the package."""
     try:
         output = tiers.run(
             where, BENCH / "room_on_device.py", what, str(n), heap=heap, folders=folders
@@ -174,8 +175,8 @@ def room(quick: bool) -> str:
 
 
 def limited(stack: int) -> int:
-    """Returns how many threads with stacks of this size fit in SPACE bytes of addresses: unix
-    has no other limit of its own."""
+    """Returns how many threads with stacks of this size fit in SPACE bytes of addresses: the unix
+    port has no other limit of its own."""
     done = subprocess.run(
         [
             *("prlimit", f"--as={SPACE}", *tiers.command("pure", "8m")),
@@ -184,7 +185,8 @@ def limited(stack: int) -> int:
         env=tiers.environment("pure"),
         capture_output=True,
         text=True,
-        # With no room left, libc cannot end the threads either; the figure was printed before.
+        # If there is no room left, libc cannot end the threads either; the figure was printed
+        # before.
         check=False,
     )
     assert "threads" in done.stdout, done.stderr

@@ -1,5 +1,5 @@
 """The thesis's own programs, by its names: upycsp_device.py MODULE EXPERIMENT SAMPLES PER, on
-MicroPython and on CPython alike. It prints `ns V V …`, a figure for each sample.
+MicroPython and on CPython alike. The program prints `ns V V …`, a figure for each sample.
 
 MODULE: apycsp or pycsp_locks, of weft.compat. EXPERIMENT: sequential, parallel (CommsTime's delta;
 an operation is a communication), select CxW or with CxW (StressedAlt; an operation is a choice from
@@ -55,7 +55,7 @@ if module == "apycsp":
     @process
     async def consumer(cin):
         expected = 0
-        for k in range(samples + 1):  # stretch 0 warms up
+        for k in range(samples + 1):  # Stretch 0 warms up.
             gc.collect()
             t = ticks_us()
             for _ in range(per):
@@ -103,7 +103,7 @@ else:
     from weft.compat import pycsp_locks
     from weft.compat.pycsp_locks import Alternative, Channel, process
 
-    run = getattr(pycsp_locks, "CSP", pycsp_locks.Parallel)  # CPython's Parallel is run by CSP
+    run = getattr(pycsp_locks, "CSP", pycsp_locks.Parallel)  # On CPython, Parallel is run by CSP.
 
     @process
     def prefix(cin, cout):

@@ -70,7 +70,7 @@ class Block:
     run: bool
     file: str
     exit: int = 0
-    # Seconds; shorter than the five minutes after which the runner sees a hang.
+    # In seconds; less than the five minutes after which the runner reports a hang.
     timeout: float = 280.0
     at_root: bool = False
     expected: str | None = None
@@ -190,7 +190,7 @@ def compiling() -> list[str]:
 
 @dataclass(frozen=True)
 class Made:
-    """What is made once for all C++ blocks.
+    """The things that are made once for all C++ blocks.
 
     Attributes: before, after: the compiler's arguments before and after a block. single: whether
     blocks include the one header. wrong: what could not be made, and why.

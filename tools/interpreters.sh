@@ -2,8 +2,8 @@
 # Finds the Pythons for a task: those that its arguments name, or all there are. `pythons` and
 # `wheels` source it after lib.sh.
 
-# Prints the version of an interpreter, such as 3.13t; nothing if it does not run or is older than
-# 3.10.
+# Prints the version of an interpreter, such as 3.13t; prints nothing if the interpreter does not
+# run or is older than 3.10.
 version_of() { # version_of INTERPRETER
   timeout 20 "$1" -c '
 import sys, sysconfig
@@ -11,8 +11,9 @@ if sys.version_info >= (3, 10):
     print("%d.%d%s" % (*sys.version_info[:2], "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""))' 2>/dev/null || true
 }
 
-# Prints every candidate; the first of a version is taken. PATH comes before pyenv, and in pyenv the
-# highest patch level comes first. A shim of pyenv for a version that is not chosen does not run.
+# Prints every candidate; the first one of each version is taken. PATH comes before pyenv, and in
+# pyenv the highest patch level comes first. A shim of pyenv for a version that is not chosen does
+# not run.
 candidates() {
   local minor
   for minor in {10..19}; do

@@ -71,8 +71,8 @@ step() {
   say "$what: done ($((SECONDS - start)) s)"
 }
 
-# retry COMMAND…: tries up to three times, and waits longer before each try. It is for what depends
-# on the network.
+# retry COMMAND…: tries up to three times, and waits longer before each try. It is for commands that
+# depend on the network.
 retry() {
   local try status=0 wait=${WEFT_RETRY_DELAY:-2}
   for try in 1 2 3; do
@@ -238,9 +238,9 @@ need_deb_source() {                                                             
 
 # --- Python, node, Go -----------------------------------------------------------------------------
 
-# To ask an interpreter takes far longer than all else here, so the answers of python3 are kept: its
-# version, and where its Python.h is or should be. It is asked again when another python3 comes
-# first on PATH, or that file is a new one.
+# Asking an interpreter takes far longer than everything else here, so the answers of python3 are
+# kept: its version, and where its Python.h is or should be. It is asked again when another python3
+# comes first on PATH, or when Python.h is a new file.
 _ask_python() {
   local python kept=$STAMPS/python
   python=$(command -v python3)
@@ -272,7 +272,7 @@ need_python_headers() {
   [[ -f $PYTHON_HEADER ]] || die "$PYTHON_HEADER is missing: install the development files of $(command -v python3)"
 }
 
-# need_venv: makes the virtual environment .venv/, also if its Python is gone (its link leads
+# need_venv: makes the virtual environment .venv/, again if its Python is gone (its link leads
 # nowhere).
 need_venv() {
   need_python 10

@@ -5,8 +5,8 @@ for the backends whose operations are called.
     python3 tools/names.py --check    exit status 1 if they are not what would be written
 
 Three things are written by hand: names.toml; the types in coroutines.pyi, below the imports; and
-plugnplay/coroutines.py. The rest follows by rule: threads and greenlets call what coroutines await,
-and differ in nothing else.
+plugnplay/coroutines.py. All other text follows by rule: threads and greenlets call what coroutines
+await, and differ in nothing else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BACKENDS = ("coroutines", "threads", "greenlets", "processes")
 PLUG_AND_PLAY = ("threads", "greenlets")
 BY = "Written by tools/names.py: do not edit."
 
-# Names that the stubs use, and that programs do not.
+# Names that the stubs use, but programs do not.
 OF_TYPES = ["AwaitedBarrier", "AwaitedReader", "AwaitedWriter", "ProcessFunction"]
 
 Imports = dict[str, list[str]]  # module → names
@@ -69,7 +69,7 @@ def more_of(table: dict[str, Any], backend: str) -> Imports:
 
 
 def later_of(table: dict[str, Any], backend: str) -> Imports:
-    """Returns those of these names that are imported when they are asked for."""
+    """Returns the names of more_of() that are imported only when a program asks for them."""
     later: Imports = table.get("later", {}).get(backend, {})
     return later
 
@@ -117,7 +117,7 @@ def module(table: dict[str, Any], backend: str) -> str:
             "",
             "from __future__ import annotations",
             "",
-            "import weft._extension  # isort: skip  # noqa: F401 – it says what to do if there is none",
+            "import weft._extension  # isort: skip  # noqa: F401 – reports a missing extension",
             "from importlib import import_module as _import_module",
             "from typing import TYPE_CHECKING as _TYPE_CHECKING",
             "from typing import Any as _Any",
@@ -135,7 +135,7 @@ def module(table: dict[str, Any], backend: str) -> str:
             "",
             "",
             "def __getattr__(name: str) -> _Any:",
-            '    """What few programs need is imported when it is asked for."""',
+            '    """Imports a name that few programs need, when it is asked for."""',
             "    if name not in _LATER:",
             '        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")',
             "    value = globals()[name] = getattr(_import_module(_LATER[name]), name)",

@@ -1,4 +1,4 @@
-"""Signs of life: what a room's tests report while they run, and who listens.
+"""Signs of life: the reports of a room's tests while they run, and the program that listens.
 
 A program that runs tests appends lines to the file that $WEFT_PROGRESS names, each line whole at
 once. Without this variable nothing is written.
@@ -18,8 +18,9 @@ are compared, never enforced.
 
 Invariants
 - Only the standard library is used, since the rooms' runners start before anything is installed.
-- The variable is taken out of the environment when this is imported: programs that a test starts,
-  other runners too, must not report for this one. A program that must report gets it again.
+- The variable is taken out of the environment when this module is imported: programs that a test
+  starts, even other runners, must not report for this one. A program that must report gets the
+  variable again.
 - A child that watches its own children has a file of its own, and passes on what they report
   (`prefix`): only one of them reports that a name is under way.
 """
@@ -41,7 +42,7 @@ from typing import NamedTuple
 
 VARIABLE = "WEFT_PROGRESS"
 STILL = 300.0  # seconds without a sign of life after which a test hangs
-# More seconds for one who listens to a runner that listens itself, which knows better what hangs.
+# Further seconds for a listener to a runner that itself listens, and so knows better what hangs.
 GRACE = 30.0
 LOOK = 0.2  # seconds between two looks at the progress
 
@@ -52,7 +53,7 @@ _PLACE = os.environ.pop(VARIABLE, None)
 def _say(line: str) -> None:
     if _PLACE is None:
         return
-    with contextlib.suppress(OSError):  # nobody listens any more
+    with contextlib.suppress(OSError):  # the listener has gone
         file = os.open(_PLACE, os.O_WRONLY | os.O_APPEND)
         try:
             os.write(file, (" ".join(line.split("\n")) + "\n").encode(errors="replace"))
@@ -71,27 +72,29 @@ def end(name: str, passed: int, failed: int) -> None:
 
 
 class Listener:
-    """What the tests have reported so far in one progress file, which it empties at the start."""
+    """The reports of the tests so far in one progress file, which the Listener empties at the
+    start.
+    """
 
     def __init__(self, path: Path, prefix: str | None = None) -> None:
-        """`prefix`: passes on what is reported to the listener of this program, with `prefix`
+        """`prefix`: passes the reports on to the listener of this program, with `prefix`
         before each name. None: does not pass it on.
         """
         self.path = path
         self.prefix = prefix
         self.passed = 0
         self.failed = 0
-        self.under_way: dict[str, float] = {}  # name: when it last gave a sign of life
-        self.seconds: dict[str, float] = {}  # name: how long it took, if it has ended
+        self.under_way: dict[str, float] = {}  # name → the time of its last sign of life
+        self.seconds: dict[str, float] = {}  # name → how long it took, if it has ended
         self.failures: list[str] = []  # names of failed tests, in the order in which they ended
         self.left: list[str] = []  # tests that were under way when their runner was gone
         self.signs = 0
-        self._began: dict[str, float] = {}  # name of a test under way: when it began
+        self._began: dict[str, float] = {}  # name of a test under way → the time when it began
         self._at = 0
         path.write_bytes(b"")
 
     def look(self, now: float) -> bool:
-        """Reads what is new. Returns whether there was anything."""
+        """Reads the new reports. Returns whether there was anything."""
         with self.path.open("rb") as file:
             file.seek(self._at)
             lines = file.read()
@@ -200,11 +203,11 @@ def watch(
 
 
 class Ran(NamedTuple):
-    """What became of a program of tests."""
+    """The outcome of a program of tests."""
 
     status: int
     output: str
-    told: Listener  # what the program has reported
+    told: Listener  # the reports of the program
     hung: str | None  # what hung, in words, if the program had to be ended
 
 
@@ -275,7 +278,7 @@ def run(
             hung = watch(process, listener, still, heard, passing)
             if hung:
                 end_it(process)
-                watch(process, listener, None, heard)  # reads its last words
+                watch(process, listener, None, heard)  # reads the last reports and output
         finally:
             end_at_once(process)
             process.wait()

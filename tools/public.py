@@ -85,7 +85,7 @@ def members(node: ast.ClassDef) -> Iterator[str]:
 
 
 def definitions(module: str, name: str) -> Iterator[str]:
-    """Returns the lines about one name, wherever in the package it is defined."""
+    """Yields the lines about one name, wherever in the package it is defined."""
     tree = ast.parse(file_of(module).read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:

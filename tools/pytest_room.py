@@ -2,9 +2,9 @@
 
     .venv/bin/python tools/pytest_room.py python/tests [PYTEST ARGS…]
 
-A room's tests/run may end in `exec` of this. What counts: each test that passed; each that failed,
-and each error in setup, teardown or collection. Tests that were skipped, or failed as expected,
-count as neither; pytest names them.
+A room's tests/run may end in `exec` of this. The counts are: each test that passed; each that
+failed, and each error in setup, teardown or collection. Tests that were skipped, or failed as
+expected, count as neither; pytest names them.
 
 A lane is a pytest process that collects everything and runs the bundles it claims. A bundle is a
 few consecutive tests of one file, or all of a file marked `together` (pytestmark =
@@ -21,8 +21,8 @@ each thread is and ends; the test has failed, and tests that had passed in that 
 
 Invariants
 1 The last line on stdout is `N passed, N failed`; the exit status is 0 only if nothing failed.
-2 Each collected test is run by one lane. What a lane that died had claimed and not yet run is lost;
-  so a lane that dies fails the room.
+2 Each collected test is run by one lane. Tests that a lane had claimed and not run when it died are
+  lost; so a lane that dies fails the room.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Lane:
     """
 
     def __init__(self, shared: Path | None, kept: Path | None = None) -> None:
-        self.shared = shared  # where bundles are claimed; None: there is no other lane
+        self.shared = shared  # the folder where bundles are claimed; None: there is no other lane
         self.first = kept is None or kept.stem == "0"
-        self.kept = kept  # where each test's result is written at once
+        self.kept = kept  # the file to which each test's result is written at once
         self.passed: set[str] = set()
         self.failed: set[str] = set()
 
@@ -81,7 +81,7 @@ class Lane:
             with self.kept.open("a") as file:
                 file.write(json.dumps([name in self.passed, name]) + "\n")
 
-    @pytest.hookimpl(tryfirst=True)  # pytest's own looks at the marks after it (-m soak)
+    @pytest.hookimpl(tryfirst=True)  # pytest's own hook looks at the marks after this one (-m soak)
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
@@ -127,10 +127,11 @@ def spread(items: list[pytest.Item]) -> None:
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         marks = item.get_closest_marker("spread") and not item.get_closest_marker("soak")
-        if marks and "callspec" in vars(item):  # it has parameters
+        if marks and "callspec" in vars(item):  # the test has parameters
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for those in cases.values():
-        # In an order that does not follow the parameters: else the first values would be in most.
+        # The order must not follow the parameters: otherwise the first values would be in most of
+        # the chosen cases.
         rest = sorted(those, key=lambda item: zlib.crc32(item.nodeid.encode()))
         # The name that pytest gives to each value; `callspec.id` has them joined.
         values = {item: set(enumerate(vars(item)["callspec"]._idlist)) for item in rest}
@@ -197,12 +198,12 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
     """Returns the tests that passed and the tests that failed, over all lanes."""
     passed: set[str] = set()
     failed: set[str] = set()
-    # A process that a test has left running may still write there when the folder goes.
+    # A process that a test has left running may still write there when the folder is removed.
     with tempfile.TemporaryDirectory(prefix="weft-lanes-", ignore_cleanup_errors=True) as folder:
         shared = Path(folder) / "claims"
         shared.mkdir()
         # Each lane has a folder of its own. In the place that all runs of pytest share, each run
-        # clears away old folders, and two that clear the same one end with an error.
+        # clears away old folders, and two runs that clear the same folder end with an error.
         files = [Path(folder) / str(lane) for lane in range(count)]
         for place in files:
             place.mkdir()
@@ -216,7 +217,7 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
                 [sys.executable, __file__, *arguments, f"--basetemp={files[lane] / 'own'}"],
                 env={
                     **os.environ,
-                    # This is for a pytest that a test runs.
+                    # This variable is for a pytest that a test runs.
                     "PYTEST_DEBUG_TEMPROOT": str(files[lane]),
                     LANE: json.dumps([str(shared), str(kept[lane])]),
                     progress.VARIABLE: str(listeners[lane].path),
@@ -255,7 +256,7 @@ def main(arguments: list[str]) -> int:
         shared, kept = map(Path, json.loads(given))
         lane = run_lane(arguments, shared, kept)
         for name in lane.failed:
-            lane.keep(name)  # this includes an error of collection, which is no test
+            lane.keep(name)  # name may be that of an error of collection, which is no test
         lane.passed.discard(DONE)
         (lane.failed if lane.failed else lane.passed).add(DONE)
         lane.keep(DONE)

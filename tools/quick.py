@@ -62,7 +62,7 @@ def say(text: str) -> None:
     print(f"quick: {text}", file=sys.stderr, flush=True)
 
 
-# --- which tests --------------------------------------------------------------------------------
+# --- the choice of tests ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def tests_of(path: str, rows: Iterable[Row]) -> list[str]:
 
 
 def expanded(test: str) -> list[str]:
-    """Returns the files that a test of quick.toml stands for."""
+    """Returns the files for which a test of quick.toml stands."""
     pattern, marks, name = test.partition("::")
     if any(c in pattern for c in "*?["):
         return sorted(str(p.relative_to(ROOT)) + marks + name for p in ROOT.glob(pattern))
@@ -165,7 +165,7 @@ def named(case: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-# --- what runs them -----------------------------------------------------------------------------
+# --- the runners of tests -----------------------------------------------------------------------
 
 Names = dict[str, list[str]]  # file → the names asked for; none: the whole file
 Counts = tuple[int, int]  # passed, failed
@@ -203,8 +203,8 @@ def closing(status: int, output: str) -> Counts:
 
 
 def building() -> dict[str, str]:
-    """Returns the environment of a build. ccache, if it is installed, compiles only what is new to
-    it.
+    """Returns the environment of a build. ccache, if it is installed, compiles only files that it
+    has not compiled before.
     """
     env = dict(os.environ)
     if shutil.which("ccache"):
@@ -401,7 +401,7 @@ def measure(as_json: bool) -> int:
     figures = []
     for path, hope in MEASURED:
         tests = asked([path], "")
-        run(tests)  # builds all that the edit below does not touch
+        run(tests)  # builds everything that the edit below does not touch
         with touched(ROOT / path):
             began = time.monotonic()
             passed, failed = run(tests)

@@ -5,8 +5,9 @@ reported, and enforced by nothing.
     python3 tools/ratchet.py --write    stores the present figures in tools/ratchet.json
 
 The figures of a room are the lines of its sources, of its tests and of what a tool has written, and
-its longest source. The figures of the C++ library are what it costs to parse a file that includes <weft/weft.hpp>: lines
-after the preprocessor, and seconds of the CPU. Only the standard library is needed.
+its longest source. The figures of the C++ library are the costs of parsing a file that includes
+<weft/weft.hpp>: lines after the preprocessor, and seconds of the CPU. Only the standard library is
+needed.
 """
 
 from __future__ import annotations
@@ -79,8 +80,8 @@ def count(root: Path, files: list[Path]) -> Figures:
 
 
 def compile_cost(root: Path) -> dict[str, Any]:
-    """Returns what parsing the library costs: preprocessed lines, and seconds of the CPU (the least
-    of three). Returns nothing without g++.
+    """Returns the costs of parsing the library: preprocessed lines, and seconds of the CPU (the
+    least of three). Returns nothing without g++.
     """
     if shutil.which("g++") is None:
         return {}
@@ -131,7 +132,7 @@ def table(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
 
 
 def grown(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
-    """Returns, in words, what has grown by more than the slack."""
+    """Returns, in words, the figures that have grown by more than the slack."""
     found = []
     for room, row in now["rooms"].items():
         was = before.get("rooms", {}).get(room)
@@ -156,7 +157,7 @@ def stored(path: Path) -> dict[str, Any]:
 
 
 def report() -> list[str]:
-    """Returns what `./run test` prints. An error is a line too."""
+    """Returns the lines that `./run test` prints. An error is a line too."""
     try:
         before, now = stored(STORED), measure()
     except (OSError, ValueError, subprocess.CalledProcessError) as error:

@@ -50,7 +50,7 @@ class Undocumented(Exception):
 
 def tree_of(module: str) -> ast.Module:
     """Returns the stub of a module if it has one, else its source. The text of a field is its
-    `said`.
+    attribute `comment`.
     """
     path = SOURCES.joinpath(*module.split(".")[1:])
     for candidate in (path.with_suffix(".pyi"), path.with_suffix(".py"), path / "__init__.py"):

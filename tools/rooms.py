@@ -1,9 +1,12 @@
 """Runs the rooms of rooms.toml and adds up what they report: `./run test` and `./run soak`.
 
 Invariants
-- Only the standard library is used (Python 3.11, for tomllib): this runs before anything is
+- Only the standard library is used (Python 3.11, for tomllib): this program runs before anything is
   installed.
 - Every room listed is accounted for: it reports its own counts, or it counts at least one failure.
+- Parts are set up one after the other, in the order of the rooms that need them. A room marked
+  `early` runs once its own parts are there, beside the set-up of the others' parts. The other rooms
+  wait for all parts, so that nothing is installed while they run.
 - A room runs in a process group of its own. When the room ends, hangs, or this program is stopped,
   no process of that group outlives it.
 - Budgets are reported, never enforced: a busy or slow machine fails nothing. Only a hang ends a
@@ -27,6 +30,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -49,7 +53,7 @@ POLITE = 3.0  # seconds between SIGTERM and SIGKILL
 EXCERPT = 20  # lines of output that are shown again at the end, above a room's first `FAIL …`
 LINGER = 2.0  # seconds in which a room's children may go after it has ended
 HEARTBEAT = 30.0  # seconds of silence after which a line says that the room still works
-SOAK = 3600.0  # seconds; the soak's budget of a room that names none
+SOAK = 3600.0  # seconds; the soak's budget for a room that does not give one
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class Room:
     budget: float
     setup: tuple[str, ...] = ()
     soak: float = SOAK
+    early: bool = False
 
     def of(self, kind: str) -> float:
         """Returns the budget of the room's tests or of its soak, in seconds."""
@@ -79,7 +84,9 @@ class House:
 
 @dataclass
 class Result:
-    """What became of one room. `notes` say why failures were added to those that it reported."""
+    """The outcome of one room. `notes` give the reasons for failures beyond those that the room
+    reported.
+    """
 
     room: str
     passed: int = 0
@@ -91,7 +98,7 @@ class Result:
     excerpt: list[str] = field(default_factory=list)  # the output above the first line `FAIL …`
 
     def fail(self, why: str) -> None:
-        """Notes a reason. From then on the room counts at least one failure."""
+        """Notes a reason for failure. From then on the room counts at least one failure."""
         self.notes.append(why)
         self.failed = max(self.failed, 1)
 
@@ -159,7 +166,10 @@ def load_house(path: Path) -> House:
             budget=seconds(table, "budget", where),
             setup=tuple(table.pop("setup", [])),
             soak=seconds(table, "soak", where, SOAK),
+            early=table.pop("early", False),
         )
+        if not isinstance(room.early, bool):
+            raise BadHouse(f"{path.name}: {where} has an `early` that is not true or false")
         if table:
             raise BadHouse(f"{path.name}: {where} has unknown {', '.join(table)}")
         rooms.append(room)
@@ -234,7 +244,7 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def start_room(script: Path, progress_file: Path) -> subprocess.Popen[bytes]:
-    # The output is for a log and a reader at once, so the room must not think that it has a
+    # The output goes to a log and a reader at once, so the room must not believe that it has a
     # terminal.
     return subprocess.Popen(
         [str(script)],
@@ -386,25 +396,69 @@ def run_room(room: Room, kind: str, still: float) -> Result:
     return result
 
 
-def set_up(rooms: list[Room]) -> tuple[list[str], float]:
-    """Installs what the rooms need, each part once. Returns the parts that failed, and the seconds
-    that it took.
+class SetUp:
+    """Installs what the rooms need, each part once, while rooms that are `early` run.
+
+    `waited` is the time in seconds for which rooms stood still because of it, `seconds` the time
+    that it took in all. A lock protects `process` and `stopped`: no part begins after `stop()`.
     """
-    parts = list(dict.fromkeys(part for room in rooms for part in room.setup))
-    failed = []
-    start = time.monotonic()
-    for part in parts:
-        if subprocess.run(
-            [ROOT / "tools" / "setup", part], cwd=ROOT, stdin=subprocess.DEVNULL
-        ).returncode:
-            failed.append(part)
-    return failed, time.monotonic() - start
+
+    def __init__(self, rooms: list[Room]) -> None:
+        parts = list(dict.fromkeys(part for room in rooms for part in room.setup))
+        self.ended = {part: threading.Event() for part in parts}
+        self.failed: set[str] = set()
+        self.seconds = self.waited = 0.0
+        self.lock = threading.Lock()
+        self.process: subprocess.Popen[bytes] | None = None
+        self.stopped = False
+        self.thread = threading.Thread(target=self.install)
+        self.thread.start()
+
+    def install(self) -> None:
+        start = time.monotonic()
+        for part, ended in self.ended.items():
+            if self.install_one(part):
+                self.failed.add(part)
+            self.seconds = time.monotonic() - start
+            ended.set()
+
+    def install_one(self, part: str) -> bool:
+        """Returns whether the part failed."""
+        with self.lock:
+            if self.stopped:
+                return True
+            try:
+                self.process = subprocess.Popen(
+                    [ROOT / "tools" / "setup", part], cwd=ROOT, stdin=subprocess.DEVNULL
+                )
+            except OSError as error:
+                say(f"rooms: tools/setup cannot be run: {error}")
+                return True
+        return self.process.wait() != 0
+
+    def lacking(self, room: Room) -> list[str]:
+        """Waits until the room may run. Returns those of its parts that failed."""
+        start = time.monotonic()
+        for part in room.setup if room.early else self.ended:
+            self.ended[part].wait()
+        self.waited += time.monotonic() - start
+        return [part for part in room.setup if part in self.failed]
+
+    def stop(self) -> None:
+        """Ends the part under way, and waits until no part runs. After the last part it does
+        nothing.
+        """
+        with self.lock:
+            self.stopped = True
+            if self.process is not None:
+                self.process.terminate()  # nothing if it has ended
+        self.thread.join()
 
 
 def report(
     results: list[Result],
     kind: str,
-    setup_seconds: float,
+    setup: SetUp,
     total_seconds: float,
     budget: float | None,
 ) -> int:
@@ -413,7 +467,10 @@ def report(
     failed = sum(result.failed for result in results)
     width = max([len(result.room) for result in results] + [len("set-up")])
     say(f"\n{'room':{width}}  passed  failed  seconds  budget")
-    say(f"{'set-up':{width}}  {'':6}  {'':6}  {setup_seconds:7.1f}")
+    say(
+        f"{'set-up':{width}}  {'':6}  {'':6}  {setup.waited:7.1f}"
+        f"  {'':6}  {setup.seconds:.1f} in all, beside early rooms"
+    )
     for result in results:
         notes = "; ".join(result.notes)
         say(
@@ -432,7 +489,8 @@ def report(
         "passed": passed,
         "failed": failed,
         "seconds": round(total_seconds, 3),
-        "setup_seconds": round(setup_seconds, 3),
+        "setup_seconds": round(setup.seconds, 3),
+        "setup_waited": round(setup.waited, 3),
         "rooms": [asdict(result) for result in results],
     }
     (out / f"{kind}.json").write_text(json.dumps(summary, indent=2) + "\n")
@@ -458,14 +516,15 @@ def run_all(kind: str, names: list[str]) -> int:
             raise BadHouse("no room has a tests/soak")
     start = time.monotonic()
     results: list[Result] = []
-    setup_seconds = 0.0
     exit_status = None
+    stops.hold()
+    setup = SetUp(rooms)
     try:
-        failed_parts, setup_seconds = set_up(rooms)
+        stops.heed()
         for index, room in enumerate(rooms, 1):
             say(f"\n=== {room.name} ({index} of {len(rooms)}, budget {room.of(kind):.0f} s)")
             result = Result(room.name, budget=room.of(kind))
-            missing = [part for part in room.setup if part in failed_parts]
+            missing = setup.lacking(room)
             if missing:
                 result.fail(f"its set-up failed: {', '.join(missing)}")
             else:
@@ -475,10 +534,12 @@ def run_all(kind: str, names: list[str]) -> int:
         exit_status = stop.args[0]
         for room in rooms[len(results) :]:
             results.append(Result(room.name, failed=1, budget=room.of(kind), notes=["stopped"]))
+    finally:
+        setup.stop()
     whole = house.total if kind == "test" and not names else None
     if whole is not None and exit_status is None:
         say("\n" + "\n".join(ratchet.report()))
-    status = report(results, kind, setup_seconds, time.monotonic() - start, whole)
+    status = report(results, kind, setup, time.monotonic() - start, whole)
     return status if exit_status is None else exit_status
 
 

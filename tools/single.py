@@ -5,8 +5,8 @@
 All files of a program include weft_single.hpp in place of <weft/…>. Exactly one file defines
 WEFT_IMPLEMENTATION before the include, as with doctest. The header contains the headers of
 cpp/include/weft and the sources that cpp/src/weft.cpp includes. It does not contain components
-(their headers need nothing of the rest), the network (which needs other libraries) or the names of
-C++CSP.
+(their headers need no other header of Weft), the network (which needs other libraries) or the names
+of C++CSP.
 
 The text of each header is put where the header is first included. So no header may be included
 first inside an #if that may be false where a later file needs the header. The tests compile the

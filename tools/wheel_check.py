@@ -43,7 +43,7 @@ RELATIVE = re.compile(r"\]\((?!https?://|mailto:|#)([^)]*)\)")
 
 
 class Wrong(Exception):
-    """The wheel does not do something. The text says what."""
+    """The wheel fails at something. The text says what."""
 
 
 def links_that_lead_nowhere(metadata: str) -> list[str]:
@@ -52,7 +52,9 @@ def links_that_lead_nowhere(metadata: str) -> list[str]:
 
 
 def call(*command: str | Path, status: int = 0) -> str:
-    """Returns what the command prints, both outputs. Raises Wrong for another exit status."""
+    """Returns the command's standard output and error, together. Raises Wrong for another exit
+    status.
+    """
     clean = {
         k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "WEFT", "VIRTUAL_ENV"))
     }

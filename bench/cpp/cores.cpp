@@ -47,8 +47,8 @@ std::vector<weft::Process> rings(long n, long per) {
   return all;
 }
 
-// Some arithmetic that no compiler computes in advance or moves past the join of a thread that does
-// the same arithmetic; its result is checked.
+// Does some arithmetic that no compiler computes in advance or moves past the join of a thread that
+// does the same arithmetic; its result is checked.
 [[gnu::noinline]] double work(long n) {
   asm volatile("" ::: "memory");
   double x = 1;

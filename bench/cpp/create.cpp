@@ -1,8 +1,8 @@
-// What a process costs: it is made, scheduled, run to its end and destroyed. Its body adds one to a
-// counter.
+// Measures what a process costs that is made, scheduled, run to its end and destroyed. Its body
+// adds one to a counter.
 //
 // par: PER processes in one parallel; each: one after another, each awaited; threads: PER parallels
-// of one weft::thread; std::thread: as threads, with bare threads (the bound).
+// of one weft::thread; std::thread: like threads, but with bare threads (the bound).
 #include <atomic>
 #include <string_view>
 #include <thread>

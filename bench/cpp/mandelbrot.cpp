@@ -123,7 +123,7 @@ std::vector<std::vector<double>> picture(By by, int workers, int dim, std::uint3
   return rows;
 }
 
-// The sum over the picture does not depend on which worker computed what.
+// The sum over the picture does not depend on which worker computed which lines.
 double sum(const std::vector<std::vector<double>>& rows) {
   double s = 0;
   for (const auto& row : rows)

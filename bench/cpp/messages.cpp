@@ -1,7 +1,7 @@
-// What the size of a message costs: one hand-over between two coroutines, with messages of N bytes
-// sent by copy, by move, as a mobile (a unique_ptr to a vector), and as a flat object (an array in
-// the message itself, whose move is a copy). The received object goes back to the sender in the
-// cheapest way, so that only a copy allocates memory.
+// Measures what the size of a message costs: one hand-over between two coroutines, with messages of
+// N bytes sent by copy, by move, as a mobile (a unique_ptr to a vector), and as a flat object (an
+// array in the message itself, whose move is a copy). The received object goes back to the sender
+// in the cheapest way, so that only a copy allocates memory.
 //
 // memcpy: the reference, N bytes copied from one place to another, again and again.
 #include <array>
@@ -88,7 +88,7 @@ bool flat(std::size_t size, long samples, long per) {
 
 void yardstick(std::size_t size, long samples, long per) {
   // The two blocks begin half a page apart, modulo the page: if both began at the same offset in a
-  // page, every load would wait for a store that only looks like its own.
+  // page, every load would wait for a store whose address only looks the same.
   Bytes memory(2 * size + 8192, 1);
   unsigned char* const from = memory.data();
   unsigned char* const to = from + (size + 4095) / 4096 * 4096 + 2048;

@@ -41,7 +41,7 @@ void sends(int fd, long n) {
   const Array a = megabyte();
   for (long i = 0; i < n; ++i) {
     asked();
-    Array mine = a;  // a write moves it
+    Array mine = a;  // the write moves its value
     const std::int64_t began = now();
     out(std::move(mine));
     clock(began);

@@ -3,11 +3,12 @@
 //
 //   waiting WAY WORK BESIDE SAMPLES PER
 //
-// WAY: sleep (at once, on a futex), blind (spins for 20 us each time, whatever has come of it),
-// yield (GivingWay), brief (BriefWait), spin (SpinTime); over sockets poll (sleeps at once) and
-// lookout (wire/lookout.hpp). prompt: sleep, by threads with a short slice (wire/prompt.hpp).
-// WORK: so many us of work before each answer. BESIDE: so many threads compute beside, on the CPU
-// of the thread that measures. Prints ns a round trip beyond the work.
+// WAY: sleep (at once, on a futex), blind (spins for 20 us each time, whether or not that has
+// helped), yield (GivingWay), brief (BriefWait), spin (SpinTime); over sockets poll (sleeps at
+// once) and lookout (wire/lookout.hpp). prompt: sleep, by threads with a short slice
+// (wire/prompt.hpp). WORK: the us of work before each answer. BESIDE: the number of threads that
+// compute beside, on the CPU of the thread that measures. The program prints the ns that a round
+// trip takes beyond the work.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,8 +25,8 @@ namespace {
 namespace prim = weft::prim;
 namespace runtime = weft::runtime;
 
-// A word that one thread sets and another waits for and clears. The thread that sets it wakes the
-// other only if that one sleeps.
+// A word that one thread sets and another waits for and clears. The thread that sets the word wakes
+// the other thread only if that thread sleeps.
 struct Word {
   static constexpr std::uint32_t kNothing = 0, kHere = 1, kAsleep = 2;
   prim::atomic<std::uint32_t> word{kNothing};
@@ -42,7 +43,7 @@ struct Word {
   }
 };
 
-// The ways. Each has wait(Word&), which returns once the word is here.
+// The ways of waiting. Each has wait(Word&), which returns once the word is set.
 struct Sleep {
   void wait(Word& w) { w.sleep(); }
 };

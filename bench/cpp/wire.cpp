@@ -42,7 +42,8 @@ std::pair<int, int> pair() {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s) != 0) bench::fail("no socket pair");
   return {s[0], s[1]};
 }
-// Starts a process of its own on a CPU of its own. Of this program's data it has only what F holds.
+// Runs F in a process of its own on a CPU of its own. Of this program's data that process has only
+// what F holds.
 template <class F>
 pid_t start(const bench::Placement& place, std::size_t cpu, F&& f) {
   const pid_t p = ::fork();
@@ -70,8 +71,8 @@ void stretches(long samples, long per, F&& once, double less = 0) {
   s.print();
 }
 
-// The home of the channel back is this program, its reader. The home of the channel there is the
-// other program, which reads it; but if that program reads from afar, its home is here.
+// How the other program reads. The home of the channel back is this program, its reader. The home
+// of the channel to the other program is that program; but if it reads from afar, the home is here.
 enum class Reads { plainly, from_afar, by_choice, by_spanning_choice };
 void round_trips(const bench::Placement& place, Reads how, long us, long samples, long per) {
   const bool afar = how != Reads::plainly;
@@ -216,7 +217,7 @@ Number sum(std::span<const Number> a) {
 }
 constexpr Number sum_of(Number first) { return kNumbers * first + kNumbers * (kNumbers - 1) / 2; }
 
-// The other program writes without a pause; this one reads.
+// Measures a megabyte. The other program writes without a pause; this one reads.
 void megabyte(const bench::Placement& place, bool in_place, long samples, long per) {
   const auto [here, there] = pair();
   const pid_t other = start(place, 1, [&, fd = there] {

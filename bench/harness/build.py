@@ -18,7 +18,7 @@ from pathlib import Path
 
 from .targets import Candidate
 
-# What to install when a command is missing (Debian's packages).
+# The packages (Debian's) to install when a command is missing.
 PACKAGES = {
     "go": "golang-go",
     "g++": "g++",

@@ -1,4 +1,6 @@
-"""What the figures were measured on: the machine, and the versions of all that took part."""
+"""Describes where the figures were measured: the machine, and the versions of all programs that
+took part.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ def machine() -> dict[str, object]:
 
 
 def versions(bench: Bench) -> dict[str, str | None]:
-    """Returns the versions of what this bench uses, and of nothing else."""
+    """Returns the versions of the programs and packages that this bench uses, and of no others."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for compiler in sorted({c.compiler for c in bench.candidates if c.kind == "cpp"}):
         found[compiler] = _first_line([compiler, "--version"])
@@ -77,8 +79,8 @@ def versions(bench: Bench) -> dict[str, str | None]:
 
 
 def commit(root: Path) -> str:
-    """Returns what was measured: the commit, followed by " and changes" if tracked files differ
-    from it.
+    """Returns the version that was measured: the commit, followed by " and changes" if tracked
+    files differ from it.
     """
     found = _first_line(["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"])
     if found is None or not re.fullmatch(r"[0-9a-f]+", found):

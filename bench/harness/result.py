@@ -79,7 +79,7 @@ def evaluate(
         result["p99"][candidate.name] = _round(percentile(worst, 50)) if worst else None
         if "bytes" in mine.values:
             # The greatest of the rounds: memory figures are less noisy than times, so the worst run
-            # is the honest one.
+            # is the fairest figure.
             result["bytes"][candidate.name] = _round(max(mine.values["bytes"]))
         if "create" in mine.values:
             result["create"][candidate.name] = _round(min(mine.values["create"]))

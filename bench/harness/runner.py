@@ -39,7 +39,7 @@ class Samples:
     """All samples of one candidate, by measure; if there are none, `error` says why."""
 
     values: dict[str, list[float]] = dataclasses.field(default_factory=dict)
-    runs: list[list[float]] = dataclasses.field(default_factory=list)  # ns, by run
+    runs: list[list[float]] = dataclasses.field(default_factory=list)  # the ns of each run
     error: str | None = None
 
 
@@ -73,8 +73,8 @@ class Terminated(KeyboardInterrupt):
 
 def stopped_by(main: Callable[[], int], name: str, kept: str) -> int:
     """Runs a command and returns its exit status: main()'s; 1 after a RunError, which is printed; 130
-    after Ctrl-C and 143 after SIGTERM. Either signal ends the program that runs, and a message says
-    what was `kept`.
+    after Ctrl-C and 143 after SIGTERM. Either signal ends the program that runs, and a message with
+    `kept` says which results were kept.
     """
 
     def terminated(*_: object) -> None:
@@ -161,8 +161,8 @@ def run_once(
 
 
 def last_words(err: str) -> str:
-    """Returns the last line of a program's messages that says something; the frame that Python
-    draws around the exceptions of a group does not.
+    """Returns the last meaningful line of a program's messages. The frame that Python draws around
+    the exceptions of a group does not count.
     """
     plain = (re.sub(r"^[ |]*(\+-[-+]*( [\d.]+ -+)?)?", "", line) for line in err.splitlines())
     lines = [line for line in plain if line and not re.fullmatch(r"and \d+ more exceptions?", line)]

@@ -1,5 +1,5 @@
 """Output for people: the table of a bench, the progress bar, and RESULTS.md. Without the package
-rich it is plain text.
+`rich` the output is plain text.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def plain(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Shows a progress bar on stderr. The block gets a function that shows what runs next and
-    counts it.
+    """Shows a progress bar on stderr. The block gets a function that shows which program runs next,
+    and counts it.
 
     If stderr is not a terminal, plain text is printed instead: one line for each bench.
     """
@@ -174,7 +174,7 @@ def listing(targets: Targets) -> str:
 
 def report(targets: Targets, results: Mapping[str, Result]) -> str:
     """Returns RESULTS.md, from the result of each bench that was measured: the picture and the
-    figures that most readers want, then what must be reached, then each bench.
+    figures that most readers want, then the targets, then each bench.
     """
     commits = sorted({result["commit"] for result in results.values()})
     out = ["# Results", "", *_opening(targets, results)]
@@ -212,7 +212,7 @@ the median. A ratio tells more than a time: times move by half between machines 
 
 
 def _opening(targets: Targets, results: Mapping[str, Result]) -> list[str]:
-    """Returns the picture, and in words the figures that most readers want."""
+    """Returns the picture, and the figures that most readers want, in words."""
     rows = headline.lines(targets, results)
     if not rows:
         return []
@@ -243,7 +243,7 @@ def amount(value: float, of: str) -> str:
 
 
 def _asked(targets: Targets, results: Mapping[str, Result]) -> list[str]:
-    """Returns what must be reached, and whether it is."""
+    """Returns the targets, and whether each is reached."""
     rows: Rows = []
     for name, bench in targets.benches.items():
         if name in results:

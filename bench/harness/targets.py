@@ -1,4 +1,4 @@
-"""Reads targets.toml and the files in targets/: what is measured and what it must reach.
+"""Reads targets.toml and the files in targets/, which define the measurements and their targets.
 
 Invariant: a bench that load() returns is consistent: names are unique, every target names
 candidates that exist, and every argument can be filled in. A definition that is not consistent
@@ -22,7 +22,7 @@ MEASURES = ("ns", "bytes", "create")
 
 
 class DefinitionError(Exception):
-    """targets.toml says something that cannot be meant; the message says where and what."""
+    """targets.toml has a definition that makes no sense; the message says where and what."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,11 +112,13 @@ class Bench:
         return dataclasses.replace(self, title=title, candidates=changed, timeout=timeout)
 
 
-STRICTEST = "strictest"  # a milestone that asks for the least value that any milestone asks for
+STRICTEST = "strictest"  # a milestone that requires the least value of all milestones
 
 
 def reach_at(reach: dict[str, float], milestone: str) -> float | None:
-    """Returns what `milestone` asks of a target with these reaches; None if it asks nothing."""
+    """Returns the value that `milestone` requires of a target with these reaches; None if it
+    requires none.
+    """
     if milestone == STRICTEST:
         return min(reach.values(), default=None)
     return reach.get(milestone)
@@ -202,8 +204,8 @@ def _check_measured(where: str, candidates: list[str], figure: Target | Headline
 def _take(
     where: str, table: dict[str, Any], required: dict[str, Any], optional: dict[str, Any]
 ) -> dict[str, Any]:
-    """Returns the entries of a table, checked: all required ones are there, none is unknown, each
-    has its type.
+    """Checks the entries of a table and returns them: all required ones are there, none is unknown,
+    and each has its type.
     """
     for key in required:
         if key not in table:
@@ -220,8 +222,8 @@ def _take(
 
 
 def _one_each(where: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
-    """An entry whose n is a list stands for one entry for each number, with {n} filled in where
-    names are.
+    """Returns one entry for each number of an entry whose n is a list, with {n} filled in in its
+    names.
     """
     n = entry.get("n")
     if not isinstance(n, list):
@@ -238,7 +240,9 @@ def _one_each(where: str, entry: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _alike(name: str, table: dict[str, Any], tables: dict[str, Any]) -> dict[str, Any]:
-    """Takes what a bench that is `like` another does not say itself from the other one."""
+    """Returns the table of a bench. Fields that a bench which is `like` another one does not give
+    are taken from the other one's table.
+    """
     if "like" not in table:
         return table
     other = tables.get(table["like"], {})
@@ -286,7 +290,7 @@ def _bench(name: str, table: dict[str, Any]) -> Bench:
 
 
 def _named(target: dict[str, Any]) -> dict[str, Any]:
-    """Returns the target with its name, which is "top ÷ bottom" unless it says another."""
+    """Returns the target with its name, which is "top ÷ bottom" unless another is given."""
     if "top" in target and "bottom" in target:
         return {"name": f"{target['top']} ÷ {target['bottom']}"} | target
     return target

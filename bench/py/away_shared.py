@@ -1,5 +1,5 @@
-"""What the programs between two OS processes share, Weft's and the peers': CPUs, the clock, and the
-values that are sent.
+"""The parts that the programs between two OS processes share, Weft's and the peers': CPUs, the
+clock, and the values that are sent.
 
 dict: 1,000 items, names to numbers; array: 1 MB of float64; bytes: 1 MB.
 """
@@ -31,8 +31,8 @@ def payload(kind):
 
 
 def check(kind, value, expected):
-    """Returns whether the value that arrived is the one that was sent, by its size and its two
-    ends: checking all of it would read it twice.
+    """Returns whether the value that arrived is the one that was sent, by its size and its first
+    and last items: a complete check would read the value twice.
     """
     if kind == "dict":
         return value == expected

@@ -19,7 +19,7 @@ def nothing():
 def main(n, samples, forks=0):
     how = {"start": "forkserver", "preload": ["away_start"]} if forks else {}
     if forks:
-        with Hosts(1, **how) as hosts:  # the server, which keeps running
+        with Hosts(1, **how) as hosts:  # this starts the server, which keeps running
             run(nothing.on(hosts)())
     sampler = Sampler()
     for _ in range(samples):

@@ -10,8 +10,8 @@ import random
 from collections import Counter
 
 STEPS = 200
-LINES = 8  # of a task
-POINTS = 100_000  # of a task
+LINES = 8  # lines of a task
+POINTS = 100_000  # points of a task
 
 
 def tasks_of(kind, per):
@@ -36,8 +36,8 @@ class Work:
             import numpy
 
             self.numpy = numpy
-            # allocated once: allocating anew is the kernel's work, and how much of it there is
-            # depends on the thread's arena
+            # The arrays are allocated once: allocating anew is work for the kernel, and the amount
+            # depends on the thread's arena.
             self.points, self.inside = numpy.empty((2, POINTS)), numpy.empty(POINTS, dtype=bool)
 
     def mandelbrot(self, first):
@@ -62,16 +62,16 @@ class Work:
         self.total += int(self.numpy.count_nonzero(self.inside))
 
     def wordcount(self, megabyte):
-        at = megabyte * 4096 % len(self.text)  # every megabyte begins elsewhere in the text
+        at = megabyte * 4096 % len(self.text)  # every megabyte begins at another place in the text
         self.total.update((self.text[at:] + " " + self.text[:at]).split())
 
 
 def wrong(kind, per, totals):
-    """Returns what is wrong with the results of all workers; None if nothing is known to be."""
+    """Returns what is wrong with the results of all workers, or None if no mistake is known."""
     if kind == "montecarlo":
         pi = 4 * sum(totals) / (len(tasks_of(kind, per)) * POINTS)
         return None if abs(pi - 3.14159) < 0.02 else f"π is {pi}"
-    # The set's share of this part of the plane, and some of what is near it.
+    # The limits are the set's share of this part of the plane, with some points near it.
     if kind == "mandelbrot":
         share = sum(totals) / (per * per * STEPS)
         return None if 0.2 < share < 0.35 else f"{share} of all steps"

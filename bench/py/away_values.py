@@ -2,9 +2,9 @@
 KIND: see away_shared.
 
 int: ns a round trip. Others: ns one way, from before the write to after the read; the clock is the
-same for the whole system. read: an array, until its sum is known; here: the same from thread to
-thread in one process. fill, fill-here: the same, from before the array is made and filled; in place
-(weft.processes.empty).
+same for the whole system. read: an array, until its sum is known; here: like read, but from thread
+to thread in one process. fill, fill-here: like read and here, but from before the array is made and
+filled; in place (weft.processes.empty).
 """
 
 import sys

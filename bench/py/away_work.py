@@ -14,7 +14,7 @@ from weft.processes import Channel, Hosts, process, run
 @process
 def worker(tasks, done, kind, per):
     work = Work(kind, per)
-    done.write(None)  # ready
+    done.write(None)  # reports that this worker is ready
     for task in tasks:
         work.do(task)
     done.write(work.total)

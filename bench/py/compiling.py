@@ -1,5 +1,5 @@
-"""How long g++ takes for a small program: the user time of each compilation, and the memory that it
-needs.
+"""Measures how long g++ takes for a small program: the user time of each compilation, and the
+memory that it needs.
 
     compiling.py weft|fiber [FLAGS…] SAMPLES        FLAGS: only -O2 unless some are given
 

@@ -1,5 +1,5 @@
-"""How late a 1 ms timer of asyncio is, in ns, while CommsTime runs as a guest of its loop, or while
-nothing else runs.
+"""Measures how late a 1 ms timer of asyncio is, in ns, while CommsTime runs as a guest of its loop,
+or while nothing else runs.
 
 A sample is a percentile over a stretch of PER timers.
 """

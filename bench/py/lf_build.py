@@ -1,5 +1,5 @@
-"""`weft lf build` of a minimal program, as a process of its own: with the C build, or without it
-(`c` or `text`).
+"""Measures `weft lf build` of a minimal program, as a process of its own: with the C build, or
+without it (`c` or `text`).
 """
 
 import os

@@ -24,4 +24,4 @@ def elements(n):
 
 
 made = list(elements(*numbers("N")))
-os._exit(0)  # nothing is freed: only making is counted
+os._exit(0)  # nothing is freed, because only making is counted

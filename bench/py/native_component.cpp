@@ -45,8 +45,8 @@ void sums_alone(Writer<double> ns, std::size_t samples, std::size_t size) {
   }
 }
 
-// For each number read, does that many rounds of a xorshift, each of which depends on the one
-// before.
+// For each number read, runs that many rounds of a xorshift, each of which depends on the previous
+// one.
 void burn(Reader<std::int64_t> rounds, Writer<std::int64_t> results) {
   for (const std::int64_t n : rounds) {
     std::uint64_t x = 88172645463325252ull;

@@ -40,7 +40,7 @@ async def main(go, done):
 
 @process
 async def served(go, done):
-    """Runs one of two programs; the other side of the pipe says when."""
+    """Runs one of two programs; the other side of the pipe gives the signal."""
     for line in sys.stdin:
         await go.write(int(line))
         print(await done.read(), flush=True)

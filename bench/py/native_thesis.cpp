@@ -5,7 +5,7 @@
 
 using namespace weft::native;
 using thesis::Number;
-using Signed = std::int64_t;  // the type that a channel carries: the same bits
+using Signed = std::int64_t;  // the type that a channel carries: the bits are the same
 
 namespace {
 

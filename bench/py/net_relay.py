@@ -66,7 +66,7 @@ async def answers(url, tls):
     await client.close()
 
 
-# --- the one that measures ------------------------------------------------------------------------
+# --- the program that measures --------------------------------------------------------------------
 
 
 def rendezvous(url, keys, samples, per):

@@ -18,7 +18,7 @@ SERVER = HERE.parents[1] / ".build/net/bin/nats-server"
 @contextlib.contextmanager
 def agents(names, allow):
     """Starts a server, and for each name an agent with one OS process, which may be asked for
-    `allow` ("module:function"). Gives the server's URL, and the folder of the keys.
+    `allow` ("module:function"). Yields the server's URL, and the folder of the keys.
     """
     with contextlib.ExitStack() as left:
         folder = left.enter_context(tempfile.TemporaryDirectory())

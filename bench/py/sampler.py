@@ -1,4 +1,4 @@
-"""What every Python bench program shares, Weft's and the peers': arguments in, samples out.
+"""The parts that all Python bench programs share, Weft's and the peers': arguments in, samples out.
 
 Output on stdout: one line ``ns V V …``, a figure for each sample, and where memory is measured one
 line ``bytes V``. A program that finds a wrong value calls :func:`fail`: the time of a wrong

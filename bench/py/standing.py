@@ -29,7 +29,7 @@ async def writer(sinks, samples, per):
             random ^= random << 5 & 0xFFFFFFFF
             at = random % len(sinks)
             await sinks[at].write(at)
-            # The woken process runs before this returns (rule 7.7), and blocks again.
+            # The woken process runs before yield_() returns (rule 7.7), and blocks again.
             await yield_()
         if k:
             sampler.end(per)

@@ -1,5 +1,5 @@
-"""The work that OS processes share in the benches is the same whoever does it, and missing work is
-noticed.
+"""Tests that the work that OS processes share in the benches is the same whichever process does it,
+and that missing work is noticed.
 """
 
 import sys
@@ -16,7 +16,7 @@ SIZES = {"mandelbrot": 48, "montecarlo": 1, "wordcount": 3}
 
 
 def totals(kind, workers, tasks=None):
-    """Returns what `workers` have found, when each does every `workers`-th task."""
+    """Returns the results of `workers` workers, each of which does every `workers`-th task."""
     tasks = tasks_of(kind, SIZES[kind]) if tasks is None else tasks
     all_of_them = [Work(kind, SIZES[kind]) for _ in range(workers)]
     for k, task in enumerate(tasks):

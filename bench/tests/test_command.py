@@ -1,4 +1,4 @@
-"""The command as a whole, over fake programs: what it prints, keeps and returns."""
+"""Tests the command as a whole, over fake programs: what it prints, keeps and returns."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ class Report(Folder):
         lines = [
             ("ours; theirs", "x", "a", "b", "min", "ns"),
             ("late; theirs", "x", "a", "b", "p50", "ns"),
-            ("bytes; theirs", "x", "a", "b", "max", "bytes"),  # a prints no bytes
+            ("bytes; theirs", "x", "a", "b", "max", "bytes"),  # the candidate `a` prints no bytes
         ]
         text = "".join(
             f'[[headline]]\nwhat = "{w}"\nbench = "{n}"\ntop = "{t}"\nbottom = "{o}"\nby = "{by}"\nof = "{of}"\n'

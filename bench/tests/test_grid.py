@@ -1,4 +1,6 @@
-"""The grid that measures programs over sizes: its points, its limits, its tables and pictures."""
+"""Tests the grid that measures programs over sizes: its points, its limits, its tables and
+pictures.
+"""
 
 import os
 import sys
@@ -16,7 +18,7 @@ def experiment(points=(1, 2, 4), curves=("a", "b"), **more):
 
 
 def measured(e, script, rounds=1, **more):
-    """`script` is Python, with the curve and the point in `curve` and `x`."""
+    """Measures `script`, which is Python, with the curve and the point in `curve` and `x`."""
 
     def program(curve, x):
         return Program([sys.executable, "-c", f"curve, x = {curve!r}, {x}\n{script}"], {})

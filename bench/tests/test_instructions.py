@@ -1,5 +1,5 @@
-"""Counting instructions, with a valgrind made on the spot: what is run, and what is made of the
-counts.
+"""Tests the counting of instructions, with a valgrind made on the spot: which programs are run, and
+what follows from the counts.
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ class Cpus(unittest.TestCase):
 
 
 class Memory(unittest.TestCase):
-    """A program that tries how much is possible does not take the machine down with it."""
+    """A program that takes as much memory as possible does not bring the machine down."""
 
     def run_once(self, script, spare):
         program = Program([sys.executable, "-c", script], {})
@@ -231,7 +231,7 @@ class Memory(unittest.TestCase):
                     1 << 60,
                 )
             pid = pid_file.read_text(encoding="ascii") if pid_file.exists() else ""
-            while pid and not gone(int(pid)):  # "": it was ended before it began
+            while pid and not gone(int(pid)):  # "": the program was ended before it began
                 os.sched_yield()
 
     def test_who_leaves_enough_is_not(self):
@@ -239,7 +239,7 @@ class Memory(unittest.TestCase):
 
 
 class Stopped(unittest.TestCase):
-    """The whole command, stopped while a program hangs."""
+    """The whole command is stopped while a program hangs."""
 
     def test_ctrl_c_ends_the_program_and_the_status_is_130(self):
         self.stop(signal.SIGINT, 130)

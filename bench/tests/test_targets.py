@@ -1,5 +1,5 @@
-"""targets.toml and its files: the project's own ask for all that was agreed; wrong ones are refused
-clearly.
+"""Tests targets.toml and its files: the project's own files require everything that was agreed, and
+wrong ones are refused with a clear message.
 """
 
 from __future__ import annotations
@@ -351,7 +351,9 @@ class Ours(unittest.TestCase):
         self.assertEqual({c for c, b in by if b == "p50"}, {c for c, b in by if b == "p99"})
 
     def test_a_speed_up_is_judged_beside_independent_processes_of_twenty_runs(self):
-        """A speed-up of at least 0.95 of the yardstick's means at most 1 / 0.95 of its time."""
+        """A speed-up of at least 0.95 times the yardstick's means at most 1 / 0.95 of the
+        yardstick's time.
+        """
         for name in ("py-mandelbrot", "py-montecarlo"):
             bench = self.targets.benches[name]
             judged = [t for t in bench.targets if t.reach]
@@ -374,7 +376,7 @@ class Ours(unittest.TestCase):
                 if t.bottom is None:
                     continue
                 ours, other = programs[t.top], programs[t.bottom]
-                # these benches send nothing
+                # these benches send no values
                 bounds = {"one process, read once", "one process, filled, read once", "floor"}
                 if bounds & {t.top, t.bottom}:
                     continue
@@ -382,7 +384,7 @@ class Ours(unittest.TestCase):
                     self.assertEqual((ours.args, ours.per), (other.args, other.per))
 
     def test_peers_are_like_ours(self):
-        """Coroutines are compared with what runs many processes in a thread, and threads with
+        """Coroutines are compared with peers that run many processes in a thread, and threads with
         threads; all use channels that threads may share.
         """
         threads = {"threads", "crossbeam", "JCSP"}

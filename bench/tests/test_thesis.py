@@ -1,5 +1,5 @@
-"""The thesis's workloads: right results are known, wrong ones are noticed, and Weft's workers agree
-with Python's.
+"""Tests the thesis's workloads: right results are known, wrong ones are noticed, and Weft's workers
+agree with Python's.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ class Work(unittest.TestCase):
     def test_a_worker_with_a_wrong_sum_has_no_time(self):
         right = thesis_work.expected("heavy", 100)
         out = io.StringIO()
-        with contextlib.redirect_stdout(out):  # signed or not: the same bits
+        with contextlib.redirect_stdout(out):  # signed or unsigned, the bits are the same
             thesis_work.figures("heavy", 100, 2, lambda: [right - (1 << 64), right])
         self.assertEqual(len(out.getvalue().split()), 3)
         with self.assertRaisesRegex(SystemExit, "add up"):

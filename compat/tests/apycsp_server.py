@@ -1,5 +1,5 @@
-"""Serves what aPyCSP's net_basic and net_commstime programs serve, rewritten: prints its port, and
-serves until its input ends.
+"""Offers the channels of aPyCSP's net_basic and net_commstime programs, rewritten: prints its port,
+and serves until its input ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ async def says_42(ch: Any) -> None:
 
 @process
 async def collects(ch: Any, signal: Any) -> None:
-    """Collects what is written until a poison, and sends that to the one who asks."""
+    """Collects the values that are written until a poison, and sends them to the program that
+    asks.
+    """
     got = [value async for value in ch]
     await signal.write(got)
 
@@ -63,7 +65,8 @@ async def main() -> None:
     print(server.sockets[0].getsockname()[1], flush=True)
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
-        # How many operations wait at "silent": a client that has gone has taken its read along.
+        # This is how many operations wait at "silent": the read of a client that has gone is gone
+        # too.
         print(silent.queue_len() if line == "silent\n" else "?", flush=True)
     server.close()
 

@@ -66,7 +66,7 @@ def writes(out: Any, values: list[int], how: str) -> None:
 
 @multiprocess
 def reads_all(ends: dict[str, list[Any]]) -> tuple[list[int], str]:
-    """Reads from ends that are given in lists in dictionaries."""
+    """Reads from ends that are in lists in dictionaries."""
     got = []
     try:
         while True:

@@ -12,14 +12,16 @@ from networks import implementations, load
 
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Generator[None, None, None]:
-    """A warning about something never awaited or started belongs to the test that made it."""
+    """Collects garbage after each test, so that a warning about an object that was never awaited or
+    started belongs to the test that made it.
+    """
     yield
     gc.collect()
 
 
 @pytest.fixture(params=implementations())
 def p(request: pytest.FixtureRequest) -> Generator[Any, None, None]:
-    """An implementation of pycsp's names: weft.compat.pycsp's modules."""
+    """Yields an implementation of pycsp's names: one of weft.compat.pycsp's modules."""
     module = load(request.param)
     yield module
     module.shutdown()

@@ -30,8 +30,8 @@ def load(name: str) -> Any:
 
 
 def free_port() -> int:
-    """Returns a port that nobody has, and that nobody gets before the test takes it: the system
-    itself gives out none below 32,768, and a test that runs beside this one takes others.
+    """Returns a port that is free, and stays free until the test takes it: the system itself gives
+    out none below 32,768, and a test that runs beside this one takes others.
     """
     from weft.compat.pycsp._errors import ChannelBindException
     from weft.compat.pycsp._remote import bound

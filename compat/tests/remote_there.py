@@ -1,5 +1,4 @@
-"""Programs and processes that test_remote.py starts: channels of theirs are found by their
-address."""
+"""Programs and processes that test_remote.py starts: the tests find their channels by address."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ def doubles(inp: Any, out: Any) -> None:
 
 
 def main() -> None:
-    """Doubles what comes on "in"; nobody writes to "stays". Prints its port."""
+    """Doubles the values on "in"; no process writes to "stays". Prints its port."""
     inp, out = Channel("in"), Channel("out", buffer=int(sys.argv[1]))
     stays = Channel("stays")
     print(inp.address[1], flush=True)
@@ -60,8 +59,8 @@ def main() -> None:
 
 
 def nested() -> None:
-    """Runs a network at a channel of another program, whose address is an argument; nothing else
-    runs here.
+    """Runs a network at a channel of another program, whose address is an argument; no other
+    network runs here.
     """
     address = ("localhost", int(sys.argv[1]))
     last = Channel("last")

@@ -83,7 +83,7 @@ def takes(inp: Any) -> list[int]:
 
 
 def main() -> None:
-    """A program whose channel others find, as if on a machine with the given name."""
+    """Plays a program whose channel others find, as if it were on a machine with the given name."""
     Configuration().set(PYCSP_HOST, sys.argv[1])
     jobs = Channel("jobs", buffer=2)
     reader = jobs.reader()

@@ -123,7 +123,7 @@ def test_poison_ends_processes_quietly_and_loops_at_their_end(run: Any) -> None:
 
     first, drained, received, *state = run(main)
     assert first == [0, 0, 0, 0]
-    assert received == [None]  # poisoned before its hundred
+    assert received == [None]  # the channel was poisoned before its hundred values came
     assert set(drained) <= {1, 2, 3, 4}
     assert state == [True, True, True]
 
@@ -133,7 +133,7 @@ def test_a_poisoned_operation_without_process_leaves_parallel(run: Any) -> None:
         good, bad, never = Channel(), Channel(), Channel()
         await bad.poison()
         with pytest.raises(PoisonException):
-            await Parallel(bad.write(1), never.read())  # the other one is cancelled
+            await Parallel(bad.write(1), never.read())  # the other process is cancelled
         with pytest.raises(PoisonException):
             await Parallel(bad.write(1), bad.read())
         return await Parallel(good.write(1), good.read())
@@ -276,8 +276,9 @@ def test_buffered_channels_and_what_waits() -> None:
 
 @pytest.mark.parametrize("delta", [SeqDelta2, Delta2])
 def test_a_consumer_that_poisons_its_own_end_alone(run: Any, delta: Any) -> None:  # rule 10.1
-    """The delta ends by the poison, and the others would wait for ever: aPyCSP's network hangs
-    there."""
+    """The delta ends by the poison, and the other processes would wait for ever: aPyCSP's network
+    hangs in this case.
+    """
 
     async def network(all_of_them: bool) -> Any:
         a, b, c, d = (Channel(name) for name in "abcd")

@@ -1,4 +1,4 @@
-"""weft.compat.apycsp.net: what aPyCSP's net_basic and net_commstime programs do, rewritten, between
+"""weft.compat.apycsp.net: aPyCSP's net_basic and net_commstime programs, rewritten, between
 programs on loopback and on machines of their own (machines.py).
 """
 
@@ -42,7 +42,7 @@ class Served:
         return self.process.stdout.readline().strip()
 
     def waiting(self) -> int:
-        """Returns how many operations wait at its channel "silent"."""
+        """Returns how many operations wait at the server's channel "silent"."""
         assert self.process.stdin is not None
         self.process.stdin.write("silent\n")
         self.process.stdin.flush()
@@ -204,7 +204,7 @@ def test_a_client_that_goes_takes_its_operations_along(served):
 
 
 def test_an_operation_that_is_cancelled(served):
-    """A cancelled operation does not happen at the server."""
+    """A cancelled operation has no effect at the server."""
 
     async def main() -> None:
         connection = await net.setup_client(served.address)
@@ -251,7 +251,7 @@ def test_what_cannot_go(served):
             await connection.send_recv_cmd("read", name="none")
         with pytest.raises(BadUse, match="no channel 'none' is registered with the 1 programs"):
             await net.get_channel_proxy("none")
-        assert await connection.send_recv_cmd("ping") == "ack"  # the connection goes on
+        assert await connection.send_recv_cmd("ping") == "ack"  # the connection still works
 
     run(main())
 

@@ -14,7 +14,7 @@ from weft.errors import PeerDied, Retired
 
 @th.process
 def answers(requests: Any, log: Any, received: Any, go_on: Any) -> list[Any]:
-    """Answers each question with the question itself; the first one not before `go_on`."""
+    """Answers each question with the question itself; the first answer comes only after `go_on`."""
     seen = []
     for number, *what in requests:
         seen.append(what)

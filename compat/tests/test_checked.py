@@ -35,7 +35,7 @@ def writer(out: Any, number: int, count: int) -> None:
 
 @process
 def talker(out: Any, number: int, count: int) -> None:
-    """Writes its numbers and does not retire, since in pycsp a select raises when one of its
+    """Writes its numbers and does not retire, because in pycsp a select raises when one of its
     channels has retired.
     """
     for i in range(count):
@@ -106,8 +106,8 @@ def test_no_order_of_selecttest_stops(select: Callable[..., Any]) -> None:
 
 
 def test_every_order_of_poisontest_ends_everybody() -> None:
-    """One writer poisons the channel; so the other writer and the readers end, whatever was
-    read.
+    """One writer poisons the channel; so the other writer and the readers end, whichever values
+    were read.
     """
 
     def network() -> None:

@@ -26,7 +26,7 @@ CASES = [
     for case in re.findall(r'^TEST_CASE\(\s*"(.*)"', source.read_text(encoding="utf-8"), re.M)
 ]
 
-pytestmark = pytest.mark.together  # what they share is dear
+pytestmark = pytest.mark.together  # the tests share builds, which take long
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,8 @@ def programs() -> Path:
 
 @pytest.mark.parametrize(("program", "case"), CASES)
 def test_case(programs: Path, program: str, case: str) -> None:
-    # The whole name: in doctest a comma stands between patterns, and a * for any text.
+    # The pattern is the whole name: in doctest a comma separates patterns, and a * stands for any
+    # text.
     pattern = re.sub(r"[\\,]", lambda m: "\\" + m[0], case)
     done = subprocess.run(
         [programs / program, f"--test-case={pattern}"],
@@ -67,7 +68,7 @@ NARROWED = {
 
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_a_value_that_does_not_fit_is_warned_of(compiler: str, tmp_path: Path) -> None:
-    """Both compilers accept the headers, too."""
+    """Both compilers also accept the headers."""
     head = "#include <weft/compat/csp_plugnplay.hpp>\n#include <csp/csp.h>\n"
     functions = [
         f"void given_{i}(csp::chan_in<int> csp_in, csp::chan_out<int> csp_out) "

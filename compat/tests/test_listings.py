@@ -56,7 +56,7 @@ def test_listing_1_an_implementation_is_chosen_by_one_import(name: str) -> None:
 
 
 def test_listing_2_io_keeps_the_others_running(p: Any) -> None:
-    """Ten processes wait at once: each is let go only when all have begun to wait."""
+    """Ten processes wait at once: each is released only when all have begun to wait."""
     all_wait = threading.Barrier(10)
 
     @p.io
@@ -82,7 +82,7 @@ def test_listing_3_a_constant_is_set_and_got() -> None:
 
 
 def test_the_settings_of_pycsp_processes_0_7_1_are_there() -> None:
-    """The settings that the configuration example of pycsp 0.7.1 sets."""
+    """Checks the settings that the configuration example of pycsp 0.7.1 sets."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         from weft.compat.pycsp import processes as old
@@ -189,7 +189,7 @@ def test_listing_7_jobs_are_delegated_and_results_received_in_any_order(p: Any) 
     assert results[0] == {i: i * i for i in range(count)}
 
 
-# ---------------------------------------------------------------------------- their examples, ours
+# ------------------------------------------------------------------- their examples, written anew
 
 
 def test_commstime(p: Any) -> None:
@@ -232,7 +232,7 @@ def hits(seed: int, throws: int) -> int:
 
 
 def test_monte_carlo_pi(p: Any) -> None:
-    """Workers send what they have counted and retire; the sum is that of one program."""
+    """Workers send what they have counted and retire; the sum equals that of a single program."""
     throws, seeds = 500, range(8)
     results = p.Channel()
 
@@ -348,7 +348,8 @@ def test_a_ring_with_several_tokens(p: Any, tokens: int) -> None:
 
 def test_many_processes_each_read_one_value(p: Any) -> None:
     """There are more processes than start at once (1,000): the rest start as these end.
-    compat/docs/pycsp.md says what a million takes."""
+    compat/docs/pycsp.md says how long a million takes.
+    """
     channel = p.Channel()
     seen: list[int] = []
     count = 2500
@@ -404,7 +405,8 @@ def test_sieve_grows_as_it_runs(p: Any) -> None:
 
 def test_philosophers_dine(p: Any) -> None:
     """Five philosophers, four of them seated at a time; each takes and lays down its forks in
-    either order. The butler goes home."""
+    either order. In the end the butler goes home.
+    """
     seats, steps = 5, 200
     left, right = p.Channel() * seats, p.Channel() * seats
     down, up = p.Channel() * seats, p.Channel() * seats

@@ -261,7 +261,7 @@ def test_cfutures_pass_results_and_exceptions() -> None:
         thread = threading.Thread(target=waits)
         thread.start()
         started.wait()
-        with CFuture(lock):  # enters only when the other one waits
+        with CFuture(lock):  # the block is entered only when the other thread waits
             assert not future.done()
             (future.set_exception if isinstance(outcome, Exception) else future.set_result)(outcome)
         thread.join()

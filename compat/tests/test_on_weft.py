@@ -1,5 +1,6 @@
-"""The old names on Weft: what they share with Weft's own, and what Weft's newer rules leave
-unchanged."""
+"""Tests that the old names share channels with Weft's own names, and that Weft's newer rules leave
+the old names unchanged.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,9 @@ from weft.compat.pycsp import _remote, current
 
 @pytest.fixture(autouse=True, scope="module")
 def nobody_listens_afterwards() -> Iterator[None]:
-    """While other programs may come, no run's virtual time goes on (rule 10.3)."""
+    """Shuts the server down after these tests: while other programs may come, no run's virtual
+    time goes on (rule 10.3).
+    """
     yield
     _remote.shut()
 
@@ -281,7 +283,9 @@ raise ValueError("main")
 
 
 def test_a_process_that_returns_gives_up_nothing(p: Any) -> None:
-    """In pycsp only retire() retires an end: three writers return, and a fourth one writes on."""
+    """In pycsp only retire() retires an end: three writers return, and a fourth continues to
+    write.
+    """
     channel = p.Channel()
 
     @p.process
@@ -315,7 +319,7 @@ def test_retire_counts_ends(p: Any) -> None:
         first(2)
     second(3)
     p.retire([second])
-    assert [cin(), cin()] == [1, 3]  # drained
+    assert [cin(), cin()] == [1, 3]  # both values that were in the buffer
     with pytest.raises(p.ChannelRetireException):
         cin()
     with pytest.raises(p.ChannelRetireException):
@@ -370,7 +374,7 @@ def test_poison_of_a_reader_is_at_once(p: Any) -> None:
 
 @pytest.mark.parametrize("end", ["poison", "retire"])
 def test_what_is_not_caught_spreads_through_the_arguments(p: Any, end: str) -> None:
-    """a → pass_on → b: in a list, in a dictionary and by keyword."""
+    """a → pass_on → b: poison spreads through ends in a list, in a dictionary and by keyword."""
     a, b, c, d = p.Channel() * 4
 
     @p.process
@@ -450,7 +454,7 @@ def test_names_signs_and_multiples_of_channels(p: Any) -> None:
 def test_io_returns_and_raises(p: Any) -> None:
     @p.io
     def blocking(n: int) -> int:
-        """Blocks."""
+        """Blocks its thread."""
         if n < 0:
             raise ValueError("negative")
         return n + 1
@@ -468,7 +472,7 @@ def test_io_returns_and_raises(p: Any) -> None:
 
 
 def test_io_lets_the_others_run(p: Any) -> None:
-    """One process waits in io for what the next one does."""
+    """One process waits in io for an action of the next process."""
     met = threading.Event()
 
     @p.io

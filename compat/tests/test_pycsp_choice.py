@@ -66,7 +66,7 @@ def test_choice_actions(p: Any) -> None:
 
     @p.choice
     def action(what: str, channel_input: Any = None) -> None:
-        """Notes."""
+        """Notes its arguments."""
         done.append((what, channel_input))
 
     assert action.__name__ == "action"

@@ -110,8 +110,9 @@ def test_a_choice_with_ends_of_another_program(p: Any) -> None:
 
 
 def test_ends_are_counted_where_the_channel_lives(p: Any) -> None:
-    """There are two writers here: only the second retirement is the last; and an end may be made
-    when there is none left."""
+    """There are two writers here: only the second retirement is the last; and a new end may be made
+    when no end is left.
+    """
     with Other() as other:
         inp = p.Channel("in", connect=other.address)
         again = p.Channel("in", connect=other.address)
@@ -159,7 +160,7 @@ def test_a_program_that_is_killed_is_lost(p: Any) -> None:
 
 
 def test_a_program_that_ends_as_it_is_found(p: Any) -> None:
-    """The other program's socket accepts the connection, and the program says nothing."""
+    """The other program's socket accepts the connection, and the program sends nothing."""
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 0)
     with socket.socket(socket.AF_UNIX) as listens:
         path = _remote._folder() / "pycsp-1"
@@ -294,7 +295,7 @@ def test_an_end_of_another_program_stays_here(threads: Any) -> None:
 
 
 def test_a_network_that_waits_for_another_program_alone_is_no_deadlock(threads: Any) -> None:
-    """A network whose channel another program may still find is in no deadlock either."""
+    """Nor is a network in a deadlock if another program may still find its channel."""
     p = threads
     channel = p.Channel("A")
     child = subprocess.Popen(

@@ -35,14 +35,16 @@ export NODE=$node
 
 @pytest.fixture(autouse=True)
 def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The file with the arguments that `ssh` got, a word on each line."""
+    """Puts a stand-in for `ssh` on the PATH. Returns the file with the arguments that it got, one
+    word on each line.
+    """
     (tmp_path / "ssh").write_text(SSH)
     (tmp_path / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("SSH_LOG", str(tmp_path / "log"))
     _ssh._groups.clear()
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 280)  # an interpreter may take long to begin,
-    monkeypatch.setattr(_ssh_host, "PATIENCE", 280.0)  # this is the time in which the host must end
+    monkeypatch.setattr(_ssh_host, "PATIENCE", 280.0)  # the time in which the host must end
     monkeypatch.setattr(_ssh_host, "GRACE", 280.0)
     yield tmp_path / "log"
     p.Configuration().set(p.SOCKETS_CONNECT_TIMEOUT, 2)
@@ -52,7 +54,9 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_what_it_prints_is_here_when_it_has_ended(
     monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
-    """The output arrives however late it comes. Once a program that ended at once lost it."""
+    """The output arrives however late it comes. In an earlier version, a program that ended at once
+    lost its output.
+    """
     monkeypatch.setenv("LATE", "yes")
     p.Parallel(there.where())
     assert capfd.readouterr().err == "this is printed\n"
@@ -145,7 +149,7 @@ def test_its_channels_are_found() -> None:
     @p.process
     def reads(read: Any) -> list[int]:
         got: list[int] = there.takes.__wrapped__(+p.Channel("A", connect=("node1", port)))
-        read(True)  # until then its program is there
+        read(True)  # the read returns once the other program is there
         return got
 
     serves = there.serves("A", 5, +done).update(pycsp_port=port)
@@ -154,8 +158,9 @@ def test_its_channels_are_found() -> None:
 
 @pytest.mark.parametrize("buffer", [0, 3])
 def test_a_program_that_ends_right_after_it_has_retired(buffer: int) -> None:
-    """The values in its channel are read, and a reader that reads on learns how the channel had
-    ended."""
+    """The values in the program's channel are read, and a reader that reads on learns how the
+    channel had ended.
+    """
     port = free_port()
 
     @p.process
@@ -163,7 +168,7 @@ def test_a_program_that_ends_right_after_it_has_retired(buffer: int) -> None:
         end = +p.Channel("A", connect=("node1", port))
         got = there.takes.__wrapped__(end)
         with pytest.raises(p.ChannelRetireException):
-            end()  # the host's program has ended, or will end
+            end()  # the host's program has ended, or is about to
         p.retire(end)
         return got
 
@@ -182,7 +187,7 @@ def test_a_channel_of_a_program_on_another_machine() -> None:
         port = int(other.stdout.readline())
         jobs = p.Channel("jobs", connect=("node2", port))
         assert (jobs.address, jobs.buffer) == (("node2", port), 2)
-        big = list(range(100_000))  # no shared memory leads there
+        big = list(range(100_000))  # shared memory does not reach another machine
 
         @p.process
         def writes(out: Any) -> None:

@@ -85,11 +85,11 @@ COMMIT = [
     ("TOPO=1", "CANCEL", "SCAN"),
     ("TOPO=2", "CANCEL", "SCAN"),
 ]
-# Two choices that cross, with every fault; one choice of inputs, and one of outputs, with the
-# faults that make a difference.
+# The cases of two choices that cross, with every fault; and of one choice of inputs, and one of
+# outputs, with the faults that make a difference.
 SPANS = [
     *(("TOPO=2", f"FAULT={f}") for f in (0, 1, 2, 5)),
-    # both orders of offering would be millions of states
+    # both orders of offering would have millions of states
     *(("TOPO=2", f"FAULT={f}", "LATE=1") for f in (3, 4)),
     *(("TOPO=1", f"FAULT={f}") for f in (1, 4, 5)),
     *(("TOPO=5", f"FAULT={f}") for f in (1, 2, 3)),
@@ -146,7 +146,7 @@ ROUNDS_MUTANTS = [
     (132, ()),
     (133, ()),
 ]
-# A knot beside processes that run, for each home of the channel whose ends move.
+# A knot beside processes that run; one case for each home of the channel whose ends move.
 MOVES = ("CASE=2", "L0=1", "L2=2")
 KNOTS = [
     *(("CASE=1", f"HA={h}") for h in range(3)),
@@ -291,8 +291,8 @@ def verify(case: Case, folder: Path) -> Result:
 
 
 def judge(case: Case, r: Result) -> tuple[bool, str]:
-    """Compares the result with what the case must have. Returns (whether they agree, a line for
-    people).
+    """Compares the result with the one that the case must have. Returns (whether they agree, a line
+    for people).
     """
     if case.mutant == 0:
         good = r.errors == 0 and r.complete

@@ -1,4 +1,4 @@
-"""Scenarios: what every runtime must do, written once, run on every backend.
+"""Scenarios: the required behaviour of every runtime, written once and run on every backend.
 
 A scenario is an `async` function that stands for the rules it names and asserts what they say.
 `load` compiles a file of scenarios for one backend. For threads and greenlets it leaves the
@@ -35,7 +35,7 @@ FILES = tuple(sorted(path.stem for path in HERE.glob("rules_*.py")))
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-# What scenarios may need and a backend lacks: by backend, with the reason.
+# The features that scenarios may need and a backend lacks: by backend, with the reason.
 LACKS: dict[str, dict[str, str]] = {
     "tasks": {
         "a deadlock": "Weft declares none where tasks of the loop may wake anybody (rules 10.4, 13.6)",

@@ -28,7 +28,7 @@ from weft import (
     skip,
 )
 
-# --- what programs do -----------------------------------------------------------------------------
+# --- selects that programs use --------------------------------------------------------------------
 
 
 @scenario("5.6")
@@ -145,7 +145,7 @@ async def buffer(into, out, capacity, mode):
             held.pop(0)
 
 
-# --- who decides ----------------------------------------------------------------------------------
+# --- which guards decide --------------------------------------------------------------------------
 
 # Guards in a row: in, out, timer, skip, barrier; `-` is off, `!` has ended="raise". Then which of
 # them retire (those that are off retire before the select begins), and what follows: the guards
@@ -249,7 +249,7 @@ async def choose(case, mode, standing=False):
 
 
 async def finish(case):
-    """Ends a select that still waits, for whatever; its timer comes by itself."""
+    """Ends a select that still waits, whatever its guards are; its timer expires by itself."""
     for c in case.channels:
         c.poison()
     if case.barrier is not None and not case.log:
@@ -305,7 +305,7 @@ async def a_standing_alternative_decides_as_a_select_does():
                 await finish(case)
 
 
-# --- what competes --------------------------------------------------------------------------------
+# --- which guards compete -------------------------------------------------------------------------
 
 
 @scenario("5.6", "5.4")
@@ -368,7 +368,7 @@ async def poison_and_death_are_ready_in_their_place():
         assert await cr.read() == "second"
 
 
-# --- silent for good ------------------------------------------------------------------------------
+# --- guards that are silent for good --------------------------------------------------------------
 
 
 @scenario("5.6", "4.2")
@@ -535,7 +535,7 @@ async def ended_is_raise_or_silent():
             Alternative(reader, ended=wrong)
 
 
-# --- off ------------------------------------------------------------------------------------------
+# --- guards that are off --------------------------------------------------------------------------
 
 
 @scenario("5.2", "5.5")

@@ -32,7 +32,8 @@ from weft import (
     sleep,
 )
 
-# Threads take turns by themselves, at any time; greenlets are compiled from the same text.
+# Threads take turns by themselves, at any time; the text for greenlets is the same, so it cannot
+# tell the two apart.
 ONE_SCHEDULER = inspect.iscoroutinefunction(settle)
 ENOUGH = 20_000 if ONE_SCHEDULER else 1 << 60
 ENDLESS = 1 << 60 if ONE_SCHEDULER else 5000
@@ -68,7 +69,7 @@ async def writes_that_never_wait():
 async def reads_all(seen, reader):
     done = 0
     async for value in reader:
-        assert value == done  # also in the read after which the others ran
+        assert value == done  # this also holds for the read after which the others ran
         done += 1
         if seen:
             break
@@ -275,7 +276,7 @@ async def a_cancellation_while_the_others_run_comes_at_the_next_operation():
     async with Group() as group:
         endless = group.start(writes_on(c.writer(), log, ENDLESS))
         group.start(cancels(endless))
-    assert [value async for value in reader] == log  # nothing is lost or doubled
+    assert [value async for value in reader] == log  # no value is lost or doubled
 
 
 @process

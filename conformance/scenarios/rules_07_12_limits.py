@@ -92,7 +92,7 @@ async def a_deadline_is_a_time_of_the_clock():
             await sleep(50)
     assert now() == 3
     with pytest.raises(TimeoutError):
-        async with deadline(2):  # the time has passed
+        async with deadline(2):  # the deadline has passed already
             await sleep(50)
     assert now() == 3
 

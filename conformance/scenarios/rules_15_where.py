@@ -24,8 +24,8 @@ BACKENDS = ("coroutines", "greenlets", "threads")
 
 
 def everywhere(function):
-    """Returns the process function as it is, and on each backend that accepts it: on all of them if
-    it is a `def`, else on two.
+    """Returns the process function as it is, and for each backend that accepts it: a `def` runs on
+    all of them, an `async def` on two.
     """
     made = [function]
     for backend in BACKENDS:
@@ -112,7 +112,7 @@ async def a_cancelled_io_call_is_waited_for_no_longer():
         p.cancel()
     gate.set()
     assert p.result is False, "the process went on before the call had ended"
-    ended.wait()  # the call goes on meanwhile
+    ended.wait()  # the call goes on after its caller was cancelled
 
 
 async def where():

@@ -41,9 +41,9 @@ def net(
 
 
 def agrees(on: ApartDriver, each: int, least: int, **how: Any) -> None:
-    """Asserts that the driver does what the model allows in `each` random networks, and that at
-    least `least` of their processes ran elsewhere (otherwise the test would show nothing). `how`
-    goes to conform().
+    """Asserts that the driver's histories are possible in the model, in `each` random networks, and
+    that at least `least` of their processes ran elsewhere (otherwise the test would show nothing).
+    `how` goes to conform().
     """
     messages: list[str] = []
     before = on.away
@@ -63,8 +63,8 @@ def logs(network: dict[str, Any], pid: Any, grain: str = "atomic") -> set[tuple]
 
 
 def both(network: dict[str, Any], pid: Any) -> set[tuple]:
-    """Returns what process `pid` may observe in both grains, which must agree. For networks whose
-    outcome does not depend on fairness or priority.
+    """Returns what process `pid` may observe in both grains, which must agree. The network's
+    outcome must not depend on fairness or priority.
     """
     one = logs(network, pid, "atomic")
     assert one <= logs(network, pid, "cores")

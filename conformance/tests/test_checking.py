@@ -15,13 +15,15 @@ from conformance.witnesses import CAREFUL, NOWHERE, WITNESSES
 
 
 def without(entry: Entry) -> Callable[[str, str, bool], bool]:
-    """Returns the table with this entry made wrong."""
+    """Returns the table with the opposite of this entry."""
     return lambda a, b, buffered: table(a, b, buffered) != ((a, b, buffered) == entry)
 
 
 @pytest.mark.parametrize("entry", WITNESSES, ids=lambda e: f"{e[0]}-{e[1]}{'-buffered' * e[2]}")
 def test_each_entry_that_is_made_wrong_is_found(entry: Entry) -> None:
-    """The order of two steps makes a difference, and no other entry says that they conflict."""
+    """There is a pair of steps whose order makes a difference, and for which no other entry reports
+    the conflict.
+    """
     right = witnessed(table, WITNESSES[entry])
     assert right.differing and all(saying for saying, _ in right.differing)
     wrong = witnessed(without(entry), WITNESSES[entry])
@@ -29,14 +31,16 @@ def test_each_entry_that_is_made_wrong_is_found(entry: Entry) -> None:
 
 
 def test_the_table_has_these_entries_and_no_others() -> None:
-    """So an entry that says too much is found, too: nobody has a pair that needs it."""
+    """An entry that is too strong is found too, because no pair of steps needs it."""
     all_of_them = entries_of(table)
     assert set(WITNESSES) | CAREFUL | (NOWHERE & all_of_them) == all_of_them
     assert not set(WITNESSES) & (CAREFUL | NOWHERE)
 
 
 def test_the_table_says_of_all_pairs_that_differ_that_they_conflict() -> None:
-    """In some states after one step; the soak looks at all of them, with third steps."""
+    """This test looks at some states after one step; the soak looks at all of them, with third
+    steps.
+    """
     looked = look(table, depth=1, sample=2, seed=1, thirds=False)
     assert looked.pairs > 1500
     assert [example for saying, example in looked.differing if not saying] == []
@@ -44,8 +48,9 @@ def test_the_table_says_of_all_pairs_that_differ_that_they_conflict() -> None:
 
 @pytest.mark.parametrize("seed", range(len(GROUPS)))
 def test_the_reduced_search_has_the_outcomes_of_all_schedules_and_no_others(seed: int) -> None:
-    """Random networks of each group of features; a network with too many schedules shows
-    only what the other searches have (rule 17.8: their schedules are replayed)."""
+    """Compares random networks of each group of features. For a network with too many schedules
+    only the other searches are compared (rule 17.8: their schedules are replayed).
+    """
     times, features = GROUPS[seed % len(GROUPS)]
     compared = compare(
         seed,
@@ -61,8 +66,8 @@ def test_the_reduced_search_has_the_outcomes_of_all_schedules_and_no_others(seed
 
 
 def test_a_deadline_that_moves_makes_the_old_one_void() -> None:
-    """So the reduced search also has the order in which the old one comes first. This network of a
-    soak showed that the order was missing.
+    """So the reduced search also needs the order in which the old deadline comes first. In this
+    network, from a soak, that order was missing.
     """
     times, features = GROUPS[364 % len(GROUPS)]
     compared = compare(364, features, size=2, times=times)

@@ -17,7 +17,8 @@ from conformance.shrink import report
 from conformance.tests import toy
 from conformance.tests.kit import net, proc
 
-# What the toy supports: it has no deadlines, and its processes cannot be cancelled by number.
+# The features that the toy supports: it has no deadlines, and its processes cannot be cancelled by
+# number.
 TOY = DEFAULT
 
 

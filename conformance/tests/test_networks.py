@@ -27,7 +27,7 @@ from conformance.retiring import retiring
 from conformance.shrink import report
 from conformance.tests.kit import net, proc
 
-BACKENDS = ("coroutines", "threads", "greenlets", "mixed", "guest")  # guest: of an asyncio loop
+BACKENDS = ("coroutines", "threads", "greenlets", "mixed", "guest")  # "guest": of an asyncio loop
 TASKS = (
     "tasks",
     pytest.param("tasks+coroutines", marks=pytest.mark.soak),
@@ -46,7 +46,7 @@ def driver(request: pytest.FixtureRequest) -> Iterator[ApartDriver]:
 
 @pytest.fixture(scope="module", params=TASKS)
 def tasks(request: pytest.FixtureRequest) -> Iterator[ApartDriver]:
-    """Foreign waiters (6.6), alone and beside other processes."""
+    """Foreign waiters (6.6) alone, and beside other processes."""
     on = ApartDriver(request.param, DEFAULT | {"cancel"})
     yield on
     on.close()
@@ -59,12 +59,12 @@ def test_random_networks(driver: ApartDriver, first: int) -> None:
 
 @pytest.mark.parametrize("first", [0])
 def test_networks_whose_guards_retire(driver: ApartDriver, first: int) -> None:
-    """Rule 5.6: selects that lose guards one by one while they go on."""
+    """Selects lose guards one by one while they go on (rule 5.6)."""
     conforms(driver, first, "retiring")
 
 
 def test_tasks_whose_guards_retire(tasks: ApartDriver) -> None:
-    """Rules 5.6, 6.6."""
+    """Selects of tasks lose guards one by one while they go on (rules 5.6, 6.6)."""
     conforms(tasks, 0, "retiring")
 
 
@@ -156,7 +156,7 @@ def within(end: int, **more: Any) -> dict[str, Any]:
 
 SOURCE, SINK = proc(1, ["0w"], ["write", 0], ["write", 0]), proc(2, ["0r"], ["read", 0])
 
-# Each of these was shrunk from a network on which a runtime and the model disagreed, or that
+# Each of these networks was shrunk from one on which a runtime and the model disagreed, or that
 # decided how to read a rule.
 FOUND = {
     "rule 4.1: poison at a closed end": net(
@@ -311,7 +311,7 @@ def test_a_task_that_loses_what_it_took_is_noticed(monkeypatch: pytest.MonkeyPat
 def test_a_network_that_hangs_is_a_history_that_breaks_off(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A server that dies and a runtime that never answers: both are reported, and the driver goes
+    """A server that dies, and a runtime that never answers, are both reported, and the driver goes
     on.
     """
     broken = ApartDriver("no_such_backend")

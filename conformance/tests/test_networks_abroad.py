@@ -1,8 +1,8 @@
 """Random networks whose processes run in other OS processes, alone and beside the other kinds,
 compared with the model.
 
-Rules 1 to 7 and 10 across OS processes (WIRE.md 15). STAYS in host_driver.py says what a process
-cannot do from another OS process, and why. For one seed: python -m conformance.driver --on
+They test rules 1 to 7 and 10 across OS processes (WIRE.md 15). STAYS in host_driver.py says what a
+process cannot do from another OS process, and why. For one seed: python -m conformance.driver --on
 processes --with cancel,ended,watched --seed N
 """
 
@@ -61,7 +61,7 @@ def test_random_networks_abroad_that_send_ends(abroad: ApartDriver) -> None:
     assert abroad.away - before >= WENT[abroad.name] // 2
 
 
-# Each of these was shrunk from a network on which weft.processes and the model disagreed.
+# Each of these networks was shrunk from one on which weft.processes and the model disagreed.
 FOUND = {
     "rules 6.1, 7.2: a failure of one that was cancelled is a failure": net(
         1,
@@ -143,8 +143,8 @@ def test_networks_abroad_that_disagreed(abroad: ApartDriver, name: str) -> None:
 
 
 def test_what_stays_is_named_and_met() -> None:
-    """Each reason in STAYS keeps some process of these networks here; most processes without such a
-    reason may run elsewhere.
+    """For each reason in STAYS some process of these networks stays here; most processes without
+    such a reason may run elsewhere.
     """
     found: Counter[str] = Counter()
     free = 0

@@ -1,9 +1,9 @@
 """Compares random networks whose processes run in a component, alone and beside other kinds, with
 the model.
 
-Rules 1 to 8 and 10 for <weft/component.hpp> (rule 16.1). STAYS in native_driver.py says what a
-component cannot do, and why. For one seed: python -m conformance.driver --on native --without
-mobile --seed N
+The comparison covers rules 1 to 8 and 10 for <weft/component.hpp> (rule 16.1). STAYS in
+native_driver.py says what a component cannot do, and why. For one seed: python -m
+conformance.driver --on native --without mobile --seed N
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def test_networks_beside_processes_that_are_cancelled_and_watched() -> None:
         on.close()
 
 
-# On the first of these, components and the model disagreed. Each of the others has one feature of
-# the random networks by itself.
+# On the first of these networks, components and the model disagreed. Each of the others has one
+# feature of the random networks by itself.
 FOUND = {
     "rule 5.7: a timeout of 0 is a skip in its place": net(
         1, proc(1, ["0w"], select("priority", out(0, pre=False), within(0), {"g": "skip"}))

@@ -44,7 +44,7 @@ def gout(k, **more):
     return {"g": "out", "end": k, **more}
 
 
-# ------------------------------------------------------------------------------------- who decides
+# ---------------------------------------------------------------------------- which guards decide
 
 
 # (name, guards, those that retire, what follows: the guards that the outcome may name, or "waits",
@@ -179,7 +179,7 @@ def test_rule_5_6_no_schedule_of_cores_does_otherwise(case):
         if isinstance(expected, set):
             assert out[0] == "Retired" and dict(out[1])["guard"] in expected, log
         elif expected == "waits":
-            # It waits until process 2 ends, at time 9, or until its own timer goes off.
+            # The select waits until process 2 ends, at time 9, or until its own timer expires.
             assert out[0] == "Retired" or out[:1] == ("ok",), log
             if any(g.kind == "time" and g.pre for g in guards):
                 assert out[0] == "ok", log
@@ -187,7 +187,7 @@ def test_rule_5_6_no_schedule_of_cores_does_otherwise(case):
             assert out == expected, log
 
 
-# ----------------------------------------------------------------------------------- what competes
+# --------------------------------------------------------------------------- which guards compete
 
 
 def test_rule_5_6_a_merge_in_a_network_gets_all_values_and_ends_with_its_last_source():
@@ -273,7 +273,7 @@ def test_rule_5_6_poison_and_death_compete_in_their_place(mode):
         assert t.out(2) == ("ok", 0, "v")
 
 
-# --------------------------------------------------------------------------------- silent for good
+# --------------------------------------------------------------- guards that are silent for good
 
 
 def test_rule_5_6_a_silent_guard_that_is_poisoned_is_heard_by_the_next_select():
@@ -331,7 +331,7 @@ def test_rule_5_6_a_select_that_waits_for_ever_is_a_deadlock():
     assert runs(n) == runs(n, "cores") == {"Deadlock"}
 
 
-# --------------------------------------------------------------------------------------------- off
+# ---------------------------------------------------------------------------- guards that are off
 
 
 def test_rule_5_2_a_guard_that_is_off_takes_no_part_in_any_check():
@@ -342,7 +342,7 @@ def test_rule_5_2_a_guard_that_is_off_takes_no_part_in_any_check():
     t.select(2, t.g_in(1, pre=False), t.g_in(2))  # a closed end
     assert t.waits(2)
     t.barriers.append(Barrier(0))
-    t.select(3, Guard("barrier", 1, pre=False), t.g_in(3))  # nobody enrolled
+    t.select(3, Guard("barrier", 1, pre=False), t.g_in(3))  # no party is enrolled
     assert t.waits(3)
 
 

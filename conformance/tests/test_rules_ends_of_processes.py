@@ -61,7 +61,9 @@ def test_a_poisoned_and_a_cancelled_one() -> None:
 
 
 def test_it_is_ready_once_the_process_has_let_go_and_stays_so() -> None:
-    """The channel has then retired for the reader, which waits for the end alone."""
+    """By then the channel has retired for the reader, which waits for the end of the process
+    alone.
+    """
     given = net(
         1,
         proc(1, ["0w"], ["sleep", 1]),

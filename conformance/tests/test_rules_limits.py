@@ -92,7 +92,7 @@ def test_a_deadline_is_a_time_of_the_clock() -> None:
         ["sleep", 1],
         within("move_on", 5, within("deadline", 3, ["sleep", 1], ["sleep", 1], ["yield"])),
     )
-    # of two that are due at the same moment either may be first
+    # If two limits are due at the same moment, either may be first.
     assert OK in {log[4] for log in both(given, 1)}
     assert times(alone(["sleep", 1], within("deadline", 3, ["sleep", 9])), 1)[2:] == [
         ("Cancelled", 3),
@@ -110,7 +110,7 @@ def test_it_stays_through_several_operations() -> None:
 
 
 def test_nothing_or_less_acts_at_the_first_operation() -> None:
-    """Also at an operation that could commit."""
+    """A limit of 0 or less also acts at an operation that could commit."""
     for t in (0, -1):
         given = net([{"capacity": 1}], proc(1, ["0w", "0r"], within("move_on", t, ["write", 0])))
         assert both(given, 1) == {(OK, CANCELLED, ENDED_BY_IT)}
@@ -266,7 +266,7 @@ def test_a_writer_that_is_held_is_not_let_go() -> None:
 
 
 def test_who_will_be_asked_is_in_no_deadlock() -> None:
-    """Rule 10.3: the timer is outside."""
+    """Rule 10.3: the timer counts as outside."""
     assert runs(alone(within("move_on", 9, ["read", 0]))) == {"ok"}
     assert runs(alone(within("move_on", 1, ["read", 0]), ["read", 0])) == {"Deadlock"}
 
@@ -279,7 +279,7 @@ def test_who_catches_the_deadlocks_cancelled_and_waits_again_is_asked_again() ->
 
 
 def test_bad_use_by_one_who_is_asked() -> None:
-    """Rules 6.1, 11.1: both are at the start of the operation."""
+    """Rules 6.1, 11.1: both exceptions are possible at the start of the operation."""
     given = alone(within("move_on", 0, ["retire", 0], ["read", 0]))
     assert {log[2] for log in both(given, 1)} == {CANCELLED, ("BadUse",)}
 

@@ -78,7 +78,7 @@ def test_rule_7_4_who_is_spawned_into_a_failing_run_is_cancelled():
 
 
 def test_rule_7_7_yield_lets_every_runnable_process_run():
-    # 2 and 3 have operations that have committed when 1 yields: both go on before 1 does.
+    # Processes 2 and 3 have operations that have committed when 1 yields: both go on before 1 does.
     n = net(
         2,
         proc(1, ["0w", "1w"], ["write", 0], ["write", 1], ["yield"]),
@@ -203,7 +203,7 @@ def test_rule_10_1_everything_blocked_and_all_are_cancelled():
 
 
 def test_rule_10_2_the_report_names_blocked_and_knot():
-    # 1 and 2 wait for each other; 3 waits for 1.
+    # Processes 1 and 2 wait for each other; 3 waits for 1.
     n = net(
         3,
         proc(1, ["0r", "1w", "2w"], ["read", 0]),

@@ -25,13 +25,13 @@ CASES = [
 LACKING = {"tasks": 20, "a block of greenlets": 3, "a block of threads": 3}
 
 # Files of scenarios that exist in C++ too, by their names, in cpp/tests/hosted_scenarios.cpp; and
-# the scenarios that C++ does not have, and why.
+# the scenarios that C++ lacks, with the reasons.
 IN_CPP = ("rules_07_11_the_end_of_a_process", "rules_07_12_limits")
 NOT_IN_CPP = {
     "rules_07_12_limits.it_is_entered_once": "a weft::Timeout is entered where it is made, and can be neither copied nor moved",
 }
 
-# Rules of Part I without a scenario here, and why.
+# The rules of Part I without a scenario here, and the reasons.
 NO_SCENARIO = {
     "1.8": "restricted channels are C++; cpp/tests/hosted_one2one.cpp and library_blocks.cpp have them",
     "1.9": "conversions to a type are C++; cpp/tests/does_not_compile.py has them",

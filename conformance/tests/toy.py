@@ -96,12 +96,12 @@ class Process:
         self.cancel = self.done = self.started = False
         self.error: BaseException | None = None
         self.result: Any = NoResult(how="cancelled")  # until the process has returned
-        self.wake: Any = None  # makes the process go on
+        self.wake: Any = None  # the function that makes the process go on
         # returns (ok, value or error) once the process can go on
         self.waits: Callable[[], Any] | None = None
         self.path = function.__name__
 
-    # How a process runs, up to its next operation.
+    # The next methods run a process up to its next operation.
     def resume(self, how: tuple[bool, Any]) -> None:
         global current
         current, self.started = self, True
@@ -217,7 +217,7 @@ def failing(out: tuple, value: Any = None) -> BaseException:
     more = {"strength": out[2]} if out[0] == "Poisoned" else {}
     guard = out[1] if len(out) > 1 else None
     return ERRORS[out[0]](
-        # the outcome may name any of them (5.6)
+        # the outcome may name any of several guards (5.6)
         guard=guard[0] if isinstance(guard, tuple) else guard,
         value=None if broken == "no value back" else value,
         **more,
@@ -352,8 +352,8 @@ def select(*guards: Any, mode: str = "fair") -> Any:
             value, raises, function = g.value, False, g.make
             if (
                 function
-                # the toy must know it beforehand: it asks a copy first, and then calls the function
-                # itself
+                # the toy must know the outcome beforehand: it asks a copy first, and then calls the
+                # function itself
             ):
                 functions[k] = function
                 cells = dict(
@@ -460,7 +460,7 @@ def failed(p: Process) -> bool:
 
 
 def came_to(p: Process) -> Any:
-    """Returns what stands for a process among the results of its group."""
+    """Returns the result of a process, or its NoResult."""
     return p.result if p.error is None else NoResult(how=type(p.error).__name__.lower())
 
 

@@ -61,7 +61,7 @@ weft_explorer_switch:
 )");
 static void* prepare(char* stack, void (*entry)()) {
   auto** top = reinterpret_cast<void**>(stack + kStack);
-  *--top = nullptr;  // for alignment, and as the end of any backtrace
+  *--top = nullptr;  // This is for alignment, and serves as the end of any backtrace.
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
   return top;
@@ -69,7 +69,7 @@ static void* prepare(char* stack, void (*entry)()) {
 static void exchange_stacks(void** save, void* load) { weft_explorer_switch(save, load); }
 #else
 static void* prepare(char* stack, void (*entry)()) {
-  // this leaks a few bytes for each thread and execution, and only on other machines
+  // This leaks a few bytes for each thread and execution, and only on other machines.
   auto* c = new ucontext_t;
   getcontext(c);
   c->uc_stack.ss_sp = stack;
@@ -103,7 +103,7 @@ void Engine::entry() {
   ++e.steps_;
   if (e.tracing_) e.line("finished");
   e.schedule();
-  std::abort();  // a finished fiber is not resumed
+  std::abort();  // A finished fiber is not resumed.
 }
 
 void Engine::switch_to(int next) {
@@ -178,7 +178,7 @@ void Engine::schedule() {
       const Fiber& f = fibers_[i];
       if ((can && static_cast<int>(i) == current_) || !enabled(f)) continue;
       if (f.state == State::parked)
-        late[m++] = static_cast<std::uint8_t>(i);  // the expiry of a time limit comes last
+        late[m++] = static_cast<std::uint8_t>(i);  // The expiry of a time limit comes last.
       else
         options[n++] = static_cast<std::uint8_t>(i);
     }
@@ -414,7 +414,7 @@ void Engine::reset() {
   trace_.clear();
 }
 
-// Returns true if the execution failed.
+// Runs one execution. Returns true if it failed.
 bool Engine::execute(const std::function<void()>& body) {
   reset();
   try {

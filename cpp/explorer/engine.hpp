@@ -29,7 +29,7 @@
 
 namespace weft::explorer {
 
-// the number given by explore --mutant N: the defect of the code under exploration, or 0 for none
+// The number given by explore --mutant N: the defect of the code under exploration, or 0 for none.
 inline int mutant = 0;
 
 enum class Op : std::uint8_t { load, store, exchange, cas, rmw, park, unpark, pause, begin };
@@ -43,18 +43,18 @@ struct Abandoned {};
 
 class Engine {
  public:
-  // --- for a test's body ---
+  // --- for the body of a test ---
   void spawn(const char* name, std::function<void()> body);
   void run();
   // Gives the objects in [p, p + size) a readable name for traces.
   void name(const void* p, std::size_t size, std::string what);
-  // Returns a number below n, which is explored like a schedule decision (for inputs: which thread
-  // cancels, in which order).
+  // Returns a number below n. The choice is explored like a schedule decision. It is meant for
+  // inputs: which thread cancels, in which order.
   std::uint32_t choose(std::uint32_t n);
   void note(std::string text);  // adds a line to the trace
   // Set by a body. If it is true, the expiry of a time limit while another thread could run counts
-  // as a preemption. It is meant for bodies in which a thread looks around at intervals, which
-  // could otherwise go on for ever.
+  // as a preemption. This is meant for bodies in which a thread looks around at intervals, and
+  // which could otherwise go on for ever.
   bool expiry_costs = false;
   // Called with the numbers of the thread that is left and of the thread that resumes (-1 for
   // none), to keep thread-local data apart. May be null.
@@ -74,16 +74,17 @@ class Engine {
   struct Limits {
     unsigned bound = 2;
     std::uint64_t executions = 2'000'000;
-    int sure = -1;              // with `samples`: they are for more preemptions than this number
+    // With `samples`: the samples are for more preemptions than this number.
+    int sure = -1;
     std::uint64_t samples = 0;  // the most further executions; 0 means no such limit
     std::uint64_t steps = 20'000;
-    std::function<void()> alive;  // called now and then
+    std::function<void()> alive;  // called now and then, as a sign of life
   };
   struct Outcome {
     std::uint64_t executions = 0;
     std::uint64_t steps = 0;
     bool complete = false;  // every schedule within the bound was run
-    int exhausted = -1;     // every schedule with at most so many preemptions was run
+    int exhausted = -1;     // every schedule with at most this many preemptions was run
     bool failed = false;
     std::string what, schedule, trace;
     unsigned preemptions = 0;
@@ -98,7 +99,7 @@ class Engine {
   struct Fiber {
     void* sp = nullptr;
     char* stack = nullptr;
-    void* fake = nullptr;  // for AddressSanitizer
+    void* fake = nullptr;  // used by AddressSanitizer
     std::function<void()> body;
     const char* name = "";
     State state = State::runnable;
@@ -158,7 +159,7 @@ class Engine {
   int line_ = 0;
 };
 
-// The engine, made when it is first asked for.
+// Returns the engine, which is made when it is first asked for.
 Engine& make_engine();
 inline Engine* made = nullptr;
 inline Engine& engine() { return made ? *made : make_engine(); }
@@ -169,8 +170,8 @@ struct Scenario {
   const char* name;
   std::function<void()> body;
   int exhausted;  // the bound up to which the tests exhaust the scenario
-  // the bound up to which the tests explore the scenario: the same, or a greater one at which there
-  // are too many schedules to run all
+  // The bound up to which the tests explore the scenario. It is the same as `exhausted`, or a
+  // greater one at which there are too many schedules to run all.
   unsigned bound;
 };
 bool enrol(const char* name, int exhausted, unsigned bound, void (*body)());

@@ -23,7 +23,7 @@ import mutated_wire
 
 CPP = Path(__file__).resolve().parent.parent
 
-# The file under include/weft/, or src/FILE; the text in it; the text that replaces it.
+# The file under include/weft/, or src/FILE; the text in the file; the text that replaces it.
 EDITS: list[tuple[str, str, str]] = [
     *mutated_wire.EDITS,
     (
@@ -123,19 +123,19 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "core/select.hpp",
-        "      x.lined = true;\n",
-        "      x.lined = true;\n      if (WEFT_MUTANT == 21 && keep_.has(x)) choice.one_more();\n",
+        "      x.enqueued = true;\n",
+        "      x.enqueued = true;\n      if (WEFT_MUTANT == 21 && keep_.has(x)) choice.one_more();\n",
     ),
     (
         "core/select.hpp",
-        "        case Attempt::partner_holds:  // the select has committed; the partner wakes it once more\n"
+        "        case Attempt::partner_holds:  // The select has committed; the partner wakes it once more.\n"
         "        case Attempt::gone: return parked;\n"
         "        case Attempt::silent:\n"
-        "          if (const int c = fell_silent_in_line(i); c != none) return c;\n",
-        "        case Attempt::partner_holds:  // the select has committed; the partner wakes it once more\n"
+        "          if (const int c = fell_silent_queued(i); c != none) return c;\n",
+        "        case Attempt::partner_holds:  // The select has committed; the partner wakes it once more.\n"
         "        case Attempt::gone: return parked;\n"
         "        case Attempt::silent:\n"
-        "          if (const int c = WEFT_MUTANT == 22 ? none : fell_silent_in_line(i); c != none) return c;\n",
+        "          if (const int c = WEFT_MUTANT == 22 ? none : fell_silent_queued(i); c != none) return c;\n",
     ),
     (
         "core/waiter.hpp",
@@ -233,8 +233,8 @@ EDITS: list[tuple[str, str, str]] = [
     ),
     (
         "core/lending.hpp",
-        "writer_line_.insert_before(writer_line_.front(), &again);",
-        "writer_line_.insert_before(WEFT_MUTANT == 105 ? nullptr : writer_line_.front(), &again);",
+        "writer_queue_.insert_before(writer_queue_.front(), &again);",
+        "writer_queue_.insert_before(WEFT_MUTANT == 105 ? nullptr : writer_queue_.front(), &again);",
     ),
     (
         "core/barrier.hpp",
@@ -262,23 +262,24 @@ EDITS: list[tuple[str, str, str]] = [
 
 
 class DoesNotApply(Exception):
-    """An edit's text does not stand once in its file."""
+    """Raised if an edit's text does not stand exactly once in its file."""
 
 
 def pattern(old: str) -> re.Pattern[str]:
-    """`old`, wherever its lines are broken; of its comments the words count."""
+    """Returns a pattern for `old`, wherever its lines are broken. Of its comments only the words
+    count."""
     tokens = re.findall(r"\w+|[^\w\s]", old.replace("//", " "))
     return re.compile(r"(?:\s|//)*".join(map(re.escape, tokens)))
 
 
 def place(file: str) -> str:
-    """Returns where a file of EDITS is, in cpp/ and in the copy."""
+    """Returns where a file of EDITS is in cpp/, or in the copy."""
     return file if file.startswith("src/") else f"include/weft/{file}"
 
 
 def mutated() -> dict[str, str]:
-    """Returns the files that have mutants, as they are then. Every edit is of the text as it is
-    committed.
+    """Returns the files that have mutants, with the mutants in them. Every edit is of the text as
+    it is committed.
     """
     found: dict[str, str] = {}
     places: dict[str, list[tuple[int, int, str]]] = {}
@@ -300,7 +301,7 @@ def mutated() -> dict[str, str]:
 
 
 def write(out: Path) -> None:
-    """All headers and sources, those with mutants in place of their own."""
+    """Writes all headers and sources; files that have mutants are written with them."""
     texts = {place(file): text for file, text in mutated().items()}
     for path in sorted([*(CPP / "include/weft").rglob("*"), *(CPP / "src").rglob("*")]):
         if not path.is_file():

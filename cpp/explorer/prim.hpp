@@ -1,14 +1,14 @@
-// The primitives under exploration: the declarations of weft/prim.hpp, with every operation a
-// scheduling point.
+// The primitives under exploration: the declarations of weft/prim.hpp, in which every operation is
+// a scheduling point.
 //
 // With -DWEFT_PRIM_HEADER='"…/explorer/prim.hpp"' this header takes the place of the machine, so
 // that the production code itself is explored.
 //
-// Limits of the exploration: executions are sequentially consistent: every memory_order is taken as
-// seq_cst, so an exploration proves nothing about weaker orders. That acquire and release suffice
-// for locks and the parking word is the usual argument (data under a lock, a wake-up that publishes
-// the outcome); that words and ready lists need seq_cst is argued in core/ready.hpp; plain data
-// races are found by ThreadSanitizer (tests/stress.cpp).
+// Limits of the exploration: executions are sequentially consistent. Every memory_order is taken as
+// seq_cst, so an exploration proves nothing about weaker orders. The usual argument shows that
+// acquire and release suffice for locks and the parking word (data under a lock, a wake-up that
+// publishes the outcome). core/ready.hpp says why words and ready lists need seq_cst.
+// ThreadSanitizer finds plain data races (tests/stress.cpp).
 //
 // A thread in pause() goes on only when another thread has changed some atomic since the thread
 // last looked. park() may also end by its time limit whenever the explorer likes (time is virtual);
@@ -35,7 +35,7 @@ struct LateStore {
 };
 inline std::vector<LateStore> late_stores;
 // Makes the stores of one fiber, or of all (-1), arrive. Store buffers are emptied in order, so all
-// its stores arrive at once.
+// stores of a fiber arrive at once.
 inline void arrive(int by) noexcept {
   std::erase_if(late_stores, [by](const LateStore& s) {
     if (by >= 0 && s.by != by) return false;
@@ -55,7 +55,7 @@ class atomic {
   atomic(const atomic&) = delete;
   atomic& operator=(const atomic&) = delete;
   constexpr ~atomic() {
-    if (std::is_constant_evaluated()) return;  // no lifetime is tracked for a constant
+    if (std::is_constant_evaluated()) return;  // No lifetime is tracked for a constant.
     alive_ = 0;
     if (!late_stores.empty())
       std::erase_if(late_stores, [this](const LateStore& s) { return s.at == this; });
@@ -64,7 +64,7 @@ class atomic {
 #define WEFT_EXPLORER_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
   T load(std::memory_order = std::memory_order_seq_cst, WEFT_EXPLORER_SITE) const noexcept {
     before(Op::load, file, line);
-    // a thread never sees its own stores late
+    // A thread never sees its own stores late.
     const T v = is_late_ && late_by_ == explorer::engine().current() ? late_ : v_;
     return after(v, v);
   }
@@ -141,7 +141,7 @@ class atomic {
     return after(was, v_);
   }
 
-  // For the engine's park(); it is not a scheduling point.
+  // This is for the engine's park(); it is not a scheduling point.
   T peek() const noexcept { return v_; }
 
  private:
@@ -157,7 +157,7 @@ class atomic {
   }
   static std::uint64_t bits(T v) noexcept {
     if constexpr (std::is_pointer_v<T>)
-      return v ? 1 : 0;  // an address would differ between executions
+      return v ? 1 : 0;  // An address would differ between executions.
     else
       return static_cast<std::uint64_t>(v);
   }
@@ -185,7 +185,7 @@ inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64
   if (word.peek() != expected) return e.did(word.peek(), word.peek());
   e.park(&word, until, until == forever);
 }
-// Only the address is used: as with a futex, the parked thread may be gone by now.
+// Only the address is used. As with a futex, the parked thread may be gone by now.
 inline void unpark(atomic<std::uint32_t>& word) noexcept {
   explorer::Engine& e = explorer::engine();
   e.point(explorer::Op::unpark, &word, "unpark", 0);
@@ -207,7 +207,7 @@ class Mutex {
 
 // --- asymmetric fences and biased locks ----------------------------------------------------------
 //
-// Every fiber has an identity. A light store may arrive late, as from a store buffer: so a missing
+// Every fiber has an identity. A light store may arrive late, as from a store buffer, so a missing
 // heavy fence is found.
 
 inline constexpr std::uint32_t no_bias = UINT32_MAX;

@@ -15,7 +15,7 @@ inline void say(std::string line) {
     if (c == '\n') c = ' ';
   line += '\n';
   if (std::FILE* f = std::fopen(path, "a")) {
-    // a single write, so that lines stay whole even if other programs write too
+    // This is a single write, so that lines stay whole even if other programs write too.
     std::fwrite(line.data(), 1, line.size(), f);
     std::fclose(f);
   }
@@ -38,7 +38,7 @@ struct Listener : doctest::IReporter {
   void test_case_start(const doctest::TestCaseData& t) override {
     progress::begin(name = t.m_name);
   }
-  // called for the next subcase
+  // Called for the next subcase.
   void test_case_reenter(const doctest::TestCaseData&) override { progress::begin(name); }
   void test_case_end(const doctest::CurrentTestCaseStats& s) override {
     progress::end(name, s.testCaseSuccess ? passed : failed);

@@ -60,12 +60,12 @@ def name_of(place):
 
 def waiting(core):
     """Returns how many wait to read, and to write. The one party that waits at a rendezvous may
-    stand in the word of the readers' line (core/line.hpp); nobody at all is 0 there.
+    stand in the word of the readers' queue (core/waiting_queues.hpp); nobody at all is 0 there.
     """
-    word = int(core["reader_line_"]["word_"])
+    word = int(core["reader_queue_"]["word_"])
     if word == 0 or word & 7 != TAG:
         return (int(word & 3 == READER), int(word & 3 == WRITER)) if word else (0, 0)
-    return tuple(sum(1 for _ in links(core[line])) for line in ("reader_line_", "writer_line_"))
+    return tuple(sum(1 for _ in links(core[queue])) for queue in ("reader_queue_", "writer_queue_"))
 
 
 def links(queue):

@@ -15,7 +15,7 @@ void Runner::launch() {
   run->activated();
   try {
     run->keep([](void* me) { static_cast<Runner*>(me)->body(); }, this);
-  } catch (...) {  // the system cannot start a thread; meanwhile the group has other children
+  } catch (...) {  // The system cannot start a thread; the group may have other children meanwhile.
     run->deactivated();
     runtime::Group& g = *group;
     const std::uint32_t my_order = order();
@@ -25,8 +25,8 @@ void Runner::launch() {
   }
 }
 
-// The last action of the thread. This object is destroyed also if the thread is cancelled within
-// the function.
+// This runs as the last action of the thread. The destructor runs even if the thread is cancelled
+// within the function.
 Runner::Over::~Over() {
   const Ending how = me->ending;
   group.unlink(*me);
@@ -88,7 +88,7 @@ void after_wait(runtime::ProcessBase& p, runtime::Group& g) {
 // An executor that runs a network on this thread.
 struct Host {
   runtime::Executor& executor;
-  core::Node& stop;  // its wake-up ends the executor's loop
+  core::Node& stop;  // a node whose wake-up ends the executor's loop
   void (*loop)(runtime::Executor&);
 };
 
@@ -98,7 +98,7 @@ void execute_on(const Host& host, const RunOptions& o, runtime::Run& run,
   runtime::Group group(run, &host.executor, &self);
   runtime::Group spawn_group(run, &host.executor, &self);
   const bool outermost = !run.spawned;
-  if (outermost) {  // the two groups fail as one (rule 7.4)
+  if (outermost) {  // The two groups fail as one (rule 7.4).
     run.spawned = &spawn_group;
     spawn_group.also = &group;
     group.also = &spawn_group;
@@ -169,15 +169,15 @@ static void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProce
     execute_solo(o, run, self, nullptr, start);
 }
 
-// If it is called from main, or from any thread that is not a process, this is the outermost run;
-// in a thread process it is a network inside the same run.
+// Called from main, or from any thread that is not a process, this starts the outermost run. Called
+// in a thread process, it starts a network inside the same run.
 void execute(const RunOptions& o, StartOf start) {
   if (runtime::this_context && runtime::this_context->executor)
     bad_use(
         "weft::run inside a coroutine process would block its scheduler: use co_await "
         "weft::par(…)");
   if (runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null(); t && t->run) {
-    detail::meet_request(*t);  // rule 6.1: the network is not started
+    detail::meet_request(*t);  // Rule 6.1: the network of a cancelled process is not started.
     execute(o, *t->run, *t, start);
     return;
   }
@@ -197,7 +197,7 @@ void execute(const RunOptions& o, StartOf start) {
     runtime::Run& r;
     explicit Join(runtime::Run& to) : r(to) {
 #if WEFT_CHECKED
-      if (runtime::points) return;  // nothing outside wakes a checked network (rule 17.9)
+      if (runtime::points) return;  // Nothing outside wakes a checked network (rule 17.9).
 #endif
       runtime::Outsiders::all().join(r);
     }
@@ -222,8 +222,8 @@ runtime::Run* current_run() noexcept {
 bool YieldOp::Awaiter::await_ready() const {
   detail::meet_request(*p);
   if (runtime::Scheduler* s = runtime::Scheduler::current()) [[likely]]
-    // nobody_ready() looks around; otherwise a loop of yields would never notice other threads and
-    // timers
+    // nobody_ready() looks around; without it a loop of yields would never notice other threads and
+    // timers.
     return !s->anything_ready() && s->nobody_ready();
   return runtime::this_context->executor->nobody_ready();
 }

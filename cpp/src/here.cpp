@@ -7,7 +7,7 @@
 
 namespace weft::inline WEFT_ABI::detail {
 
-// The headers of libstdc++ and libc++ are in directories …/c++/VERSION/.
+// Returns false for the headers of libstdc++ and libc++, which are in directories …/c++/VERSION/.
 bool of_the_program(const char* file) noexcept {
   if (!file) return false;
   if (file == program_file.load(std::memory_order_relaxed)) return true;

@@ -22,7 +22,8 @@ signals::signals(std::initializer_list<int> which) {
     open();
     claim();
     thread_ = std::thread([this] { pass_on(); });
-  } catch (...) {  // BadUse, or std::system_error because the system cannot start a further thread
+  } catch (...) {  // This is BadUse, or std::system_error because the system cannot start a further
+                   // thread.
     give_back();
     close_pipe();
     throw;
@@ -46,8 +47,8 @@ void signals::not_ours(int n) {
                   " cannot be handled, or a weft::signals has it already");
 }
 
-// Makes the signals go to the pipe from now on. Throws BadUse if one of them is taken; then none
-// goes there.
+// Makes the signals go to the pipe from now on. Throws BadUse if one of the signals is taken; then
+// none of them goes there.
 void signals::claim() const {
   for (std::size_t n = 1; n < kSignals; ++n) {
     if (!which_[n]) continue;
@@ -83,12 +84,12 @@ void signals::open() const {
   source_.emplace(*channel_->core());
 }
 
-// The caller holds the lock.
+// Makes a reader end; the caller holds the lock.
 Reader<int> signals::new_reader() const {
   const bool all = claimed_ == which_;
   try {
     if (all) return channel_->reader();
-  } catch (const ChannelEnd&) {  // the last reader has just been closed
+  } catch (const ChannelEnd&) {  // The last reader has just been closed.
   }
   if (!all) claim();
   open();
@@ -111,7 +112,7 @@ void signals::pass_on() noexcept {
     if (got != 1 || n == 0) return;
     bool nobody = false;
     {
-      const Outside brings(Outside::due);  // runtime/source.hpp, invariant 1
+      const Outside brings(Outside::due);  // See invariant 1 of runtime/source.hpp.
       const std::lock_guard g(mutex_);
       try {
         writer_(int{n});
@@ -136,7 +137,7 @@ std::array<std::atomic<int>, signals::kSignals>& signals::to() noexcept {
 void signals::handle(int n) {
   const int saved = errno;
   const unsigned char byte = static_cast<unsigned char>(n);
-  // if the pipe is full, enough signals have come
+  // If the pipe is full, enough signals have come.
   if (const int fd = to()[static_cast<std::size_t>(n)].load(); fd >= 0 && ::write(fd, &byte, 1) < 0)
     errno = 0;
   errno = saved;

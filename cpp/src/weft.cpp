@@ -39,7 +39,7 @@
 #include "stopping.cpp"
 #include "tokens.cpp"
 #include "usual.cpp"
-#if WEFT_CHECKED  // a check has only one address space
+#if WEFT_CHECKED  // A check has only one address space.
 #include "check/races.cpp"
 #include "check/record.cpp"
 #include "check/reduced.cpp"

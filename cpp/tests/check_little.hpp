@@ -37,7 +37,7 @@ struct Network {
   std::vector<std::vector<Operation>> processes;
 };
 
-// The result of a run: whether all processes have ended, and the values that each has taken.
+// The result of a run: whether all processes have ended, and which values each process has taken.
 using Outcome = std::pair<bool, std::vector<std::vector<int>>>;
 
 class Machine {
@@ -79,7 +79,8 @@ class Machine {
   struct Process {
     int number = 0;
     std::size_t at = 0;
-    bool over = false;  // whether its operation is over although the process has not resumed
+    bool over = false;  // whether the process's operation is over although the process has not
+                        // resumed
     int chosen = -1;
     std::vector<int> taken;
     Waits waits;
@@ -94,7 +95,7 @@ class Machine {
     return network_.processes[p][processes_[p].at];
   }
 
-  // Makes one step. Returns the process that made it.
+  // Makes one step. Returns the process that made the step.
   std::optional<std::size_t> step(std::optional<std::size_t> last) {
     const auto mine = last ? std::find(ready_.begin(), ready_.end(), *last) : ready_.end();
     const bool goes_on = mine != ready_.end();
@@ -110,7 +111,7 @@ class Machine {
     ready_.erase(ready_.begin() + i);
     Process& me = processes_[p];
     run_.goes(me.number);
-    if (std::exchange(me.over, false)) {  // the process resumes after its operation
+    if (std::exchange(me.over, false)) {  // The process resumes after its operation.
       if (++me.at < network_.processes[p].size()) wake(p);
       run_.record.ready(me.number);
       return p;
@@ -244,7 +245,7 @@ struct Found {
   bool complete = false;
 };
 
-// Runs all schedules of a strategy, but at most `most`.
+// Runs all schedules of a strategy, but at most `most` of them.
 inline Found search(const Network& network, wc::Strategy& strategy, unsigned most = 300000) {
   Found f;
   wc::Run run;

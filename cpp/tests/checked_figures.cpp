@@ -1,5 +1,5 @@
-// weft::check as its user calls it: how many runs represent all, what fails and how it is reported,
-// tokens, and what is refused (rule 17).
+// Tests weft::check as its user calls it: how many runs represent all runs, what fails and how it
+// is reported, tokens, and what is refused (rule 17).
 #include <set>
 #include <stdexcept>
 
@@ -96,7 +96,8 @@ void hidden(bool mended) {
             hop(h[1].reader(), h[2].writer()), hop(h[2].reader(), h[3].writer()));
 }
 
-// A search that must come to its end. The time limit is generous, since the machine may be busy.
+// Makes a search that must come to its end. The time limit is generous, since the machine may be
+// busy.
 template <class F>
 std::size_t runs(F f, bool fails = false) {
   const auto r = weft::check(f, {.search = Search::reduced, .seconds = 250, .keep_going = true});
@@ -133,14 +134,14 @@ TEST_CASE("rule 17.8: a failure is made short, told, and replayed by its token")
     CAPTURE(part);
     CHECK_MESSAGE(r.text.find(part) != std::string::npos, r.text);
   }
-  // The token alone: the search has no schedule to run.
+  // This runs the token alone: the search has no schedule to run.
   weft::CheckOptions only{.seconds = 0, .replay = {f.token}};
   const auto again = weft::check([] { hidden(false); }, only);
   REQUIRE(again.failures.size() == 1);
   CHECK(again.failures[0].kind == "deadlock");
   CHECK(again.failures[0].token == f.token);
   CHECK(again.schedules == 0);
-  // It does not fail in a program that was fixed. A token that does not fit is reported.
+  // The token does not fail in a program that was fixed. A token that does not fit is reported.
   CHECK(weft::check([] { hidden(true); }, only).passed());
   only.replay = {"w1:nobody@3=par"};
   const auto other = weft::check([] { hidden(true); }, only);
@@ -243,7 +244,7 @@ TEST_CASE("rule 17.2: the grain park has the orders of one scheduler") {
   CHECK(weft::check([] { philosophers(3, false); }, o).passed());
 }
 TEST_CASE("rule 17.9: a program that is not the same twice") {
-  for (const int every : {2, 3}) {  // the second run, or a later one, differs
+  for (const int every : {2, 3}) {  // The second run, or a later one, differs.
     int calls = 0;
     const auto r = weft::check(
         [&] {

@@ -141,11 +141,11 @@ Ends consumes(Reader<int>, Writer<int> gone) {
 }
 void cockroach_35073(bool mended) {
   Channel<int> rows(weft::buffer(2).called("rows")), gone(weft::named("gone"));
-  const Reader<int> kept = rows.reader();  // the channel outlives its consumer
+  const Reader<int> kept = rows.reader();  // The channel outlives its consumer.
   const auto end = [&] { return mended ? gone.reader() : Reader<int>(); };
   complete(pushes(rows.writer(), end(), 3), pushes(rows.writer(), end(), 1),
            consumes(rows.reader(), gone.writer()));
-  rows.poison();  // no process wants the values that are left in it
+  rows.poison();  // No process wants the values that are left in the channel.
 }
 
 // --- moby/33781: a health check is stopped while its probe runs, whose result nobody takes -------

@@ -1,8 +1,8 @@
 // Random little networks in C++: the reduced search has the outcomes of all schedules (rule 17.7).
 //
 // A process is a list of operations. An outcome says what each process has met: the values that it
-// took, the guards that its selects took, how its channels and it ended, and whether the network
-// was deadlocked.
+// took, the guards that its selects took, and how its channels and the process itself ended. It
+// also says whether the network was deadlocked.
 #include <cstdlib>
 #include <random>
 #include <set>
@@ -25,9 +25,9 @@ enum class What : std::uint8_t {
   next,
   write,
   select,  // a select of two inputs or outputs
-  poll,    // a select of two with a skip
-  timed,   // a select of two with a time
-  first,   // by priority
+  poll,    // a select of two inputs or outputs, with a skip
+  timed,   // a select of two inputs or outputs, with a time
+  first,   // a select by priority
   full,    // an extended read
   sync,
   sleep,
@@ -50,7 +50,8 @@ struct Network {
   std::vector<std::vector<Act>> processes;
 };
 struct Ends {
-  std::vector<weft::Reader<int>> r;  // indexed by channel; an end that is not needed is closed
+  // Indexed by channel; an end that the process does not need is closed.
+  std::vector<weft::Reader<int>> r;
   std::vector<weft::Writer<int>> w;
 };
 
@@ -118,7 +119,7 @@ weft::Process acts(const std::vector<Act>& all, Ends ends, weft::Barrier barrier
   }
 }
 
-// The ends that a process is given.
+// Returns whether a process with these operations needs that end of the channel.
 bool has(const std::vector<Act>& all, int channel, bool writer) {
   for (const Act& a : all) {
     const bool choice = a.what >= What::select && a.what <= What::first;

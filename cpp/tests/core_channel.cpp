@@ -1,4 +1,4 @@
-// The channels of the core by themselves: rendezvous, buffers, ends, retire, poison, death,
+// Tests the channels of the core by themselves: rendezvous, buffers, ends, retire, poison, death,
 // extended reads, computed outputs (rules 1 to 4, 5.8, 6, 12).
 #include "task.hpp"
 
@@ -107,7 +107,7 @@ TEST_CASE_TEMPLATE("rule 1.4: what entered a full buffer last is replaced", P, P
   Task w, r;
   CHECK(w.write(f.c, 1) == Status::ok);
   r.read(f.c);
-  CHECK(r.value() == 1);  // so that the ring wraps around
+  CHECK(r.value() == 1);  // The ring shall wrap around.
   for (std::uint32_t i = 2; i <= 5; ++i) CHECK(w.write(f.c, i) == Status::ok);
   CHECK(f.ring.dropped == 2);
   r.read(f.c);
@@ -174,7 +174,7 @@ TEST_CASE_TEMPLATE("rule 1.6: an extended read holds the writer until its block 
   }
   CHECK(r.value() == 1);
   CHECK(w.wakes == 0);
-  CHECK_FALSE(c.template withdraw<Side::out>(w));  // rule 6.3: the write has committed
+  CHECK_FALSE(c.template withdraw<Side::out>(w));  // Rule 6.3: the write has committed.
   c.poison(1);
   CHECK(w.wakes == 0);
   c.end_extended(r);
@@ -212,7 +212,7 @@ TEST_CASE_TEMPLATE("rule 1.6: on a buffer the slot stays occupied", P, POLICIES)
   SUBCASE("a second extended read that withdraws lets those behind it pass") {
     Task q;
     CHECK(s.read(f.c, NodeFlags::extended) == Status::pending);
-    // It meets this writer; the one before it cannot meet any party.
+    // The reader meets this writer; the writer before it cannot meet any party.
     CHECK(q.read(f.c) == Status::ok);
     CHECK(q.value() == 2);
     CHECK(f.c.template withdraw<Side::in>(s));
@@ -247,7 +247,7 @@ TEST_CASE_TEMPLATE("rule 3.1: readers drain buffer and blocked writers, then it 
   w.write(f.c, 1);
   v.write(f.c, 2);
   f.c.drop_writer();
-  CHECK(v.wakes == 0);  // rule 3.2: the write that waits still delivers
+  CHECK(v.wakes == 0);  // Rule 3.2: the write that waits still delivers.
   CHECK(f.c.template how_ended<Side::in>() == Status::ok);
   r.read(f.c);
   CHECK(r.value() == 1);
@@ -291,8 +291,8 @@ TEST_CASE_TEMPLATE("rule 3.2: the last blocked reader withdraws: waiting writers
   CHECK(s.go() == Select::parked);
   c.drop_reader();
   Task v, w;
-  CHECK(v.write(d, 1) == Status::ok);       // s has committed at d and has not left c yet
-  CHECK(w.write(c, 2) == Status::retired);  // the stale place of s is skipped
+  CHECK(v.write(d, 1) == Status::ok);       // s has committed at d and has not left c yet.
+  CHECK(w.write(c, 2) == Status::retired);  // The stale place of s is skipped.
   CHECK(s.finish() == 1);
   CHECK(s.value(1) == 1);
 }
@@ -309,7 +309,7 @@ TEST_CASE_TEMPLATE(
   f.c.drop_reader();
   CHECK(v.wakes == 1);
   CHECK(v.status == Status::retired);
-  CHECK(v.item->v == 2);  // the value came back
+  CHECK(v.item->v == 2);  // The value came back.
   CHECK(f.ring.dropped == 1);
   CHECK(w.write(f.c, 3) == Status::retired);
   CHECK(w.item->v == 3);
@@ -379,7 +379,7 @@ TEST_CASE_TEMPLATE("rule 4.5: death drains like retirement and is not quiet", P,
     f.c.drop_writer(true);
     r.read(f.c);
     CHECK(r.value() == 1);
-    CHECK(r.read(f.c) == Status::pending);  // one writer end is still open
+    CHECK(r.read(f.c) == Status::pending);  // One writer end is still open.
     f.c.drop_writer(false);
     CHECK(r.status == Status::died);
   }
@@ -410,7 +410,7 @@ TEST_CASE_TEMPLATE(
         CHECK(w.write(c, 0, NodeFlags::compute) == Status::ok);
       }
       CHECK(r.wakes == 0);
-      CHECK_FALSE(c.template withdraw<Side::in>(r));  // rule 6.3: the read has committed
+      CHECK_FALSE(c.template withdraw<Side::in>(r));  // Rule 6.3: the read has committed.
       if (raises) {
         c.abandon(w);
         CHECK(r.status == Status::died);
@@ -499,10 +499,10 @@ TEST_CASE_TEMPLATE("rule 6.6: a foreign reader is told, keeps its place and take
   Task f, r, w;
   CHECK(f.foreign(c) == Status::pending);
   CHECK(r.read(c) == Status::pending);
-  CHECK(w.write(c, 1) == Status::pending);  // no value was handed over
+  CHECK(w.write(c, 1) == Status::pending);  // No value was handed over.
   CHECK(f.tells == 1);
   CHECK(f.told == 1);
-  CHECK(r.wakes == 0);  // the reader waits for the decision
+  CHECK(r.wakes == 0);  // The reader waits for the decision.
   SUBCASE("it takes") {
     CHECK(c.take(f, core::Free{}) == core::Attempt::committed);
     CHECK(f.value() == 1);
@@ -526,7 +526,7 @@ TEST_CASE_TEMPLATE("rule 6.6: a foreign reader is told, keeps its place and take
   }
   SUBCASE("poison: it is told, and decides") {
     c.poison(1);
-    CHECK(f.tells == 1);  // as before: the undecided choice has not decided yet
+    CHECK(f.tells == 1);  // The undecided choice has not decided yet.
     CHECK(r.status == Status::poisoned);
     CHECK(c.take(f, core::Free{}) == core::Attempt::ended);
     CHECK(f.status == Status::poisoned);
@@ -543,9 +543,10 @@ TEST_CASE_TEMPLATE("rules 1.4, 6.6: a buffer with room is open while a foreign r
   f.foreign(q.c);
   CHECK(w.write(q.c, 1) == Status::ok);
   CHECK(f.tells == 1);
-  CHECK(r.read(q.c) == Status::pending);  // it waits behind the undecided one, whose value this is
+  // The reader waits behind the undecided reader, for which this value is reserved.
+  CHECK(r.read(q.c) == Status::pending);
   CHECK(w.write(q.c, 2) == Status::ok);
-  CHECK(r.wakes == 1);  // there is one value more than the undecided one takes
+  CHECK(r.wakes == 1);  // There is one value more than the undecided reader takes.
   CHECK(r.value() == 1);
   CHECK(q.c.take(f, core::Free{}) == core::Attempt::committed);
   CHECK(f.value() == 2);
@@ -566,7 +567,7 @@ TEST_CASE_TEMPLATE("rule 6.6: those behind wait while the undecided ones are as 
   CHECK(g.tells == 1);
   CHECK(r.wakes == 0);
   CHECK(s.read(c) == Status::pending);
-  // It waits behind the two writers that the undecided readers hold.
+  // The write waits behind the two writers that the undecided readers hold.
   CHECK(x.write(c, 3) == Status::pending);
   CHECK(r.wakes == 1);
   CHECK(r.value() == 1);
@@ -616,7 +617,7 @@ TEST_CASE_TEMPLATE(
   CHECK(f.tells == 1);
   SUBCASE("it comes again itself") {
     CHECK(c.template withdraw<Side::in>(f));
-    CHECK(g.tells == 1);  // the waiting queue has moved on
+    CHECK(g.tells == 1);  // The waiting queue has moved on.
     CHECK(f.foreign(c) == Status::ok);
     CHECK(f.value() == 1);
     CHECK(c.take(g, core::Free{}) == core::Attempt::not_ready);
@@ -675,7 +676,7 @@ TEST_CASE_TEMPLATE(
   CHECK(r.read(q.c, NodeFlags::extended) == Status::ok);
   CHECK(r.value() == 1);
   CHECK(f.foreign(q.c, NodeFlags::extended) == Status::pending);
-  CHECK(v.write(q.c, 2) == Status::pending);  // the read has the only slot
+  CHECK(v.write(q.c, 2) == Status::pending);  // The read has the only slot.
   CHECK(f.tells == 0);
   q.c.end_extended(r);
   CHECK(f.tells == 1);

@@ -1,4 +1,4 @@
-// Choice, standing alternatives, barriers, words (rules 5 and 8), without threads.
+// Tests choice, standing alternatives, barriers and words (rules 5 and 8), without threads.
 #include <set>
 #include <vector>
 
@@ -62,7 +62,7 @@ TEST_CASE_TEMPLATE("rule 5.1: a select commits to one guard and leaves the other
     CHECK(s.go() == Select::parked);
     CHECK(w.write(c, 6) == Status::ok);
     CHECK(s.task.wakes == 1);
-    CHECK(v.write(d, 7) == Status::pending);  // the writer to d is skipped, rule 1.2
+    CHECK(v.write(d, 7) == Status::pending);  // The writer to d is skipped (rule 1.2).
     CHECK(s.finish() == 0);
     CHECK(s.value(0) == 6);
     CHECK(d.template withdraw<Side::out>(v));
@@ -208,7 +208,7 @@ TEST_CASE_TEMPLATE("rule 5.7: a ready guard beats an expired timer; skip in its 
     Selecting s;
     s.timer(9).in(a).timer(5);
     s.clock = 10;
-    CHECK(s.go() == 2);  // the earliest
+    CHECK(s.go() == 2);  // This is the earliest timer.
     CHECK(s.status() == Status::timed_out);
   }
   SUBCASE("not yet; then a timer competes for the word") {
@@ -278,7 +278,7 @@ TEST_CASE_TEMPLATE(
     CHECK(alt.start(now) == Standing::parked);
     CHECK(w.write(b, 1) == Status::ok);
     CHECK(s.wakes == 1);
-    CHECK(v.write(a, 2) == Status::pending);  // between selects no party commits the alternative
+    CHECK(v.write(a, 2) == Status::pending);  // Between selects no party commits the alternative.
     CHECK(alt.finish() == 1);
     CHECK(rooms[1].take() == 1);
     Task x;

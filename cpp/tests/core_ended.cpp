@@ -1,5 +1,5 @@
-// Ended channels and guards that are off in a choice (rules 5.2, 5.5, 5.6): every small set of
-// guards is compared with a second statement of the rule, for every engine; without threads.
+// Tests ended channels, and guards that are off, in a choice (rules 5.2, 5.5, 5.6). Every small set
+// of guards is compared with a second statement of the rule, for every engine, without threads.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -19,7 +19,7 @@ struct Spec {
 };
 bool of_channel(const Spec& s) { return s.kind <= Kind::output; }
 
-// All guards: barriers wait for a second party, timers for a later time.
+// Returns all guards: barriers wait for a second party, timers for a later time.
 std::vector<Spec> all_specs() {
   std::vector<Spec> all;
   for (const bool on : {true, false}) {
@@ -32,8 +32,8 @@ std::vector<Spec> all_specs() {
   return all;
 }
 
-// Rule 5.6, as it is written. `held`: whether, for each kind, a guard that is off was open when the
-// select began.
+// Rule 5.6, as it is written. `held` says, for each kind, whether a guard that is off was open when
+// the select began.
 struct Rule {
   std::vector<Spec> g;
   bool held[2] = {false, false};
@@ -60,7 +60,7 @@ struct Rule {
                return (x.kind == Kind::timer || x.kind == Kind::skip) && x.on;
              }));
   }
-  // The select is ready with Retired at guard i, whichever guards decide it.
+  // Returns whether the select is ready with Retired at guard i, whichever guards decide it.
   bool retired_at(std::size_t i) const {
     const Spec& s = g[i];
     return of_channel(s) && s.on && !s.open && (s.ends || (over() && decides(s)));
@@ -91,7 +91,7 @@ struct Bench {
         case Kind::input: s.in(c); break;
         case Kind::output: s.out(c, 1); break;
         case Kind::barrier: s.barrier(barriers[i]); break;
-        case Kind::latch: break;  // as for a barrier
+        case Kind::latch: break;  // this is as for a barrier
         case Kind::timer: s.timer(5); break;
         case Kind::skip: s.skip(); break;
       }
@@ -138,8 +138,8 @@ void each_set(std::size_t most, F&& f) {
 
 constexpr int kNone = Select::none;
 
-// The index that a fair or a priority select must choose when it begins, the index of skip
-// included; kNone if it must wait.
+// Returns the index that a fair or a priority select must choose when it begins, the index of skip
+// included; kNone if the select must wait.
 int expected(const Rule& r, Mode m, std::size_t start) {
   const std::size_t n = r.g.size();
   bool placed = false;
@@ -251,7 +251,8 @@ void standing(const std::vector<Spec>& g) {
         got = alt.finish();
         if (got == Standing::again) got = alt.start(now_ns);
       }
-      // A woken select looks again by itself, and a guard that was off then counts as it is now.
+      // A woken select looks again by itself, and a guard that was off counts as it is at that
+      // moment.
       if (then.any_retired() || Rule(b.specs).any_retired()) {
         if (g[i].on) REQUIRE((got >= 0 && Rule(b.specs).retired_at(static_cast<std::size_t>(got))));
       } else {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Bad use that the compiler finds says what to do: each case below must fail to compile with its
-message, under g++ and clang++, or under the compiler that is named as an argument.
+"""Tests that bad use which the compiler finds gets a message that says what to do: each case below
+must fail to compile with its message, under g++ and clang++, or under the compiler that is named as
+an argument.
 
 Every case is a function of one source, on a line of its own. The source is compiled once
 (-fsyntax-only, no limit on errors), and a case has passed if its message is in an error that
@@ -22,13 +23,13 @@ import tempfile
 
 CPP = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = CPP / "include"
-NO_LIMIT = {"g++": "-fmax-errors=0", "clang++": "-ferror-limit=0"}  # by compiler
+NO_LIMIT = {"g++": "-fmax-errors=0", "clang++": "-ferror-limit=0"}  # the option for each compiler
 sys.path.insert(0, str(CPP.parent / "tools"))
 
 import progress  # noqa: E402
 
-# The fault, the statement, and what the compiler must say ("": nothing, because the statement is
-# correct).
+# The fault, the statement, and what the compiler must say. "" means that the compiler must say
+# nothing, because the statement is correct.
 CASES = [
     (
         "a correct network",
@@ -240,7 +241,7 @@ using S = const weft::Channel<std::string>&;
 """
 
 
-# Forgotten co_awaits: the statement in a coroutine, and what the warning must say ("": nothing).
+# Forgotten co_awaits: the statement in a coroutine, and what the warning must say ("" for nothing).
 FORGOTTEN = [
     (
         "all of them awaited",
@@ -297,8 +298,8 @@ namespace wire = weft::wire;
 """
 )
 
-# Values that do not fit (rule 1.9): a title; a statement of a coroutine; True: the compiler must
-# warn at that line; False: the value fits, and there must be no warning.
+# Values that do not fit (rule 1.9): a title, and a statement of a coroutine. True means that the
+# compiler must warn at that line; False means that the value fits, and there must be no warning.
 NARROWED = [
     ("written to int", "co_await i.write(3.7);", True),
     ("a long one, written to int", "co_await i.write(5'000'000'000LL);", True),
@@ -390,7 +391,7 @@ WARNINGS = [
 # Matches an error at the line of the case.
 HERE = re.compile(r"cases\.cpp:\d+:\d+: error: .*conver")
 
-# A diagnostic; a note that follows it; a line that g++ prints before it.
+# These match a diagnostic; a note that follows it; and a line that g++ prints before it.
 ERROR = re.compile(r": (?:fatal )?error: ")
 WARNING = re.compile(r": warning: ")
 NOTE = re.compile(r": note: ")
@@ -417,7 +418,7 @@ def diagnostics(text: str) -> list[str]:
 
 
 def errors_of(compiler: str, flags: list[str], head: str, functions: list[str]) -> list[str]:
-    """Returns the errors about each function, which is one line: all errors that name it,
+    """Returns the errors about each function, which is one line: all errors that name the function,
     together."""
     with tempfile.TemporaryDirectory() as where:
         path = pathlib.Path(where) / "cases.cpp"

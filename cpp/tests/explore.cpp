@@ -1,5 +1,5 @@
-// Exploration of the core: every file below is a group of scenarios. It explores the code as it is
-// or, with --mutant N, the code with a defect.
+// Exploration of the core: every file below is a group of scenarios. The program explores the code
+// as it is or, with --mutant N, the code with a defect.
 #include "engine.hpp"
 #include "parties.hpp"
 

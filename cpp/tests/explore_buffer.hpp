@@ -99,7 +99,7 @@ SCENARIO("buffer, unbounded: a write never waits, everything arrives in order (r
   {
     Buf f{1, Overflow::unbounded};
     f.ring.grow = [](core::Ring<Item>& r) noexcept {
-      // the test's storage is large enough and never wraps
+      // The test's storage is large enough and never wraps.
       if (r.head + r.size > r.capacity) return false;
       r.capacity = 8;
       return true;
@@ -269,7 +269,7 @@ SCENARIO("buffer: reader and writer meet while the only slot is held (rules 1.5,
     Process w, r, s;
     std::uint32_t got = 0;
     Process inner;
-    // R holds the slot and, inside its block, waits until S has received: even so W's second value
+    // R holds the slot and, inside its block, waits until S has received. Even so, W's second value
     // must reach S.
     Chan done;
     spawn("W",

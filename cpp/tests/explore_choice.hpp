@@ -31,8 +31,8 @@ SCENARIO("choice meets choice: 2 processes, 2 channels, input and output in each
   b.check();
 }
 
-// Three processes that could meet in a ring: two meet, the third is cancelled at the end or meets
-// no party; a fourth party takes the remaining value.
+// Three processes could meet in a ring. Two of them meet; the third is cancelled at the end or
+// meets no party; a fourth party takes the remaining value.
 SCENARIO("choice meets choice: 3 processes, 2 channels, input and output in each (rules 5.1, 5.3)",
          2) {
   Balance b;
@@ -154,8 +154,7 @@ SCENARIO("choice meets plain reader and plain writer (rules 5.1, 5.10)", 2) {
   std::uint32_t in = 0, out = 0;
   spawn("P", [&] {
     for (int k = 0; k < 2; ++k) {
-      // Each guard is chosen once: after the input only the output is left, and the other way
-      // round.
+      // Each guard is chosen once: after the input only the output is left, and vice versa.
       if (!in) p.in(c);
       if (!out) p.out(d, 7);
       const bool had_in = !in;

@@ -12,7 +12,7 @@ namespace crew {
 
 class Crew;
 
-// Its word: 0 while it runs, 1 while it waits, 2 once it was woken, 3 once it was cancelled.
+// Its word is 0 while the job runs, 1 while it waits, 2 once it was woken, 3 once it was cancelled.
 struct Job : runtime::ProcessBase {
   std::function<void(Job&)> step;
   const char* what = "";
@@ -26,7 +26,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
  public:
   using Base = runtime::Crew<Crew>;
   prim::atomic<std::int32_t> active;
-  // Ready jobs: while there is one, no worker may find that there is nothing to do.
+  // How many jobs are ready. While there is one, no worker may find that there is nothing to do.
   int ready_jobs = 0;
   bool over = false;
   prim::atomic<std::int64_t> alarm{prim::forever};
@@ -57,7 +57,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
     ++ready_jobs;
     ready_from_elsewhere(&j);
   }
-  // Wakes the job if it waits, or as soon as it does.
+  // Wakes the job if it waits, or as soon as it waits.
   template <class Go>
   bool wake(Job& j, std::uint32_t to, Go&& go) {
     std::uint32_t waits = 1;
@@ -66,7 +66,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
     return true;
   }
 
-  // --- the run's part ---
+  // --- what a run does ---
   void activated() noexcept override { active.fetch_add(1); }
   std::uint32_t deactivated() noexcept override {
     if (active.fetch_sub(1) == 1 && ready_jobs != 0)
@@ -75,7 +75,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
   }
   std::int64_t wake_time() noexcept override { return alarm.load(); }
 
-  // --- the host's ---
+  // --- what a host does ---
   void step(Worker& w, runtime::ProcessBase* p) {
     auto& j = static_cast<Job&>(*p);
     --ready_jobs;
@@ -93,7 +93,7 @@ class Crew : public runtime::Crew<Crew>, public runtime::Activity {
       if (j->cancel().load() != 0)
         withdraw(*j, [&](runtime::ProcessBase&) {
           if (looks_at_rest) withdrawing.store(1);
-          static_cast<void>(j->word.load());  // gives other threads time to begin
+          static_cast<void>(j->word.load());  // This gives other threads time to begin.
           if (j->inside) engine().fail("a process is withdrawn while it runs (rule 6.1)");
           wake(*j, 3, [&](Job& x) { go(w, x); });
           if (looks_at_rest) withdrawing.store(0);
@@ -167,7 +167,7 @@ SAMPLED("crew: woken while it is being suspended, by another worker (rule 15.5)"
   crew::Job p, q;
   p.step = [&](crew::Job& me) {
     if (me.steps == 1) {
-      // From here on the job can be woken; it is suspended only when its step has ended.
+      // From here on the job can be woken, but it is suspended only when its step has ended.
       me.word.store(1);
       return;
     }

@@ -1,5 +1,5 @@
-// Ended channels in a choice (rule 5.6): a party that ends a channel counts down, the last one
-// claims the choice; standing and foreign choices look for themselves.
+// Ended channels in a choice (rule 5.6): a party that ends a channel counts down, and the last such
+// party claims the choice; standing and foreign choices look for themselves.
 #pragma once
 #include "foreigner.hpp"
 
@@ -12,7 +12,7 @@ struct TwoSources {
   Process p;
   Process::Chosen x;
   TwoSources() noexcept { c.first_writer(), d.first_writer(); }
-  // The select over both.
+  // Makes the process that selects over both sources.
   void merge() noexcept {
     p.in(c), p.in(d);
     x = p.go();
@@ -31,7 +31,7 @@ struct TwoSources {
       d.drop_writer();
     });
   }
-  // No party is left in a waiting queue, and no value anywhere.
+  // Checks that no party is left in a waiting queue, and no value anywhere.
   void settled() {
     REQUIRE_THAT(empty(c) && empty(d));
     b.check();
@@ -146,7 +146,7 @@ SCENARIO("a standing merge ends with its last source, and is not over before (ru
       }
       sum += x.value;
     }
-    REQUIRE_THAT(t.p.next().status == Status::retired);  // and it stays over
+    REQUIRE_THAT(t.p.next().status == Status::retired);  // The select stays over.
     t.p.unstand();
   });
   t.c_ends();
@@ -184,7 +184,7 @@ SCENARIO("a foreign select is told, and decides itself (rules 5.6, 6.6)", 2) {
   spawn("C", [&] { c.drop_writer(); });
   spawn("D", [&] { d.drop_reader(); });
   run();
-  REQUIRE_THAT(x.status == Status::retired && x.index == 1);  // outputs decide
+  REQUIRE_THAT(x.status == Status::retired && x.index == 1);  // The outputs decide.
   REQUIRE_THAT(empty(c) && empty(d));
   b.check();
 }

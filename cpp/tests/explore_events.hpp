@@ -8,19 +8,19 @@
 
 namespace weft::test {
 
-// Must be the first member: then nothing that a scenario builds comes from the pool of another
+// This must be the first member: then nothing that a scenario builds comes from the pool of another
 // scenario.
 struct FreshPooled {
   runtime::FreshPool fresh;
 };
 
-// Events that can happen; one() makes one of them happen.
+// The events that can happen; one() makes one of them happen.
 class Events {
  public:
   void may(bool now, std::function<void()> f) {
     if (now) can_.push_back(std::move(f));
   }
-  // Every order of `most` events that have an alternative, except the first `before` of these.
+  // Runs every order of `most` events that have an alternative, except the first `before` of these.
   // Before and after them the first possible event happens.
   Events() = default;
   explicit Events(unsigned most, unsigned before = 0) : before_(before), left_(most) {}

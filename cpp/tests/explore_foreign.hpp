@@ -370,8 +370,8 @@ SAMPLED("foreign select told by two channels at once (rules 5.1, 6.6)", 1) {
   Foreigner f;
   Process w, v, x;
   std::uint32_t sum = 0;
-  // Both writers of a select with two inputs tell the reader; it takes one value, and the other
-  // goes to a later reader.
+  // Both writers of a select with two inputs tell the reader. The reader takes one value, and the
+  // other value goes to a later reader.
   spawn("F", [&] {
     const auto y = f.select(c, d, 9);
     REQUIRE_THAT(y.status == Status::ok);

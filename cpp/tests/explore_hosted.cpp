@@ -11,7 +11,7 @@
 namespace weft::test {
 using explorer::engine;
 
-// The variables of a thread, kept apart for each thread of the explorer.
+// The thread-local variables, kept apart for each thread of the explorer.
 struct ThreadState {
   runtime::ThreadProcess* process = nullptr;
   runtime::Context* context = nullptr;
@@ -21,7 +21,7 @@ struct ThreadState {
   struct {
     void* caught = nullptr;
     unsigned int uncaught = 0;
-  } exceptions;  // as the C++ ABI lays them out
+  } exceptions;  // laid out as in the C++ ABI
 
   void swap() noexcept {
     process = runtime::ThreadProcess::become(process);
@@ -49,7 +49,7 @@ class Net {
       if (to >= 0) states[to].swap();
     };
   }
-  // Returns the text of the exception that the run threw; "" if it threw none.
+  // Returns the text of the exception that the run threw, or "" if it threw none.
   template <class... Ps>
   std::string run(Ps... ps) {
     auto all = par(std::move(ps)...);
@@ -164,8 +164,8 @@ SAMPLED("hosted: a member fails as its block goes on, waits or has ended (rule 7
     } catch (const std::runtime_error& e) {
       what = e.what();
     }
-    if (what == "cancelled") co_return;  // the group is left, and its owner fails
-    co_await yield();                    // the request was withdrawn when the block ended
+    if (what == "cancelled") co_return;  // The group is left, and its owner fails.
+    co_await yield();                    // The request was withdrawn when the block ended.
     later = true;
   };
   const std::string what = net.run(block(fails, waits, never.reader(), goes_on, raised, again));
@@ -458,7 +458,7 @@ SAMPLED(
   REQUIRE_THAT(!net.deadlocked());
 }
 
-// Runs on a thread process for a time, and counts the nudges.
+// An executor that runs on a thread process for a time, and counts the nudges.
 struct Hosted final : runtime::Executor {
   prim::atomic<int> nudges{0};
   prim::atomic<int> gone{0};

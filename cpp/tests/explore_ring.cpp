@@ -35,7 +35,7 @@ struct Ring {
     if (done) wake(w::knock(d.bell));
     return done;
   }
-  // Takes what is in the ring. Returns true if the writer must be told that there is room.
+  // Takes the bytes in the ring. Returns true if the writer must be told that there is room.
   bool take() {
     bool any_starved = false;
     while (in.any()) {
@@ -54,7 +54,7 @@ SCENARIO(
     "ring: who waits parks and leaves, who stands by has the rest: nothing lies unseen (wire 12.4)",
     3) {
   Ring r;
-  prim::atomic<bool> looks{false};  // Attendant::looks_
+  prim::atomic<bool> looks{false};  // stands for Attendant::looks_
   engine().spawn("far", [&] {
     r.publish(4);
     r.publish(4);
@@ -75,7 +75,7 @@ SCENARIO(
       looks.store(false);
     }
     if (r.got < 8) return;
-    r.d.bell.service.fetch_add(1);  // the end
+    r.d.bell.service.fetch_add(1);  // This ends the test.
     prim::unpark(r.d.bell.service);
   });
   // Serves like Attendant::serve().
@@ -104,7 +104,7 @@ SCENARIO(
 SCENARIO("ring: who has looked for another only sleeps by itself: neither is forgotten (wire 12.4)",
          2) {
   Ring r;
-  prim::atomic<bool> looks{false};  // Attendant::looks_
+  prim::atomic<bool> looks{false};  // stands for Attendant::looks_
   // The words by which two threads wait, each for one frame.
   prim::atomic<std::uint32_t> first{0}, second{0};
   const auto take = [&] {
@@ -168,7 +168,7 @@ SCENARIO("ring: who has looked for another only sleeps by itself: neither is for
 }
 
 SCENARIO("ring: a writer that finds it full is woken when there is room (wire 12.4)", 3) {
-  Ring r, back;  // only the bell of the other direction is used
+  Ring r, back;  // Only the bell of the other direction is used.
   engine().spawn("far", [&] {
     for (std::uint32_t left = 12; left > 0;) {
       const auto n = static_cast<std::uint32_t>(r.publish(std::min(left, kSize)));

@@ -11,7 +11,7 @@ class Several : public runtime::ProcessBase {
  public:
   using All = runtime::Together<Chan, S, N, true>;
   std::array<Status, N> status{};
-  std::array<std::uint32_t, N> value{};  // the value read; 0 if none
+  std::array<std::uint32_t, N> value{};  // the value read; 0 if none came
 
   Several() {
     ops = &kOps;
@@ -21,7 +21,8 @@ class Several : public runtime::ProcessBase {
     cancel().store(1);
     parker_.nudge();
   }
-  // `values` are the values to write. Returns true if all operations have committed.
+  // Offers all operations; `values` are the values to write. Returns true if all operations have
+  // committed.
   bool go(std::array<Chan*, N> cs, std::array<std::uint32_t, N> values = {}) {
     Room room[N];
     std::optional<Item> item[N];
@@ -229,7 +230,7 @@ SCENARIO(
   Several<Side::in, 2> r;
   Process w, again;
   spawn("R", [&] {
-    if (r.go({&c, &d})) {  // the request comes too late
+    if (r.go({&c, &d})) {  // The request comes too late.
       REQUIRE_THAT(r.value[0] == 1 && r.value[1] == 2 && again.read(e).value == 3);
       return;
     }

@@ -15,7 +15,7 @@ namespace {
 
 using explorer::engine;
 
-// A home and up to three spaces, after their greetings.
+// A home and up to three spaces, which have greeted each other.
 struct Net {
   std::shared_ptr<w::Space> home = w::Space::make("home", 1);
   std::array<std::shared_ptr<w::Space>, 3> far{w::Space::make("a", 2), w::Space::make("b", 3),
@@ -71,7 +71,7 @@ SCENARIO(
     e.may(!victim.cut, [&] { victim.cut = true; });
     e.may(victim.cut && !home_knows, [&] {
       home_knows = true;
-      known_before = n.a.at_home.home.open() == 0 && n.a.can_up();  // the write is still under way
+      known_before = n.a.at_home.home.open() == 0 && n.a.can_up();  // The write is still under way.
       victim.tell(victim.at_home);
     });
     e.may(victim.cut && !party_knows, [&] { party_knows = true, victim.tell(victim.at_party); });
@@ -92,7 +92,7 @@ SCENARIO(
   }
 }
 
-// The frames that the home's links flush, in their order over all links.
+// Records the frames that the home's links flush, in their order over all links.
 struct Flushed final : w::Link {
   struct Sent {
     Wire* to;
@@ -300,8 +300,8 @@ SCENARIO(
     0) {
   MovingNet n;
   n.write.begin(n.cb.at_party);
-  const std::uint32_t victim = 1 + engine().choose(2);  // space 1 sends, space 2 receives
-  const std::uint64_t dead = victim + 1;                // its incarnation
+  const std::uint32_t victim = 1 + engine().choose(2);  // Space 1 sends, and space 2 receives.
+  const std::uint64_t dead = victim + 1;                // This is the victim's incarnation.
   bool killed = false;
   std::vector<w::Peer*> to_tell;
   Events e;
@@ -323,8 +323,8 @@ SCENARIO(
         e.may(true, [&, i] { std::exchange(to_tell[i], nullptr)->session.lost("it died"); });
   } while (e.one());
   if (!killed) return;
-  // Either no living space has the end, or the space that has it lives; the home says which.
-  // the end has come back to the sender
+  // Either no living space has the end, or the space that has the end lives; the home says which.
+  // `kept`: the end has come back to the sender.
   const bool kept = victim == 2 && n.write.is_over && !n.write.ok();
   if (kept) {
     REQUIRE_THAT(n.seen() == Status::ok);
@@ -348,7 +348,7 @@ SCENARIO(
   n.cb.pump();
   n.write.forget();
   Wire& ca = *n.world->between(0, 2);
-  REQUIRE_THAT(ca.up() && ca.down());  // the greetings
+  REQUIRE_THAT(ca.up() && ca.down());  // The greetings pass.
   const bool home_first = engine().choose(2) != 0;
   const auto leave = [&](Wire& l) {
     w::Peer& p = l.at_home.space == n.world->spaces[2] ? l.at_home : l.at_party;
@@ -415,7 +415,7 @@ SCENARIO(
   second.forget();
   {
     // Both spaces have an end, and the home knows of neither.
-    for (const std::size_t i : {2, 3}) {  // the greetings
+    for (const std::size_t i : {2, 3}) {  // The greetings pass.
       Wire& l = *world->between(0, i);
       REQUIRE_THAT(l.up() && l.down());
     }

@@ -49,7 +49,7 @@ SCENARIO(
     e.may(!begun, [&] { begun = true, other.arrive(n.at_b).begin(n.b.at_party); });
     e.may(first.is_over && !first.ok() && !anew,
           [&] { anew = true, again.arrive(n.at_a).begin(n.a.at_party); });
-    // No party passes the barrier before the other one has arrived.
+    // No party passes the barrier before the other party has arrived.
     REQUIRE_THAT(n.bar.phases() == 0 || (begun && (first.times == 0 || first.ok() || anew)));
   } while (e.one());
   REQUIRE_THAT(n.bar.phases() == 1 && other.ok() && first.ok() != again.ok() && n.good());
@@ -100,7 +100,7 @@ SCENARIO(
     e.frames(n.b);
     e.frames(n.c);
     counts = counts || enrol.ok();
-    // b knows by another way that c is enrolled.
+    // b learns in another way that c is enrolled.
     e.may(enrol.ok() && !one, [&] { one = true, first.arrive(n.at_b).begin(n.b.at_party); });
     e.may(enrol.ok() && !two && !leaves,
           [&] { two = true, second.arrive(n.at_c).begin(n.c.at_party); });
@@ -148,7 +148,7 @@ SCENARIO(
   REQUIRE_THAT(before ? other.ok() && later.ok() : other.died() && later.died());
   if (chooses) REQUIRE_THAT(choice.outcome.guard == 1);
   REQUIRE_THAT(!n.b.at_home.session.is_over() && !n.c.at_home.session.is_over());
-  Op last;  // for good
+  Op last;  // The party leaves for good.
   last.arrive(n.at_c).begin(n.c.at_party);
   n.c.pump();
   REQUIRE_THAT(last.died());

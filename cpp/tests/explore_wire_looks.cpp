@@ -11,8 +11,8 @@ namespace {
 
 using explorer::engine;
 
-// The homes must not ask each other for ever: a choice costs only a few frames for each party that
-// comes.
+// The homes must not ask each other for ever: a choice may cost only a few frames for each party
+// that comes.
 struct Bounded {
   int steps = 0;
   bool one(Events& e) {
@@ -21,8 +21,8 @@ struct Bounded {
   }
 };
 
-// Reads two channels of one home, with a channel of the other home between them. A writer of one of
-// them has come before, or none has.
+// A choice that reads two channels of one home, with a channel of the other home between them. A
+// writer of one of them has come before the choice, or none has.
 struct Between {
   Channel<int> c, d, e;
   Square s;
@@ -58,7 +58,7 @@ SCENARIO(
   s.settle();
   Spanning x;
   x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).read(s.a0.at_party, re).begin(*s.p[0]);
-  s.a0.pump();  // the first guard has been tried, and the second home is asked
+  s.a0.pump();  // The first guard has been tried, and the second home is asked.
   Op write;
   bool came = false, gone = false;
   Events ev;
@@ -104,7 +104,8 @@ SCENARIO(
   } while (b.one(e));
   REQUIRE_THAT(first.ok() && x.ok() && x.times == 1);
   const int got = x.value();
-  if (elsewhere && got == 1) return;  // the choice has met it, and the two parties left cannot meet
+  // The choice has met the reader, and the two parties that are left cannot meet.
+  if (elsewhere && got == 1) return;
   REQUIRE_THAT(second.ok() && reads.ok() && got + reads.value() == 3 && s.quiet());
 }
 
@@ -130,13 +131,14 @@ SCENARIO(
   while (b.one(e));
   REQUIRE_THAT(y.ok() && writes.ok() == (y.outcome.guard == 1));
   REQUIRE_THAT(y.value() == (writes.ok() ? 9 : 1));
-  if (!writes.ok()) return;  // the two have met
+  if (!writes.ok()) return;  // The two have met.
   reads.read(dr).begin(s.b1.at_party);
   s.settle();
   REQUIRE_THAT(x.ok() && x.times == 1 && reads.ok() && reads.value() == 2);
 }
 
-// --- a timer, and who only looks (wire 5.9) ------------------------------------------------------
+// --- a timer, and a choice that only looks (wire 5.9)
+// ---------------------------------------------
 
 SCENARIO(
     "wire: a timer comes at any step: whoever was there when the choice began is chosen before it "

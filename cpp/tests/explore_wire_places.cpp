@@ -25,7 +25,7 @@ struct Places : FreshPooled, Written {
   }
   Here& read() { return readers.emplace_back(*r.core()); }
   bool reads() const { return !readers.back().done(); }
-  // The values of all writes that are over were read, once and in this order.
+  // Checks that the values of all writes that are over were read, once and in this order.
   void all_are_read() {
     std::vector<int> written, got;
     for (std::size_t v = 0; v < ops.size(); ++v) {
@@ -61,7 +61,7 @@ SCENARIO(
   } while (e.one());
   REQUIRE_THAT(n.sessions_are_good());
   REQUIRE_THAT(begun == 2 && n.ops[1].is_over && n.ops[2].is_over);
-  if (n.reads()) {  // the last reader is closed too
+  if (n.reads()) {  // The last reader is closed too.
     n.readers.back().withdraw();
     n.a.pump();
   }
@@ -92,7 +92,7 @@ SCENARIO(
   REQUIRE_THAT(n.sessions_are_good());
   REQUIRE_THAT(begun == 2 && n.ops[1].ok() && n.ops[2].ok() && theirs.ok());
   n.all_are_read();
-  REQUIRE_THAT(n.readers[1].value() == 1);  // the far space's read began after that
+  REQUIRE_THAT(n.readers[1].value() == 1);  // The far space's read began after that.
 }
 
 SCENARIO(
@@ -118,7 +118,7 @@ SCENARIO(
       n.b.pump();
       theirs.write(second, 100).begin(n.b.at_party);
       n.b.pump();
-      REQUIRE_THAT(!promised || n.reads());  // until `a` has answered
+      REQUIRE_THAT(!promised || n.reads());  // This waits until `a` has answered.
     });
     e.may(!n.reads() && n.readers.size() < 3, [&] { n.read(); });
   } while (e.one());
@@ -148,7 +148,7 @@ SCENARIO(
   for (const Here& h : n.readers)
     REQUIRE_THAT(h.over() && (h.has_value() || h.status == Status::poisoned));
   for (const Op& o : n.ops) REQUIRE_THAT(o.is_over && (o.ok() || o.status() == Status::poisoned));
-  // A write that has ended without learning of the poison: it had a credit, and its reader waited.
+  // A write may have ended without learning of the poison: it had a credit, and its reader waited.
   n.all_are_read();
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 using explorer::engine;
 
-// An operation at a channel of one's own program.
+// An operation at a channel of the process's own program.
 struct Here : core::Waker {
   static void woken(core::Waker* w) noexcept;
   static const core::WakerOps kOps;
@@ -36,8 +36,8 @@ struct Here : core::Waker {
 void Here::woken(core::Waker* w) noexcept { static_cast<Here*>(w)->over = true; }
 const core::WakerOps Here::kOps{&Here::woken, nullptr, nullptr, 0, nullptr};
 
-// A process: it performs its operations one after the other, at ends here or there, and ends with
-// the last of them, or with the first that fails.
+// A process. It performs its operations one after the other, at ends here or in another program,
+// and ends with the last of them, or with the first that fails.
 class Proc {
  public:
   struct End {
@@ -47,7 +47,7 @@ class Proc {
     Reader<int> r{};
     Writer<int> w{};
   };
-  // Keeps the objects that cannot be destroyed at once, of the programs that are explored.
+  // Keeps those objects of the explored programs that cannot be destroyed at once.
   static inline std::vector<std::unique_ptr<Here>>* leaving = nullptr;
 
   Proc() = default;
@@ -58,7 +58,8 @@ class Proc {
   void may_write(w::Peer& at, std::uint32_t number) { ends_.push_back({&at, number, true}); }
   void may_read(Reader<int> r) { ends_.push_back({nullptr, 0, false, std::move(r)}); }
   void may_write(Writer<int> w) { ends_.push_back({nullptr, 0, true, {}, std::move(w)}); }
-  // Identifies channels by their ends, as they were given.
+  // Gives the process its operations. Channels are identified by their ends, in the order in which
+  // these were given.
   void does(std::vector<std::size_t> acts) { acts_ = std::move(acts); }
 
   bool has_ended() const { return ended_; }
@@ -95,7 +96,7 @@ class Proc {
     const End& e = ends_[acts_[next_ - 1]];
     const bool left = e.writes ? e.w.core()->withdraw<core::Side::out>(*here_)
                                : e.r.core()->withdraw<core::Side::in>(*here_);
-    if (!left) leaving->push_back(std::move(here_));  // its place is lent (wire 6.6)
+    if (!left) leaving->push_back(std::move(here_));  // The operation's place is lent (wire 6.6).
     here_.reset();
   }
 
@@ -109,7 +110,7 @@ class Proc {
 
 struct Programs;
 
-// A program that answers rounds, and looks by them.
+// A program that answers rounds, and uses rounds to look for a deadlock.
 class Says final : public w::Asking {
  public:
   Says(Programs& all, std::size_t which, std::shared_ptr<w::Space> space)
@@ -121,7 +122,7 @@ class Says final : public w::Asking {
   }
   bool has_answers() const { return answers_.has_value(); }
   bool is_asking() const { return asking_; }
-  // As in Rounds::look().
+  // Does what Rounds::look() does.
   void go_on();
 
  private:
@@ -138,19 +139,19 @@ class Says final : public w::Asking {
   const std::size_t which_;
   bool asking_ = false;
   std::optional<w::Everywhere> first_, answers_;
-  // The state when the answers of its last first round had come, or a deadlock had been declared by
-  // then.
+  // Whether everything stood still when the answers of the program's last first round had come, or
+  // a deadlock had been declared by then.
   bool was_still_ = false;
 };
 
 struct Program {
   std::shared_ptr<w::Space> space;
-  std::optional<Says> says;  // nullopt if it answers no rounds
+  std::optional<Says> says;  // nullopt if the program answers no rounds
   std::deque<Proc> procs;
   std::vector<std::pair<Wire*, w::Peer*>> links;
   bool point = false;  // whether another program may connect
   bool left = false, killed = false, struck = false;
-  bool was_due = false;  // whether it waited when a deadlock was declared
+  bool was_due = false;  // whether the program waited when a deadlock was declared
 
   bool is_here() const { return !left && !killed; }
   bool waits() const {
@@ -180,7 +181,7 @@ struct Programs {
     }
   }
   ~Programs() {
-    // processes are destroyed before the objects for which they wait
+    // Processes are destroyed before the objects for which they wait.
     for (Program& p : all) p.procs.clear();
   }
   Wire& join(std::size_t home, std::size_t party) {
@@ -243,8 +244,8 @@ struct Programs {
           e.may(true, [wire = wire, mine = mine] { wire->tell(*mine); });
     }
   }
-  // Every event has happened; each program that waits looks again. `answers` says whether all
-  // programs that wait answer.
+  // Lets each program that waits look again, once every event has happened. `answers` says whether
+  // all programs that wait answer.
   void last_look(bool answers = true) {
     for (const Program& p : all)
       if (p.says && p.is_here()) REQUIRE_THAT(!p.says->is_asking());
@@ -260,7 +261,7 @@ struct Programs {
     }
     REQUIRE_THAT(!told_who_ran);
     for (const Program& p : all) {
-      // A killed process may be the one that would have passed it on.
+      // A killed process may be the one that would have passed the news on.
       REQUIRE_THAT(!p.was_due || p.struck || killed);
       for (const Program& q : all)
         for (const auto& [wire, mine] : p.links)
@@ -321,7 +322,7 @@ Events some(unsigned orders, unsigned steps) { return Events(orders, 3 * engine(
 // The ways in which a network ends.
 enum class Ends : std::uint32_t { at_once, later, well };
 
-// `a` is the home of a question and of an answer; `b` asks, if `asks`.
+// `a` is the home of a question and of an answer; `b` asks, if `asks` is set.
 struct Pair : Programs {
   explicit Pair(Ends how) : Programs(2) {
     Wire& l = join(0, 1);
@@ -517,7 +518,7 @@ SCENARIO(
   also.may_read(l.at_party, r);
   also.does({1});
   a.point = true;
-  c.left = true;  // it has not connected yet
+  c.left = true;  // This program has not connected yet.
   const bool stays = engine().choose(2) == 1;
   std::uint32_t end = 0;
   Wire* new_one = nullptr;

@@ -23,7 +23,7 @@ struct Receives {
   };
   std::optional<View> view{};
 
-  w::Traffic session{};  // the session is open while a message may come
+  w::Traffic session{};  // The session is open while a message may come.
 
   explicit Receives(std::uint64_t name) : pipe{1, name} {}
   void lend(const w::Slot& s, int value) {
@@ -35,7 +35,7 @@ struct Receives {
     const auto [description, value] = std::move(under_way.front());
     under_way.pop_front();
     auto slot = w::Slot::take(description, pipe);
-    REQUIRE_THAT(slot);  // a slot that comes without a descriptor is known
+    REQUIRE_THAT(slot);  // A slot that comes without a descriptor is known.
     view.emplace(View{std::move(slot), value});
     look();
   }
@@ -57,7 +57,7 @@ void let_go() {
   struct Other {
     w::Segment memory;
     w::Descriptor descriptor;
-    std::array<std::uint64_t, 5> description;  // mark, id, size, length, inode
+    std::array<std::uint64_t, 5> description;  // the fields are: mark, id, size, length, inode
   };
   static auto& others = *[] {
     auto* all = new std::vector<Other>(17);

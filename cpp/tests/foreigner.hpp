@@ -14,11 +14,11 @@ namespace weft::test {
 
 class Foreigner : public core::Waiter {
  public:
-  // Set if writers in this scenario compute their values: only then may a value arrive while the
+  // Set if writers in this scenario compute their values. Only then may a value arrive while the
   // task sleeps.
   bool computed = false;
   bool was_told = false;  // the party was told during its last read
-  // Called when its task is told, before it looks again.
+  // Called when the party's task is told, before the task looks again.
   std::function<void()> before_deciding;
 
   Foreigner() { ops = &kOps; }

@@ -1,6 +1,6 @@
-// The parts that the hosted tests share: the policies, small processes, and the text of an
-// exception. Processes are lambdas without captures, since a coroutine refers to the captures of
-// its lambda, which are destroyed before it runs; its parameters are copied into its frame.
+// What the hosted tests share: the policies, small processes, and the text of an exception.
+// Processes are lambdas without captures, since a coroutine refers to the captures of its lambda,
+// which are destroyed before it runs; its parameters are copied into its frame.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -29,7 +29,7 @@ using weft::ProcessOf;
 
 inline constexpr weft::RunOptions virtually{weft::Clock::virtual_time};
 
-// A value that cannot be copied; `alive` counts the living ones.
+// A value that cannot be copied; `alive` counts the living tokens.
 struct Token {
   static inline int alive = 0;
   int n = 0;
@@ -63,7 +63,7 @@ inline ProcessOf<int> later(weft::Span s, int value) {
   co_return value;
 }
 
-// Returns the text of the exception that f throws; "" if it throws none.
+// Returns the text of the exception that f throws, or "" if f throws none.
 template <class F>
 std::string thrown(F&& f) {
   try {

@@ -1,5 +1,5 @@
-// Rule 11: bad use raises a clear error at once, which names process, operation and channel, and
-// changes no state.
+// Tests rule 11: bad use raises a clear error at once, which names process, operation and channel,
+// and changes no state.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ TEST_CASE_TEMPLATE("rule 11.2: an operation on a closed end", P, POLICIES) {
                          doctest::Contains("write on a writer end that is closed"), weft::BadUse);
     CHECK_THROWS_AS(co_await weft::select(weft::out(never, 1), weft::skip()), weft::BadUse);
     CHECK_THROWS_AS(never.poison(), weft::BadUse);
-    // No state was changed.
+    // The bad use has changed no state.
     CHOSEN(weft::select(kept, weft::skip()), 1);
     w.retire();
     CHECK_THROWS_AS(co_await kept.read(), weft::Retired);
@@ -85,9 +85,9 @@ TEST_CASE("rule 11.2: a local channel used from a second scheduler, while somebo
   int got = 0;
   auto waits = [](weft::Reader<int, weft::Local> r, int& n) -> Process { n = co_await r.read(); };
   auto at_home = [](weft::Writer<int> w, weft::Reader<End> b) -> Process {
-    co_await w.write(1);  // `waits` is parked by now
+    co_await w.write(1);  // `waits` is parked by now.
     End end = co_await b.read();
-    co_await end.write(7);  // no state has changed
+    co_await end.write(7);  // No state has changed.
   };
   auto elsewhere = [](weft::Reader<int> r, weft::Writer<End> b, End w) -> Process {
     co_await r.read();
@@ -110,7 +110,7 @@ TEST_CASE("rule 11.2: what cannot raise (an end of a local channel that goes) st
   REQUIRE(child >= 0);
   if (child == 0) {
     for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) close(fd);
-    signal(SIGABRT, SIG_DFL);  // instead of the test framework's handler
+    signal(SIGABRT, SIG_DFL);  // This replaces the test framework's handler.
     weft::core::RunQueue here, home;
     weft::core::WakerOps ops{nullptr, nullptr, &home, 0};
     weft::core::Waker w;

@@ -1,4 +1,4 @@
-// Rule 6: cancellation of every kind of operation, before and after its commit.
+// Tests rule 6: cancellation of every kind of operation, before and after its commit.
 #include "hosted.hpp"
 
 using namespace test;
@@ -34,7 +34,8 @@ TEST_CASE_TEMPLATE("rules 6.1, 6.2: a parked operation is withdrawn, nothing has
       co_await w.write(42);
     } catch (const weft::Cancelled& e) {
       REQUIRE(e.template value<int>());
-      CHECK(*e.template value<int>() == 42);  // a withdrawn write's value stays with the writer
+      // The value of a withdrawn write stays with the writer.
+      CHECK(*e.template value<int>() == 42);
       ++n;
       throw;
     }
@@ -99,7 +100,7 @@ TEST_CASE_TEMPLATE(
   std::vector<std::string> log;
   auto p = [](weft::Writer<int, P> w, std::vector<std::string>& l) -> Process {
     co_await w.write(1);
-    co_await weft::yield();  // the request comes while the process is runnable
+    co_await weft::yield();  // The request comes while the process is runnable.
     try {
       co_await w.write(2);
       l.push_back("wrote 2");
@@ -139,7 +140,7 @@ TEST_CASE_TEMPLATE("rule 6.3: after the commit the operation completes", P, POLI
     weft::Group g;
     g.start(std::move(q));
     co_await weft::yield();
-    co_await w.write(5);  // committed; the reader is runnable but has not run
+    co_await w.write(5);  // The write has committed; the reader is runnable but has not run.
     g.cancel();
     co_await g.wait();
   };
@@ -172,8 +173,8 @@ TEST_CASE_TEMPLATE("rules 6.3, 1.6: a held writer cannot be cancelled", P, POLIC
 
 TEST_CASE_TEMPLATE("rule 6.4: whenever a cancellation comes, nothing is lost or doubled", P,
                    POLICIES) {
-  // Readers are cancelled after every possible number of steps; the next reader gets the value from
-  // which one withdrew.
+  // Readers are cancelled after every possible number of steps. The next reader gets the value from
+  // which one reader withdrew.
   for (std::uint32_t capacity : {0u, 1u, 2u})
     for (bool choosing : {false, true})
       for (int steps = 0; steps < 12; ++steps) {
@@ -269,7 +270,7 @@ TEST_CASE(
         l.push_back("member");
       }
     }
-    co_await d.write(1);  // the request is not pending any more
+    co_await d.write(1);  // The request is not pending any more.
     l.push_back("on");
   };
   SUBCASE("by its group") {
@@ -371,7 +372,7 @@ TEST_CASE(
     i = id;
     CHECK(i == id);
     CHECK(i.is_uncancelled(id));
-    // including 0, the id of an end that no process has used
+    // This includes 0, the id of an end that no process has used.
     CHECK_FALSE(i.is_uncancelled(id - 1));
     i.cancel().store(1);
     CHECK(i == id);
@@ -390,7 +391,7 @@ TEST_CASE(
     CHECK(i == id);
     CHECK(i.is_uncancelled(id));
   }
-  Identity early;  // cancelled before it has an id
+  Identity early;  // The process is cancelled before it has an id.
   early.cancel().store(1);
   early = 5;
   CHECK(early == 5);

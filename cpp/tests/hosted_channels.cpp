@@ -1,4 +1,4 @@
-// Rule 1: channels.
+// Tests rule 1: channels.
 #include <functional>
 #include <utility>
 
@@ -57,7 +57,8 @@ TEST_CASE_TEMPLATE("rule 1.2: a party whose select has committed elsewhere is pa
     co_await first.write(1);
     co_await second.write(2);
   };
-  // The chooser is first in both waiting queues; b's value must go to the plain reader behind it.
+  // The chooser is first in both waiting queues. The value of b must go to the plain reader behind
+  // it.
   weft::run(chooser(a.reader(), b.reader(), got), collect<P>(b.reader(), got),
             writer(a.writer(), b.writer()));
   CHECK(got == std::vector<int>{1, 2});
@@ -78,7 +79,8 @@ TEST_CASE_TEMPLATE(
   auto reader = [](weft::Reader<int, P> r, int& n, std::vector<int>& g) -> Process {
     for (int i = 0; i < 3; ++i) co_await weft::yield();
     CHECK(n == 2);
-    g.push_back(co_await r.read());  // rule 1.5: the waiting writer's value enters in the same step
+    // Rule 1.5: the waiting writer's value enters in the same step.
+    g.push_back(co_await r.read());
     for (int i = 0; i < 3; ++i) co_await weft::yield();
     CHECK(n == 3);
     while (auto v = co_await r.next()) g.push_back(*v);
@@ -188,8 +190,8 @@ TEST_CASE_TEMPLATE(
     const auto look = [&c, &gone, &open] {
       if (!open) return;
       ++gone;
-      // Takes the channel's lock, on another thread, because the lock does not notice that its
-      // owner takes it twice.
+      // Takes the channel's lock on another thread, because the lock does not notice that its owner
+      // takes it twice.
       const auto asks = [&c] { const auto another = c.reader(); };
       if constexpr (P::shared)
         std::thread(asks).join();
@@ -238,7 +240,7 @@ TEST_CASE_TEMPLATE("rule 1.6: an extended read holds the writer until its block 
     l.push_back("written");
   };
   auto reader = [](weft::Reader<int, P> r, bool late, std::vector<std::string>& l) -> Process {
-    if (late) co_await weft::yield();  // either the writer waits first, or the reader does
+    if (late) co_await weft::yield();  // Either the writer waits first, or the reader does.
     {
       auto x = co_await r.extended();
       CHECK(*x == 7);
@@ -325,7 +327,7 @@ TEST_CASE("rule 1.7: a channel has a name, as given or where it was born") {
   CHECK(named.name() == "'orders'");
   weft::Channel<int> both{weft::buffer(2).called("orders")};
   CHECK(both.name() == "'orders'");
-  both.writer()(1);  // the write does not wait: the capacity stayed
+  both.writer()(1);  // The write does not wait, so the capacity is the same.
   weft::Channel<int> born;
   CHECK(born.name() == "hosted_channels.cpp:" + std::to_string(__LINE__ - 1));
 }

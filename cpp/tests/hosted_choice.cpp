@@ -1,4 +1,4 @@
-// Rule 5: choice.
+// Tests rule 5: choice.
 #include <array>
 
 #include "hosted.hpp"
@@ -86,7 +86,7 @@ TEST_CASE_TEMPLATE("rule 5.4: fair, a guard that stays ready is chosen within N 
       since[static_cast<std::size_t>(r.index)] = 0;
       if (i >= kGuards)
         for (int s : since) REQUIRE(s < kGuards);
-      co_await weft::yield();  // the writer comes back
+      co_await weft::yield();  // The writer comes back.
     }
     for (auto& r : rs) r.poison();
   };
@@ -106,7 +106,7 @@ TEST_CASE("rule 5.4: fair selects of a thousand processes do not disturb each ot
     int last = -1;
     for (int i = 0; i < 10; ++i) {
       auto r = co_await weft::select(x, y);
-      REQUIRE(r.index != last);  // both are always ready, so they alternate
+      REQUIRE(r.index != last);  // Both guards are always ready, so they alternate.
       last = r.index;
       co_await weft::yield();
     }
@@ -181,7 +181,7 @@ TEST_CASE_TEMPLATE("rule 5.4: random is uniform over the ready guards", P, POLIC
   }
   auto p = [](std::vector<weft::Reader<int, P>> r, std::vector<weft::Writer<int, P>> w) -> Process {
     std::array<int, kGuards> count{};
-    // the last one is never ready
+    // The last guard is never ready.
     for (int i = 0; i < kGuards; ++i) co_await w[static_cast<std::size_t>(i)].write(i);
     for (int i = 0; i < kRounds; ++i) {
       auto c = co_await weft::select(r, Mode::random);
@@ -217,7 +217,7 @@ TEST_CASE_TEMPLATE("rule 5.5: bad selects", P, POLICIES) {
                          weft::BadUse);
     CHECK_THROWS_WITH_AS(co_await weft::select(weft::in(r).when(false)),
                          doctest::Contains("precondition"), weft::BadUse);
-    // The same end twice is two guards.
+    // The same end twice makes two guards.
     CHOSEN(weft::select(r, r, weft::skip()), 2);
     weft::Barrier b(2);
     CHECK_THROWS_WITH_AS(co_await weft::select(b, b), doctest::Contains("same barrier"),
@@ -264,7 +264,7 @@ TEST_CASE_TEMPLATE("rule 5.6: a parked select is woken by an end", P, POLICIES) 
     } catch (const weft::Retired& e) {
       CHECK(e.guard == 1);
     }
-    // The select left no trace at the other channel: it can still be read (rule 5.10).
+    // The select left no trace at the other channel, so that channel can still be read (rule 5.10).
     CHECK(co_await x.read() == 3);
   };
   auto q = [](weft::Writer<int, P> x, weft::Writer<int, P> y) -> Process {
@@ -321,7 +321,7 @@ TEST_CASE_TEMPLATE(
   };
   auto q = [](weft::Reader<int, P> x, std::vector<std::string>& l) -> Process {
     co_await weft::yield();
-    for (int i = 0; i < 2; ++i) {  // first the select waits before the reader, then after it
+    for (int i = 0; i < 2; ++i) {  // First the select waits before the reader, then after it.
       l.push_back("read");
       CHECK(co_await x.read() == 5);
       l.push_back("got");
@@ -343,7 +343,7 @@ TEST_CASE_TEMPLATE(
       CHECK_THROWS_WITH_AS(co_await weft::select(weft::out_with(
                                w, []() -> int { throw std::runtime_error("no value"); })),
                            "no value", std::runtime_error);
-      co_await w.write(2);  // the channel lives on
+      co_await w.write(2);  // The channel lives on.
     };
     auto q = [](weft::Reader<int, P> r, bool late) -> Process {
       if (late) co_await weft::yield();
@@ -448,7 +448,7 @@ TEST_CASE_TEMPLATE("a kept alternative: modes, preconditions, fairness by itself
     CHOSEN(alt.select(), 1);
     CHOSEN(alt.select(), 1);
     const auto before = weft::now();
-    CHOSEN(alt.select(), 2);  // the span counts from each select
+    CHOSEN(alt.select(), 2);  // The span counts from each select.
     CHECK(weft::now() == before + 5'000'000'000);
     CHOSEN(alt.select(), 2);
     CHECK(weft::now() == before + 10'000'000'000);

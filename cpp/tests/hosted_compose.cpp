@@ -1,4 +1,4 @@
-// Rule 7: composition.
+// Tests rule 7: composition.
 #include "hosted.hpp"
 
 using namespace test;
@@ -22,10 +22,10 @@ Process fail_when_cancelled(const char* text) {
 }
 ProcessOf<std::unique_ptr<int>> owner(int v) { co_return std::make_unique<int>(v); }
 
-// Process objects: their members are what the process needs, and their operator() returns the
-// process. A block takes the object itself and keeps it as long as its process lives. If the
-// program calls operator() by hand, the object must live on by itself: run() moves it into the
-// process.
+// These are process objects: their members are what the process needs, and their operator() returns
+// the process. A block takes the object itself and keeps it as long as the object's process lives.
+// If the program calls operator() by hand, the object must live on by itself: run() moves it into
+// the process.
 struct Producer {
   weft::Writer<int> out;
   int from, count;
@@ -117,7 +117,7 @@ TEST_CASE("rule 7.2: the first failure cancels the others; when all have ended i
       co_await weft::sleep(1h);
     } catch (const weft::Cancelled&) {
     }
-    co_await weft::yield();  // this process takes a long time
+    co_await weft::yield();  // This process takes a long time.
     c = true;
   };
   CHECK_THROWS_WITH_AS(weft::run(virtually, weft::par(other(cleaned), fail("broken", 1))), "broken",
@@ -127,8 +127,8 @@ TEST_CASE("rule 7.2: the first failure cancels the others; when all have ended i
 
 TEST_CASE("rule 7.2: several failures come as one, in the order of the processes, not of failing") {
   weft::Channel<int> c;
-  // The middle process holds an end, so it got its number when it was made, before the others were
-  // started.
+  // The middle process holds an end, so it got its number when it was made, before the other
+  // processes were started.
   auto with_end = [](weft::Reader<int>) -> Process {
     try {
       co_await weft::sleep(1h);
@@ -311,7 +311,7 @@ TEST_CASE(
       if (!waits) throw;
     }
     CHECK_THROWS_WITH(co_await g.wait(), "member");
-    // one request raises one Cancelled
+    // One request raises one Cancelled.
     CHECK_THROWS_WITH(co_await weft::par(fail("next")), "next");
     throw std::runtime_error("waited");
   };
@@ -360,7 +360,7 @@ TEST_CASE(
       co_await weft::sleep(1h);
     } catch (const weft::Cancelled&) {
     }
-    for (int i = 0; i < 8; ++i) co_await weft::yield();  // the processes above it have ended by now
+    for (int i = 0; i < 8; ++i) co_await weft::yield();  // the processes above it have ended
     at = thrown([] { weft::Reader<int>().poison(); });
   };
   auto inner = [](Process p) -> Process {
@@ -532,7 +532,7 @@ TEST_CASE(
   };
   weft::run(keeps(feed));
 
-  // Objects in a group, and spawned objects: the starting process does not keep them.
+  // The process that starts these objects, in a group or by spawn, does not keep them.
   std::vector<int> got;
   auto starts = [](std::vector<int>& into) -> Process {
     weft::Channel<int> x, y;

@@ -1,6 +1,6 @@
-// Where processes run (rules 15.5 to 15.9): multi-core executors, single-core ones beside them,
-// CPUs, blocking calls. The rules of the other sections hold there as well; the conformance twin
-// checks them at random (twin --cores 2).
+// Tests where processes run (rules 15.5 to 15.9): on multi-core executors, on single-core executors
+// beside them, on certain CPUs, in blocking calls. The rules of the other sections hold there as
+// well; the conformance twin checks them at random (twin --cores 2).
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -62,8 +62,8 @@ TEST_CASE(
 
 TEST_CASE(
     "rule 15.5: a process goes on on other threads, and what it did before has happened before") {
-  // Two processes take turns without any help; a third one computes in between, so that they are
-  // moved.
+  // Two processes take turns without any help. A third process computes in between, so that the two
+  // are moved.
   weft::Channel<int> c;
   auto mover = [](int rounds, std::set<std::thread::id>& seen) -> Process {
     std::vector<int> mine;
@@ -182,7 +182,7 @@ TEST_CASE("rule 8: barriers and standing alternatives on two cores") {
     co_return sum;
   };
   std::vector<weft::Reader<int>> rs;
-  std::vector<weft::Writer<int>> open;  // a guard whose channel has ended would be chosen too
+  std::vector<weft::Writer<int>> open;  // A guard whose channel has ended would be chosen too.
   std::vector<Process> ws;
   for (auto& c : cs) {
     rs.push_back(c.reader());
@@ -304,7 +304,7 @@ TEST_CASE("rule 11.2: an end of a local channel on a multi-core executor") {
   CHECK(has(thrown([&] { weft::run(two_cores, q({e.reader()})); }), "weft::Local channel"));
   weft::Cores pool(2);
   CHECK_THROWS_AS(weft::run(p(f.reader()).on(pool), nothing()), weft::BadUse);
-  // The same works on a single core of its own.
+  // The same works on a single-core executor.
   weft::Core one;
   weft::Channel<int, weft::Local> d;
   auto w = [](weft::Writer<int, weft::Local> out) -> Process { co_await out.write(1); };
@@ -402,7 +402,7 @@ TEST_CASE("rule 15.9: a cancelled blocking call: taken back before it begins, co
     });
     CHECK(n == 5);
     done = true;
-    co_await weft::yield();  // the process is cancelled here if yield is a point of cancellation
+    co_await weft::yield();  // The process is cancelled here if yield is a point of cancellation.
   };
   auto fails = [](std::atomic<bool>& b, std::atomic<bool>& g) -> Process {
     while (!b) co_await weft::yield();
@@ -461,7 +461,7 @@ namespace {
 
 using Cpus = std::vector<int>;
 
-// Returns the CPUs that the system allows the calling thread, which must be on one of them.
+// Returns the CPUs that the system allows the calling thread. The thread must be on one of them.
 Cpus allowed() {
   cpu_set_t set;
   REQUIRE(sched_getaffinity(0, sizeof set, &set) == 0);
@@ -471,7 +471,8 @@ Cpus allowed() {
     if (CPU_ISSET(static_cast<std::size_t>(i), &set)) r.push_back(i);
   return r;
 }
-// Returns two CPUs that this program may use; otherwise prints a message and returns an empty list.
+// Returns two CPUs that this program may use. If there are not two, prints a message and returns an
+// empty list.
 Cpus two_cpus() {
   const Cpus all = allowed();
   if (all.size() > 1) return {all.front(), all.back()};
@@ -503,7 +504,8 @@ TEST_CASE(
     weft::Core core(cpu);
     weft::run(with_child(cpu, &m).on(core));
     CHECK(m == 3);
-    weft::run(weft::on(core), with_child(cpu, &n));  // this thread is its core while it runs
+    // This thread is the executor's core while the process runs.
+    weft::run(weft::on(core), with_child(cpu, &n));
     CHECK(allowed() == before);
     CHECK(n == 6);
   }

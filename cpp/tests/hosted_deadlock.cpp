@@ -1,4 +1,4 @@
-// Rule 10: deadlock, and the processes that the report names.
+// Tests rule 10: deadlock, and the processes that the report names.
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,7 +52,8 @@ TEST_CASE_TEMPLATE("rules 10.1, 10.2: two processes that wait for each other", P
               right(b.reader(), a.writer()).named("right"),
               bystander(c.reader(), c.writer()).named("bystander"));
   });
-  CHECK(d.knot == Paths{"main/bystander"});  // the bystander waits for itself: the smallest knot
+  // The bystander waits for itself, which is the smallest knot.
+  CHECK(d.knot == Paths{"main/bystander"});
   CHECK(has(d.what(), "3 processes are blocked"));
   CHECK(has(d.what(), "main/left: read 'a' at hosted_deadlock.cpp:"));
   CHECK(has(d.what(), "main/right: read 'b' at hosted_deadlock.cpp:"));
@@ -143,7 +144,7 @@ TEST_CASE("rule 10.1: every kind of operation is withdrawn, and the clean-up run
     } catch (const weft::Cancelled&) {
       l.push_back("select");
     }
-    co_await weft::yield();  // clean-up may use operations
+    co_await weft::yield();  // Clean-up may use operations.
     l.push_back("cleaned");
   };
   auto q = [](weft::Barrier x, std::vector<std::string>& l) -> Process {
@@ -299,7 +300,7 @@ TEST_CASE("rule 10.1: who is held by an extended read that nobody ends is told o
   } catch (const weft::Deadlock& d) {
     report = d.what();
   }
-  dup2(before, STDERR_FILENO);  // this closes the end of the pipe
+  dup2(before, STDERR_FILENO);  // This closes the end of the pipe.
   frees.join();
   close(ends[0]);
   close(before);

@@ -1,6 +1,7 @@
-// Depth (rules 3.4, 4.3, 6.2, 7.1, 7.2): long chains of processes, each started or woken by the one
-// before it. If coroutines were resumed from within one another the chain would need stack for all
-// of them: g++ at -O0 makes no tail calls, and none may be needed here.
+// Tests depth (rules 3.4, 4.3, 6.2, 7.1, 7.2): long chains of processes, each of which is started
+// or woken by the process before it. If coroutines were resumed from within one another, the chain
+// would need stack for all of them: g++ at -O0 makes no tail calls, and the tests must not need
+// any.
 #include "hosted.hpp"
 
 namespace {
@@ -52,7 +53,7 @@ Process poison_after(weft::Writer<int, P> w, int v) {
   w.poison(3);
 }
 
-// Makes stages from one channel to another; returns the last reader.
+// Makes stages from one channel to another, and returns the last reader.
 template <class P, class Make>
 weft::Reader<int, P> chain(std::vector<Process>& all, weft::Reader<int, P> in, Make make) {
   for (int i = 0; i < kDeep; ++i) {
@@ -84,7 +85,7 @@ TEST_CASE("rules 6.2, 7.2: a cancellation reaches the bottom") {
   const auto keep = never.writer();
   int ended = 0;
   const auto fail = []() -> Process {
-    co_await weft::sleep(1s);  // all processes are at the bottom by then
+    co_await weft::sleep(1s);  // All processes are at the bottom by then.
     throw std::runtime_error("beside it");
   };
   CHECK(thrown([&] {

@@ -1,4 +1,5 @@
-// Ended channels and guards that are off in a choice (rules 5.2, 5.5, 5.6), as programs see them.
+// Tests ended channels, and guards that are off, in a choice (rules 5.2, 5.5, 5.6), as programs see
+// them.
 #include <set>
 
 #include "hosted.hpp"
@@ -17,7 +18,7 @@ Process merge(Way way, std::vector<weft::Reader<int, P>> ins, std::vector<int>& 
   weft::Alternative kept(ins);
   weft::StandingAlternative standing(ins);
   for (;;) {
-    // g++ 12 wants each selection named.
+    // g++ 12 does not compile a selection that has no name.
     switch (way) {
       case Way::ad_hoc: {
         const auto s = co_await weft::select(ins);
@@ -140,7 +141,7 @@ TEST_CASE_TEMPLATE(
     CHECK(co_await guard_of(weft::select(y, weft::in(x).ends())) == 1);
     CHECK(co_await guard_of(weft::select(y, weft::in(x).ends(), weft::skip())) == 1);
     CHECK(co_await guard_of(weft::select(y, x).ends()) == 1);
-    const std::vector both{y, x};  // g++ 12 takes no braced list inside a co_await
+    const std::vector both{y, x};  // g++ 12 takes no braced list inside a co_await.
     CHECK(co_await guard_of(weft::select(both).ends()) == 1);
     weft::Alternative kept(Mode::fair, y, x);
     kept.ends();
@@ -151,7 +152,7 @@ TEST_CASE_TEMPLATE(
       CHECK(co_await guard_of(standing.select()) == 1);
     }
     CHECK_THROWS_WITH_AS(kept.ends(), doctest::Contains("before the first select"), weft::BadUse);
-    // Without ends() the guards fall silent, and the open one decides.
+    // Without ends() the guards fall silent, and the open guard decides.
     CHOSEN(weft::select(y, x, weft::skip()), 2);
     CHOSEN(weft::select(y, x, weft::after(1s)), 2);
   };
@@ -201,7 +202,7 @@ TEST_CASE_TEMPLATE(
     weft::Group g;
     g.start(std::move(p));
     co_await weft::yield();
-    w.retire();  // the process is woken, and has not run
+    w.retire();  // The process is woken, and has not run.
     g.cancel();
     co_await g.wait();
   };
@@ -238,8 +239,8 @@ TEST_CASE_TEMPLATE("rules 5.2, 5.5: a guard that is off takes no part at all", P
     auto stay = d.writer();
     closed.retire(), gone.retire();
     weft::Barrier b(2), empty(0);
-    // Both ends of one channel, a closed end, one barrier twice and a barrier without other parties
-    // are no bad use in a guard that is off.
+    // In a guard that is off, none of these is bad use: both ends of one channel, a closed end, one
+    // barrier twice, and a barrier without other parties.
     CHOSEN(weft::select(r, weft::out(w, 1).when(false), weft::skip()), 2);
     CHOSEN(weft::select(weft::in(r).when(false), weft::out(w, 1), weft::skip()), 2);
     CHOSEN(weft::select(weft::in(closed).when(false), weft::out(gone, 1).when(false), weft::skip()),
@@ -256,7 +257,7 @@ TEST_CASE_TEMPLATE("rules 5.2, 5.5: a guard that is off takes no part at all", P
     CHECK_THROWS_WITH_AS(co_await weft::select(b, b, weft::skip()),
                          doctest::Contains("same barrier"), weft::BadUse);
 
-    // enable() checks the same.
+    // enable() checks the same things.
     weft::Alternative kept(Mode::priority, weft::in(r),
                            weft::out_with(w, [] { return 1; }).when(false), b,
                            weft::meet(b).when(false), weft::in(closed).when(false), weft::skip());

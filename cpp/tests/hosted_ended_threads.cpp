@@ -1,4 +1,4 @@
-// Rule 7.14: a thread that is ended by pthread_exit() or pthread_cancel().
+// Tests rule 7.14: a thread that is ended by pthread_exit() or pthread_cancel().
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ void ends_by_cancel() {
   for (;;) pthread_testcancel();
 }
 
-// Returns what a child writes to stderr before it aborts.
+// Returns the text that a child writes to stderr before it aborts.
 std::string aborts(void (*f)()) {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
@@ -33,7 +33,7 @@ std::string aborts(void (*f)()) {
   REQUIRE(child >= 0);
   if (child == 0) {
     ::dup2(ends[1], STDERR_FILENO);
-    ::signal(SIGABRT, SIG_DFL);  // in place of the test framework's handler
+    ::signal(SIGABRT, SIG_DFL);  // This replaces the test framework's handler.
     f();
     ::_exit(0);
   }
@@ -63,7 +63,7 @@ TEST_CASE(
       } catch (const weft::Retired&) {
         ++n;
         throw;
-      } catch (const weft::Cancelled&) {  // the failure came first
+      } catch (const weft::Cancelled&) {  // The failure came first.
         ++n;
       }
     };

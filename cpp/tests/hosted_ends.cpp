@@ -1,4 +1,4 @@
-// Rules 2, 3 and 4: ends, the quiet end, poison and death.
+// Tests rules 2, 3 and 4: ends, the quiet end, poison and death.
 #include "hosted.hpp"
 
 using namespace test;
@@ -19,7 +19,7 @@ TEST_CASE_TEMPLATE("rule 2.1: ends are counted; copies count, moves do not", P, 
   CHECK(c.core()->reader_ends() == 1);
   r.retire();
   CHECK(c.core()->reader_ends() == 0);
-  r.retire();  // it is closed already
+  r.retire();  // The end is closed already.
   CHECK(c.core()->reader_ends() == 0);
   auto v = w;
   v = std::move(w);
@@ -137,7 +137,7 @@ TEST_CASE_TEMPLATE("rule 2.5: a side that has ended is ended for good", P, POLIC
   auto r = c.reader();
   c.writer().retire();
   CHECK_THROWS_AS(c.writer(), weft::Retired);
-  CHECK_THROWS_AS(c.reader(), weft::Retired);  // as a read there would raise
+  CHECK_THROWS_AS(c.reader(), weft::Retired);  // A read there would raise the same.
   CHECK_THROWS_AS(weft::run([](weft::Reader<int, P> x) -> Process {
                     CHECK_THROWS_AS(co_await x.read(), weft::Retired);
                     throw 1;
@@ -166,7 +166,7 @@ TEST_CASE_TEMPLATE("rule 2.6: an end keeps its channel alive", P, POLICIES) {
   CHECK(got == std::vector<int>{4, 5});
 }
 
-// Memory that is left for a party that still waits is not given back before the program ends.
+// Memory that is kept for a party that still waits is not given back before the program ends.
 #if defined(__SANITIZE_ADDRESS__)
 extern "C" void __lsan_disable();
 extern "C" void __lsan_enable();
@@ -202,7 +202,7 @@ TEST_CASE_TEMPLATE("rules 3.2, 11.3: who waits by an end that another process cl
   auto closes = [](Ends& shared, std::unique_ptr<weft::Channel<int, P>> c) -> Process {
     const void* const was = c->core();
     c.reset();
-    shared.first.retire();  // the reader waits, and counts as an end
+    shared.first.retire();  // The reader waits, and counts as an end.
     shared.second.retire();
     const weft::Channel<int, P> another;
     CHECK(another.core() != was);
@@ -273,7 +273,7 @@ TEST_CASE_TEMPLATE(
   auto r = c.reader();
   auto writer = [](weft::Writer<Token, P> w) -> Process {
     for (int i = 0; i < 2; ++i) co_await w.write(Token(i));
-    for (int i = 2; i < 4; ++i) {  // first the operation waits, then it completes at once
+    for (int i = 2; i < 4; ++i) {  // First the operation waits, then it completes at once.
       try {
         co_await w.write(Token(i));
         CHECK(false);
@@ -475,7 +475,7 @@ TEST_CASE_TEMPLATE(
     } catch (const weft::Poisoned&) {
       e = std::current_exception();
     }
-    co_await weft::yield();  // the other process fails here
+    co_await weft::yield();  // The other process fails here.
     throw std::runtime_error("later");
   };
   auto other = [](weft::Channel<int, P> c) -> Process {

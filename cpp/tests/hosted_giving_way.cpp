@@ -1,4 +1,5 @@
-// Rule 7.7: a process whose operations never wait lets the others of its scheduler run.
+// Tests rule 7.7: a process whose operations never wait lets the other processes of its scheduler
+// run.
 #include <weft/stopping.hpp>
 
 #include <atomic>
@@ -9,12 +10,13 @@ using namespace test;
 
 namespace giving_way {
 
-// The number of operations in a row that complete at once; the next one lets the others run.
+// The number of operations in a row that complete at once; the next operation lets the other
+// processes run.
 constexpr int kOthersRunAfter = 1001;
 
 struct Seen {
   int done = 0;    // how many operations are done
-  int others = 0;  // how many were done when another process first ran; 0: none has
+  int others = 0;  // how many were done when another process first ran; 0 if none has run
 };
 
 // Does one operation again and again, until another process has run, or for a long time.
@@ -67,7 +69,7 @@ TEST_CASE_TEMPLATE("rule 7.7: writes that never wait, and reads of a full buffer
   };
   weft::run(reads(std::move(r), read, seen), notes(seen));
   CHECK(seen.others == kOthersRunAfter - 1);
-  // Includes the value of the read after which the others ran.
+  // This includes the value of the read after which the others ran.
   for (int i = 0; i < static_cast<int>(read.size()); ++i)
     CHECK(read[static_cast<std::size_t>(i)] == i);
 }
@@ -122,7 +124,7 @@ TEST_CASE("rules 3.3, 7.7: a process that meets an end again and again lets othe
       try {
         co_await x.write(s.done);
       } catch (const weft::Retired& e) {
-        // Includes the value of the write after which the others ran.
+        // This includes the value of the write after which the others ran.
         CHECK(*e.value<int>() == s.done);
       }
       ++s.done;
@@ -179,7 +181,7 @@ TEST_CASE(
 }
 
 TEST_CASE("rule 7.7: a process that waits now and then is not held up") {
-  // 600 operations at once, then one that waits: no other process runs in between.
+  // There are 600 operations at once, then one that waits. No other process runs in between.
   weft::Channel<int> c, d{weft::buffer(8, weft::Overflow::unbounded)};
   const auto r = d.reader();
   std::vector<int> order;

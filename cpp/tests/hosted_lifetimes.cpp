@@ -1,6 +1,6 @@
-// The forms that cpp/docs/lifetimes.md recommends: each object is made once and destroyed once,
-// where it was made, also under g++ 12, which destroys some temporaries of a co_await expression
-// twice.
+// Tests the forms that cpp/docs/lifetimes.md recommends: each object is made once and destroyed
+// once, where it was made, also under g++ 12, which destroys some temporaries of a co_await
+// expression twice.
 #include <functional>
 
 #include <weft/plugnplay.hpp>

@@ -1,4 +1,4 @@
-// The lines that reports name (rule 10.2): where threads wait, and where channels are made.
+// Tests the lines that reports name (rule 10.2): where threads wait, and where channels are made.
 #include "hosted.hpp"
 
 #include <functional>
@@ -54,7 +54,7 @@ TEST_CASE("rule 10.2: a thread waits at the line of its operation") {
   tells([&] { two.sync()(); }, "at " + at(__LINE__));
   tells([&] { weft::sleep(weft::Span::max())(); }, "sleep at " + at(__LINE__));
   weft::ChannelHandle<int> h{weft::named("h")};
-  const auto both = h;  // keeps both sides open
+  const auto both = h;  // The handle keeps both sides open.
   tells([=] { h(); }, "read 'h' at " + at(__LINE__));
   tells([=] { h(1); }, "write 'h' at " + at(__LINE__));
 }

@@ -1,7 +1,7 @@
-// Twins of the conformance scenarios: producer/consumer × {one, many} × {one, many} × {plain,
-// choosing} at both ends × {no delay, staggered}, on coroutines in virtual time and on threads. No
-// value is lost or doubled, each producer's values keep their order, and all processes end by
-// themselves (rules 1.1, 1.2, 2.3, 3.4, 5.1, 5.6).
+// Tests the twins of the conformance scenarios: producer/consumer × {one, many} × {one, many} ×
+// {plain, choosing} at both ends × {no delay, staggered}, on coroutines in virtual time and on
+// threads. No value is lost or doubled, each producer's values keep their order, and all processes
+// end by themselves (rules 1.1, 1.2, 2.3, 3.4, 5.1, 5.6).
 #include <algorithm>
 #include <mutex>
 
@@ -73,7 +73,8 @@ Process consumer(int k, Scenario s, weft::Reader<int, P> r, weft::Reader<int, P>
     if (s.staggered) co_await weft::sleep(std::chrono::milliseconds(2 + k));
     int v = 0;
     if (s.choosing_in) {
-      auto c = co_await weft::select(never, weft::in(r).ends());  // Retired ends it quietly
+      // Retired ends the process quietly.
+      auto c = co_await weft::select(never, weft::in(r).ends());
       v = *c.value;
     } else {
       v = co_await r.read();

@@ -1,4 +1,5 @@
-// The parts of reports: pairs.hpp, text.hpp. Seeds are fixed, and shown with a failure.
+// Tests the parts of reports, pairs.hpp and text.hpp. The seeds are fixed, and are shown with a
+// failure.
 #include <doctest/doctest.h>
 
 #include <map>

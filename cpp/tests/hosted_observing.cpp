@@ -1,4 +1,4 @@
-// Rules 10.5 and 14: partial deadlock, the watchdog, measuring.
+// Tests rules 10.5 and 14: partial deadlock, the watchdog, measuring.
 #include <condition_variable>
 #include <mutex>
 #include <random>
@@ -23,7 +23,7 @@ template <class P>
 Process relay(weft::Reader<int, P> r, weft::Writer<int, P> w) {
   for (;;) co_await w.write(co_await r.read());
 }
-// Lets the others come to rest, looks at them, and lets them resume.
+// Lets the other processes come to rest, looks at them, and lets them resume.
 template <class P, class... C>
 Process look(weft::PartialDeadlock& found, C... ends) {
   for (int i = 0; i < 5; ++i) co_await weft::yield();
@@ -143,7 +143,7 @@ TEST_CASE("rule 14.3: the stuck, against their definition") {
     some += !stuck.empty();
     all += stuck.size() + 1 == w.all.size();
   }
-  CHECK(some > 200);  // otherwise the worlds would prove nothing
+  CHECK(some > 200);  // Otherwise the worlds would prove nothing.
   CHECK(some > all);
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("rule 14.3: whoever could still be woken is not accused") {
     return paths(d);
   };
   const auto looks = [&](auto x, auto) { return look<weft::Shared>(d, x); };
-  CHECK(two(looks).size() == 2);  // otherwise the other checks would prove nothing
+  CHECK(two(looks).size() == 2);  // Otherwise the other checks would prove nothing.
 
   SUBCASE("an end in a local variable") {
     auto p = [](weft::Channel<int> x, weft::PartialDeadlock& to) -> Process {
@@ -258,11 +258,11 @@ TEST_CASE("rule 14.3: selects, several at once, vectors of ends, barriers, child
             release(barrier), either_or_late(readers(f), f.writer()).named("has a timer"),
             parent(reads, g.reader(), g.writer()).named("parent"),
             look<weft::Shared>(d, a, b, c, f, g));
-  // "either" and "both" met at a and b, so "either" has gone, and c's writer with it: none of these
-  // is stuck. The reader of g waits for itself.
+  // "either" and "both" met at a and b, so "either" has gone, and c's writer with it. None of these
+  // processes is stuck. The reader of g waits for itself.
   CHECK(paths(d) == Paths{"main/parent/child"});
 
-  // The same, but they have no party to meet.
+  // This is the same, but the processes have no party to meet.
   weft::Channel<int> h, i, j;
   weft::run(either(readers(h, i), j.writer()).named("either"),
             reads(j.reader(), h.writer()).named("one"), reads(j.reader(), i.writer()).named("two"),
@@ -297,7 +297,7 @@ TEST_CASE("rule 10.5: asked from a thread process; outside any it is bad use") {
   weft::Channel<int> a, b;
   weft::PartialDeadlock d;
   weft::Channel<int> parked;
-  // Both have parked once the scheduler has run the process that was started last.
+  // Both processes have parked once the scheduler has run the process that was started last.
   auto last = [](weft::Writer<int> w) -> Process {
     for (int i = 0; i < 5; ++i) co_await weft::yield();
     co_await w.write(1);
@@ -323,7 +323,7 @@ TEST_CASE("rules 10.5, 15.6: on several cores, while others go on there and else
     weft::Channel<int> a, b, round, back, kept, away;
     weft::PartialDeadlock d;
     auto looks = [](weft::PartialDeadlock& found, auto... channels) -> Process {
-      for (int i = 0; i < 1'000'000 && !found; ++i) {  // until both have come to rest
+      for (int i = 0; i < 1'000'000 && !found; ++i) {  // This waits until both have come to rest.
         co_await weft::yield();
         found = weft::deadlocks();
       }
@@ -333,7 +333,7 @@ TEST_CASE("rules 10.5, 15.6: on several cores, while others go on there and else
       co_await w.write(0);
       for (;;) co_await w.write(co_await r.read());
     };
-    const auto local = kept.writer();  // no known process holds this end
+    const auto local = kept.writer();  // No known process holds this end.
     weft::Core second;
     weft::Cores pool(cores);
     weft::run(weft::on(pool),
@@ -410,7 +410,7 @@ TEST_CASE("rule 14.1: a process that keeps its scheduler is named, once, while i
                 std::vector<weft::Hog>& list) -> Process {
     co_await r.read();
     std::unique_lock g(mutex);
-    told.wait(g, [&] { return !list.empty(); });  // in place of work that takes a long time
+    told.wait(g, [&] { return !list.empty(); });  // This stands for work that takes a long time.
   };
   const auto run = [&](weft::RunOptions o) {
     hogs.clear();
@@ -423,7 +423,7 @@ TEST_CASE("rule 14.1: a process that keeps its scheduler is named, once, while i
     weft::run(o, weft::par(hog(to.reader(), m, cv, hogs).named("hog"),
                            send_all<weft::Shared>(to.writer(), {1}), weft::thread([&] {
                              std::unique_lock g(m);
-                             cv.wait(g, [&] { return !hogs.empty(); });  // a thread is never named
+                             cv.wait(g, [&] { return !hogs.empty(); });  // A thread is never named.
                            })));
     REQUIRE(hogs.size() == 1);
     CHECK(hogs[0].path == "main/hog");
@@ -440,7 +440,8 @@ TEST_CASE("rule 14.4: a name that is not UTF-8 is JSON all the same") {
       {"\xff\xc3\xa9", "\\ufffd\xc3\xa9"},                   // a byte of no character; é
       {"\xe2\x82", "\\ufffd\\ufffd"},                        // half a character
       {"\xed\xa0\x80", "\\ufffd\\ufffd\\ufffd"},             // half a pair of UTF-16
-      {"\xc0\xaf\xf4\x90", "\\ufffd\\ufffd\\ufffd\\ufffd"},  // too long, too large
+      {"\xc0\xaf\xf4\x90", "\\ufffd\\ufffd\\ufffd\\ufffd"},  // a form that is too long, a value
+                                                             // that is too large
       {"\n\x1f\\", "\\u000a\\u001f\\\\"},
   };
   for (const auto& [name, text] : names) {
@@ -477,7 +478,7 @@ TEST_CASE_TEMPLATE("rule 14.4: who waited where, and how often", P, POLICIES) {
           "[{\"name\": \"'a \\\"name\\\"'\", \"channels\": 1, \"transfers\": 4, \"dropped\": 0, "));
   CHECK(has(m.json(), "}]"));
 
-  // Once measuring has stopped no more is added, and a new one begins at zero.
+  // Once measuring has stopped, no more is added, and a new measurement begins at zero.
   weft::Channel<int, P> more{weft::named("more")};
   weft::run(send_all<P>(more.writer(), {1}), collect<P>(more.reader(), got));
   CHECK(m.rows().size() == 1);
@@ -491,7 +492,7 @@ TEST_CASE(
   auto chooses = [](weft::Reader<int> x, weft::Reader<int> y,
                     std::unique_ptr<weft::measuring>& to) -> Process {
     to = std::make_unique<weft::measuring>();
-    co_await weft::yield();  // counted from the process's next step on
+    co_await weft::yield();  // Counting begins with the process's next step.
     CHOSEN(weft::select(x, y), 1);
     CHOSEN(weft::select(x, y), 1);
   };

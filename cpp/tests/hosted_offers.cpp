@@ -1,5 +1,5 @@
-// Rules 5.10 and 6.2: a value that a select offers by std::move is moved only when its guard is
-// chosen. Otherwise, whatever happens, its writer still has the value.
+// Tests rules 5.10 and 6.2: a value that a select offers by std::move is moved only when its guard
+// is chosen. Otherwise, whatever happens, its writer still has the value.
 #include "hosted.hpp"
 
 using namespace test;
@@ -33,8 +33,8 @@ enum class Way {
   last,
 };
 
-// Names the exception of a select that has chosen another guard, or has thrown an E that carries no
-// value.
+// Names the exception of a select that has chosen another guard, or that has thrown an E that
+// carries no value.
 template <class E>
 void has_no_value(const E& e) {
   CHECK_FALSE(e.template value<U>());
@@ -56,7 +56,8 @@ Process after_a_moment(std::function<void()> f) {
   f();
 }
 
-// Offers a value in that way. Afterwards the value must still be in its place.
+// Makes a select that offers a value end in that way. Afterwards the value must still be in its
+// place.
 template <class P>
 Process offers(Way way, U& v) {
   weft::Channel<U, P> c;
@@ -225,7 +226,7 @@ TEST_CASE("rule 5.10: and at a one-to-one channel (rule 1.8)") {
     CHOSEN(weft::select(weft::out(w, std::move(v)), weft::after(1ms)), 0);
     CHECK_FALSE(v);
     v = std::make_unique<int>(8);
-    CHOSEN(weft::select(weft::out(w, std::move(v)), weft::after(1ms)), 1);  // the buffer is full
+    CHOSEN(weft::select(weft::out(w, std::move(v)), weft::after(1ms)), 1);  // The buffer is full.
     CHECK(v);
     r.retire();
     CHECK_THROWS_AS(co_await weft::select(weft::out(w, std::move(v)), weft::after(1ms)),
@@ -318,7 +319,7 @@ TEST_CASE("rule 5.10: what is copied or converted is a value of the select's own
     CHOSEN(weft::select(weft::out(w, "converted"), weft::skip()), 1);
     CHOSEN(weft::select(weft::out(w, text + " and more"), weft::skip()), 1);
     CHECK(own == text);
-    auto kept = weft::out(w, own);  // it may be kept, since it has a copy
+    auto kept = weft::out(w, own);  // The guard may be kept, since it has a copy.
     CHOSEN(weft::select(std::move(kept), weft::skip()), 1);
     try {
       co_await weft::select(weft::out(w, own).ends(), weft::after(1h));
@@ -356,7 +357,7 @@ TEST_CASE_TEMPLATE("rule 5.10: in a list of guards the values are the list's", P
     }
     CHECK(value_of(gs[0]));
     CHECK(value_of(gs[1]));
-    co_await weft::sleep(10ms);  // now another process reads a, and no process reads b any more
+    co_await weft::sleep(10ms);  // Now another process reads a, and no process reads b any more.
     CHOSEN((weft::select_among<U, P>(gs, weft::Mode::priority)), 0);
     CHECK_FALSE(value_of(gs[0]));
     CHECK(value_of(gs[1]));

@@ -1,4 +1,5 @@
-// Rule 1.8: the one-to-one buffer, a ring without a lock. The other rules of Part I hold for it.
+// Tests rule 1.8: the one-to-one buffer, a ring without a lock. The other rules of Part I hold for
+// it.
 #include <memory>
 
 #include "hosted.hpp"

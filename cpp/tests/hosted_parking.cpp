@@ -1,4 +1,4 @@
-// How an executor sleeps where a language runtime looks for signals around the sleep
+// Tests how an executor sleeps where a language runtime looks for signals around the sleep
 // (runtime/parking.hpp, rule 6.7).
 #include <atomic>
 #include <thread>
@@ -29,10 +29,10 @@ struct Seen {
   Parking* by = nullptr;
   int looked = 0, ended = 0;
   bool go_on = true;      // the result of disturbed()
-  int stir_in_looks = 0;  // disturbed again during this many looks
+  int stir_in_looks = 0;  // how many looks are disturbed again
 } seen;
 
-void* begin_stirred(Parking& p) {  // after the last look for signals, before the sleep
+void* begin_stirred(Parking& p) {  // Called after the last look for signals, before the sleep.
   seen.by = &p;
   p.disturb();
   return &seen;
@@ -59,7 +59,7 @@ void* begin_woken(Parking& p) {
 struct Aside {
   Parking* by = nullptr;
   int stepped = 0, back = 0;
-  std::int64_t takes = 0;  // ns
+  std::int64_t takes = 0;  // in ns
 } aside;
 void* step_aside() {
   ++aside.stepped;
@@ -141,7 +141,7 @@ TEST_CASE("rule 6.7: a sleeper whose time is up although it is stirred") {
 
 namespace {
 // The sleeper's time is up just when another thread is about to signal it. That thread has seen the
-// sleeper asleep and has counted it, and the sleeper counts itself.
+// sleeper asleep and has counted it, and the sleeper counts itself too.
 struct Meeting final : weft::runtime::Activity {
   Parking p;
   std::atomic<int> active{1};
@@ -180,7 +180,7 @@ TEST_CASE(
     Meeting::until(m.asleep);
     m.p.signal(Parking::woken);
   });
-  CHECK(m.p.sleep() == 0);  // the time was up
+  CHECK(m.p.sleep() == 0);  // The time was up.
   m.awake = true;
   signals.join();
   CHECK(!m.late);
@@ -227,7 +227,7 @@ TEST_CASE("who yielded to another program, which kept the CPU, sleeps at once fo
   Parking p;
   p.activity = &count;
   const Around around(&begin_woken, p, 200'000);
-  for (int forgone : {0, 128, 256, 512}) {  // twice as many each time
+  for (int forgone : {0, 128, 256, 512}) {  // There are twice as many each time.
     for (int i = 0; i < forgone; ++i) CHECK(p.sleep() == Parking::woken);
     CHECK(seen.ended == forgone);
     seen.ended = 0;
@@ -241,7 +241,8 @@ TEST_CASE("who yielded to another program, which kept the CPU, sleeps at once fo
 }
 
 namespace {
-// What is waited for is here, but the CPU was elsewhere for longer than a yield may take.
+// Returns true: what is waited for is here, but the CPU was elsewhere for longer than a yield may
+// take.
 bool comes_late() {
   for (const std::int64_t end = weft::prim::now() + 200'000; weft::prim::now() < end;) {
   }
@@ -263,5 +264,6 @@ TEST_CASE("a yield that takes long is noticed among brief ones, within sixteen o
   int attempts = 0;
   for (; ways.worth_trying() && attempts < 100; ++attempts)
     CHECK(ways.until([&] { return attempts == 0 || comes_late(); }));
-  CHECK(attempts <= 17);  // the first of sixteen is timed; fewer if the CPU was elsewhere
+  CHECK(attempts <= 17);  // The first of sixteen is timed; there are fewer if the CPU was
+                          // elsewhere.
 }

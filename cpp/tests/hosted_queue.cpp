@@ -1,5 +1,5 @@
-// The queue of a worker of a multi-core executor (runtime/deque.hpp): what its owner takes, and
-// what a thief gets (rules 15.5, 15.7).
+// Tests the queue of a worker of a multi-core executor (runtime/deque.hpp): what its owner takes,
+// and what a thief gets (rules 15.5, 15.7).
 #include <algorithm>
 #include <initializer_list>
 #include <memory>
@@ -15,8 +15,8 @@ using runtime::StealQueue;
 
 struct Job : runtime::ProcessBase {};
 
-// Jobs 0, 1, 2, … of the groups named by letters; '.' is no group. The queue never looks into a
-// group.
+// Jobs 0, 1, 2, … of the groups named by letters; '.' stands for no group. The queue never looks
+// into a group.
 class Jobs {
  public:
   explicit Jobs(std::string_view groups) : jobs_(groups.size()) {
@@ -109,7 +109,7 @@ TEST_CASE("queue of a worker: the group of which one was taken last is left to i
   StealQueue q;
   jobs.push_all(q);
   CHECK(jobs.number(q.take(1)) == 0);
-  CHECK(jobs.stolen(q) == Numbers{2, 3});  // three jobs would be half; group c is not split
+  CHECK(jobs.stolen(q) == Numbers{2, 3});  // Three jobs would be half; group c is not split.
   CHECK(jobs.taken(q) == Numbers{1, 4, 5});
 }
 
@@ -201,7 +201,7 @@ TEST_CASE(
     for (const int i : loot) ++seen[static_cast<std::size_t>(i)];
     for (const int i : rest) ++seen[static_cast<std::size_t>(i)];
     CHECK(std::all_of(seen.begin(), seen.end(), [](int k) { return k == 1; }));
-    // At most one group of the loot has members on both sides: its first one, or, if there was no
+    // At most one group of the loot has members on both sides: its first group, or, if there was no
     // other, the group of the job that ran.
     for (std::size_t k = 0; k < loot.size(); ++k) {
       const char g = groups[static_cast<std::size_t>(loot[k])];

@@ -1,5 +1,5 @@
-// How a process ended is seen at the place of its result: Result and NoResult, and the exceptions
-// of run (rules 2.5, 3.5, 4.3, 7.1).
+// Tests that the place of a result shows how its process ended: Result and NoResult, and the
+// exceptions of run (rules 2.5, 3.5, 4.3, 7.1).
 #include "hosted.hpp"
 
 using namespace test;
@@ -100,7 +100,7 @@ TEST_CASE("rule 7.1: of a vector, a sequence and a block within a block") {
   CHECK_FALSE(first);
   CHECK(second == 7);
   const auto [inner, own] = weft::par{weft::par{average(t.in), seven()}, seven()}();
-  CHECK(inner.has_value());  // the block ended well; one of its processes did not
+  CHECK(inner.has_value());  // The block ended well; one of its processes did not.
   CHECK_FALSE(std::get<0>(*inner));
   CHECK(std::get<1>(*inner) == 7);
   CHECK(own == 7);
@@ -123,7 +123,7 @@ TEST_CASE(
   CHECK_THROWS_AS(weft::run(weft::thread(average(r.in))), weft::Retired);
   CHECK_THROWS_AS(weft::run(cancelled()), weft::Cancelled);
   CHECK(weft::run(seven()) == 7);
-  // The same within a thread process, which ends in the same way.
+  // This is the same within a thread process, which ends in the same way.
   bool met = false;
   auto both = [](Process q, bool& m) {
     return weft::thread([q = std::make_shared<Process>(std::move(q)), &m]() mutable {
@@ -187,7 +187,7 @@ TEST_CASE(
   weft::Channel<int> local, given;
   const auto of_local = local.reader(), of_given = given.reader();
   const auto asks = [](weft::Reader<int> in, weft::Channel<int> l, weft::Writer<int> w) -> Process {
-    // This end is not among its arguments, and is closed when the poison passes.
+    // This end is not among the process's arguments, and is closed when the poison passes.
     const auto mine = l.writer();
     co_await w.write(static_cast<int>(co_await average(in)));
   };

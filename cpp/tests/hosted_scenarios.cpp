@@ -1,7 +1,7 @@
 // Twins of conformance/scenarios/rules_07_11_the_end_of_a_process.py and rules_07_12_limits.py:
-// each has the name of its scenario, and states the same in C++.
-// conformance/tests/test_scenarios.py checks that none is missing; a scenario without a twin says
-// why.
+// each twin has the name of its scenario, and states the same in C++.
+// conformance/tests/test_scenarios.py checks that no twin is missing; a scenario without a twin
+// says why.
 #include <algorithm>
 #include <limits>
 
@@ -247,7 +247,7 @@ TEST_CASE_TEMPLATE("scenario a_timeout_ends_what_the_block_waits_for", P, POLICI
       CHECK_THROWS_AS(co_await weft::select(reader, weft::after(50s)), weft::TimedOut);
     }
     CHECK(weft::now() == 4 * kSecond);
-    // No party waits: neither guard is ready, and the barrier still lacks one party.
+    // No party waits here: neither guard is ready, and the barrier still lacks one party.
     CHOSEN(weft::select(weft::Mode::priority, reader, weft::skip()), 1);
     CHOSEN(weft::select(weft::Mode::priority, weft::out(writer, 2), weft::skip()), 1);
     CHOSEN(weft::select(weft::Mode::priority, weft::meet(barrier), weft::skip()), 1);
@@ -283,7 +283,7 @@ TEST_CASE("scenario to_move_on_raises_nothing") {  // the block is a process her
 TEST_CASE("scenario a_deadline_is_a_time_of_the_clock") {
   auto p = []() -> Process {
     co_await weft::sleep(1s);
-    for (const std::int64_t at : {3 * kSecond, 2 * kSecond}) {  // the second has passed
+    for (const std::int64_t at : {3 * kSecond, 2 * kSecond}) {  // The second time has passed.
       const weft::Timeout limit = weft::Timeout::until(at);
       CHECK_THROWS_AS(co_await weft::sleep(50s), weft::TimedOut);
       CHECK(weft::now() == 3 * kSecond);
@@ -401,7 +401,7 @@ TEST_CASE("scenario of_two_that_ask_before_it_is_met_the_outermost_is_told") {
       }
     }
     CHECK(outer.expired());
-    co_await weft::sleep(1s);  // once
+    co_await weft::sleep(1s);  // This happens once.
     CHECK(weft::now() == kSecond);
   };
   weft::run(virtually, p());

@@ -1,5 +1,5 @@
-// Rules 7.12, 10.3, 10.6: `signals` counts as something outside only while a process waits for a
-// signal; when no process reads them, signals have their previous effect.
+// Tests rules 7.12, 10.3, 10.6: `signals` counts as something outside only while a process waits
+// for a signal; when no process reads them, signals have their previous effect.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -75,7 +75,7 @@ const Kind kinds[] = {
      }},
 };
 
-// The only run that continues, after it has come to rest. While this object lives no run ends.
+// The only run that exists, after it has come to rest. While this object lives no run ends.
 class AtRest {
  public:
   AtRest() : runs_(pin()) {
@@ -116,7 +116,7 @@ TEST_CASE("rules 7.12, 10.3: a run waits for a signal, and is deadlocked once no
 
 TEST_CASE("rule 10.3: signals that nobody waits for keep no deadlock from being told") {
   weft::signals stop{SIGUSR1, SIGUSR2};
-  const weft::Reader<int> mine = stop.reader();  // held, but not read
+  const weft::Reader<int> mine = stop.reader();  // The end is held, but not read.
   weft::Channel<int> a(weft::named("a")), b(weft::named("b"));
   auto relay = [](weft::Reader<int> in, weft::Writer<int> out, weft::Reader<int>) -> Process {
     co_await out.write(co_await in.read());
@@ -140,7 +140,7 @@ TEST_CASE("rule 10.3: another run's process that waits for a signal holds up no 
 
 namespace {
 
-// Collects the reports of standstills while it lives: the names of channels.
+// Collects the reports of standstills while this object lives: the names of channels.
 class ToldChannels {
  public:
   ToldChannels() {
@@ -176,7 +176,7 @@ class ToldChannels {
 };
 
 // Waits until another run, begun now, stands still and this is reported. By then enough time has
-// passed for the first one.
+// passed for the first run to be reported.
 void another_is_told(ToldChannels& told) {
   weft::Channel<int> c(weft::named("another"));
   std::thread ends([outside = weft::Outside(), w = c.writer(), &told] {
@@ -226,7 +226,7 @@ void counts(int) {
 void wait_until_came(int n) {
   for (int c = came.load(); c < n; c = came.load()) came.wait(c);
 }
-// The effect of SIGUSR1 outside any `signals`, for the time of a scope.
+// Records the effect of SIGUSR1 outside any `signals`, for the time of a scope.
 class Before {
  public:
   Before() : before_(std::signal(SIGUSR1, &counts)) { came = 0; }
@@ -262,14 +262,14 @@ TEST_CASE("rule 7.12: when all readers have gone a signal does what it did befor
   for (const auto& read : reading) {
     came = 0;
     weft::signals stop{SIGUSR1};
-    std::raise(SIGUSR1);  // there is no reader yet, so the signal is kept
+    std::raise(SIGUSR1);  // There is no reader yet, so the signal is kept.
     read(stop.reader());
     CHECK(came == 0);
     for (int n = 1; n <= 3; ++n) {
       std::raise(SIGUSR1);
       wait_until_came(n);
     }
-    // the next reader has signals as values again
+    // The next reader has signals as values again.
     auto again = stop.reader();
     std::raise(SIGUSR1);
     CHECK(again() == SIGUSR1);
@@ -281,7 +281,7 @@ TEST_CASE("rule 7.12: a new reader right after the last one has gone misses noth
   const Before before;
   weft::signals stop{SIGUSR1};
   for (int i = 0; i < 3; ++i) {
-    auto r = stop.reader();  // the previous reader was closed, and no signal has come since
+    auto r = stop.reader();  // The previous reader was closed, and no signal has come since.
     std::raise(SIGUSR1);
     CHECK(r() == SIGUSR1);
   }
@@ -309,7 +309,7 @@ TEST_CASE("rule 7.12: what was let go of is free for another; then the first has
   {
     weft::signals other{SIGUSR1};
     CHECK_THROWS_WITH_AS(stop.reader(), doctest::Contains("has it already"), weft::BadUse);
-    weft::signals free{SIGUSR2};  // the object has kept none of those signals
+    weft::signals free{SIGUSR2};  // The object has kept none of those signals.
   }
   auto r = stop.reader();
   std::raise(SIGUSR2);

@@ -1,4 +1,4 @@
-// Rule 5.9: standing alternatives.
+// Tests rule 5.9: standing alternatives.
 #include "hosted.hpp"
 
 using namespace test;
@@ -51,7 +51,7 @@ TEST_CASE_TEMPLATE("rule 5.9: nothing is lost between selects, and an end is see
         alt.enable(static_cast<std::uint32_t>(e.guard), false);
       }
     }
-    CHECK_THROWS_AS(co_await alt.select(), weft::BadUse);  // rule 5.5
+    CHECK_THROWS_AS(co_await alt.select(), weft::BadUse);  // Rule 5.5: this is bad use.
   };
   int sum = 0;
   weft::run(server(a.reader(), b.reader(), sum), send_all<P>(a.writer(), {1, 2, 3, 4, 5, 6}),
@@ -162,7 +162,7 @@ TEST_CASE_TEMPLATE(
   };
   auto owner = [](std::vector<weft::Reader<int, P>> rs, std::vector<int>& got, auto f) -> Process {
     weft::StandingAlternative a(rs);
-    co_await f(a, got);  // f is a process of its own, which has ended before this one resumes
+    co_await f(a, got);  // f is a process of its own, which has ended before this process resumes.
     for (int k = 0; k < 2; ++k) {
       const auto [i, v] = co_await a.select();
       got.push_back(*v);
@@ -171,7 +171,7 @@ TEST_CASE_TEMPLATE(
   auto writer = [](weft::Writer<int, P> w) -> Process {
     co_await weft::yield();
     co_await w.write(1);
-    // The first process takes the value and ends; its owner resumes after this one.
+    // The first process takes the value and ends; its owner resumes after this process.
     co_await weft::yield();
     co_await w.write(2);
     co_await w.write(3);
@@ -191,11 +191,11 @@ TEST_CASE_TEMPLATE("rules 2.6, 5.2: guards that are kept outlast their ends, and
     const void* const was = c->core();
     alt->enable(0, false);
     c.reset();
-    r.retire();  // the guard is off, so its end may be closed
+    r.retire();  // The guard is off, so its end may be closed.
     const weft::Channel<int, P> another;
-    CHECK(another.core() != was);  // the alternative is enrolled there, or may be later
+    CHECK(another.core() != was);  // The alternative is enrolled there, or may be later.
     CHOSEN(alt->select(), 1);
-    alt->enable(0, true);  // no process is left that could write
+    alt->enable(0, true);  // No process is left that could write.
     CHOSEN(alt->select(), 1);
     alt.reset();
   };
@@ -221,7 +221,7 @@ TEST_CASE_TEMPLATE("rules 2.6, 5.2: so do those of a vector of readers", P, POLI
     rs.clear();
     const weft::Channel<int, P> another;
     CHECK(another.core() != was);
-    CHECK_THROWS_AS(co_await alt.select(), weft::Cancelled);  // cancelled by the deadlock
+    CHECK_THROWS_AS(co_await alt.select(), weft::Cancelled);  // The deadlock cancels the process.
   };
   CHECK_THROWS_AS(weft::run(p(std::make_unique<weft::Channel<int, P>>())), weft::Deadlock);
 }

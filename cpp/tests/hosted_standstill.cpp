@@ -1,4 +1,5 @@
-// Rule 10.6: where no deadlock can be proven, a standstill is reported, once and with one wake-up.
+// Tests rule 10.6: where no deadlock can be proven, a standstill is reported, once and with one
+// wake-up.
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -12,7 +13,8 @@ using namespace test;
 
 namespace {
 
-// While this object lives, standstills are reported here as soon as no process runs.
+// Collects reports of standstills. While this object lives, they are made as soon as no process
+// runs.
 class Told {
  public:
   explicit Told(std::chrono::nanoseconds after = 1ms) {
@@ -149,7 +151,7 @@ TEST_CASE("rule 10.6: on a virtual clock a deadline to which it may not jump is 
 
 namespace {
 
-// A run as its executors see it, with the result of conclude() when the last of them falls asleep.
+// A run as its executors see it, with the result of conclude() when the last executor falls asleep.
 struct Quiet {
   weft::runtime::Run run;
   explicit Quiet(weft::Clock clock = weft::Clock::steady) : run(clock) {
@@ -187,7 +189,7 @@ TEST_CASE(
   CHECK_FALSE(q.stands_still());
   q.run.disarm(timer);
   CHECK(q.stands_still());
-  timer.deadline = weft::prim::forever;  // rule 8.5
+  timer.deadline = weft::prim::forever;  // Rule 8.5: this time never comes.
   q.run.arm(timer);
   CHECK(q.stands_still());
   q.run.leave_outside(false);

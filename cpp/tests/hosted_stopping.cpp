@@ -1,4 +1,4 @@
-// Rule 7.12: timeouts as scopes and around a process, stop tokens, signals.
+// Tests rule 7.12: timeouts as scopes and around a process, stop tokens, signals.
 #include <csignal>
 #include <stop_token>
 
@@ -15,7 +15,7 @@ TEST_CASE_TEMPLATE("rule 7.12: what waits within a Timeout throws TimedOut, and 
       CHECK_FALSE(limit.expired());
       CHECK_THROWS_AS(co_await r.read(), weft::TimedOut);
       CHECK(limit.expired());
-      co_await weft::sleep(1s);  // one expiry asks once
+      co_await weft::sleep(1s);  // One expiry asks once.
     }
     CHECK(weft::now() == 2'000'000'000);
     try {
@@ -24,7 +24,7 @@ TEST_CASE_TEMPLATE("rule 7.12: what waits within a Timeout throws TimedOut, and 
       FAIL("it went on");
     } catch (const weft::TimedOut& e) {
       REQUIRE(e.value<std::string>());
-      CHECK(*e.value<std::string>() == "mine");  // rule 6.2
+      CHECK(*e.value<std::string>() == "mine");  // Rule 6.2: the value is still the writer's.
     }
     {
       weft::Timeout limit(1s);
@@ -128,7 +128,7 @@ TEST_CASE("rule 7.12: a value that had committed is delivered") {
   auto writes = [](weft::Writer<int> w) -> Process {
     {
       const weft::Timeout limit(1s);
-      co_await w.write(7);  // held until 2 s (rule 1.6)
+      co_await w.write(7);  // The write is held until 2 s (rule 1.6).
       CHECK(limit.expired());
     }
     co_await weft::sleep(1s);
@@ -234,7 +234,7 @@ TEST_CASE("rule 7.12: a stop token ends a run") {
     CHECK(cancelled <= 4);
     CHECK((before || cancelled >= 2));
   }
-  std::stop_source source;  // from another thread
+  std::stop_source source;  // The request comes from another thread.
   const std::stop_token token = source.get_token();
   std::thread other([&] { source.request_stop(); });
   CHECK_THROWS_AS(weft::run(weft::RunOptions{.stop = &token}, naps(std::chrono::hours(1))),
@@ -276,5 +276,5 @@ TEST_CASE("rule 7.12: signals are read, selected on, and given back") {
     CHECK(weft::run(one(stop)) == SIGUSR1);
   }
   CHECK((std::signal(SIGUSR1, before) == SIG_IGN));
-  weft::signals again{SIGUSR2};  // free again
+  weft::signals again{SIGUSR2};  // The signal is free again.
 }

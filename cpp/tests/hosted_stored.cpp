@@ -1,5 +1,5 @@
-// The form in which a channel stores a value (core/stored.hpp): scalars as their bits, with one
-// engine for each size.
+// Tests the form in which a channel stores a value (core/stored.hpp): scalars are stored as their
+// bits, with one engine for each size.
 #include <doctest/doctest.h>
 
 #include <cstddef>

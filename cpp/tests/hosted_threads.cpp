@@ -1,5 +1,5 @@
-// Threads as processes, and mixed networks: they follow the same rules (run these tests under
-// ThreadSanitizer too).
+// Tests threads as processes, and mixed networks, which follow the same rules. Run these tests
+// under ThreadSanitizer too.
 #include <array>
 #include <atomic>
 #include <memory>
@@ -150,7 +150,7 @@ TEST_CASE(
       auto spin_until = [](std::atomic<int>& flag) {
         while (!flag) std::this_thread::yield();
       };
-      // The witness is started before `outer`, so it is asked after it.
+      // The witness is started before `outer`, so it is asked to end after `outer`.
       auto witness = weft::thread([r = never.reader(), &asked] {
         try {
           r();
@@ -390,7 +390,7 @@ TEST_CASE("rule 7.1: a run that makes threads again and again joins them as they
   int n = 0;
   weft::run(weft::thread([&n] {
     for (int i = 0; i < 300; ++i) weft::run(weft::thread([&n] { ++n; }));
-    // Checks this thread, the last one, and the one before.
+    // The three threads are this thread, the last one, and the one before that.
     CHECK(weft::detail::current_run()->threads_kept() <= 3);
   }));
   CHECK(n == 300);
@@ -403,7 +403,7 @@ TEST_CASE("rule 7.7: a busy scheduler hears within 64 steps what another thread 
   int steps = 0, told_at = -1;
   auto asks = [](weft::Writer<int, weft::Local> out, weft::Reader<int, weft::Local> in,
                  weft::Writer<int> w, int* n, const int* told) -> Process {
-    for (int i = 0; i < 100; ++i) {  // until the others have begun and the reader waits
+    for (int i = 0; i < 100; ++i) {  // This waits until the others have begun and the reader waits.
       co_await out.write(i);
       co_await in.read();
     }
@@ -425,5 +425,5 @@ TEST_CASE("rule 7.7: a busy scheduler hears within 64 steps what another thread 
             answers(there.reader(), back.writer()), hears(from_thread.reader(), &steps, &told_at));
   CAPTURE(told_at);
   CHECK(told_at >= 0);
-  CHECK(told_at <= 64);  // each turn of `asks` is at least one step
+  CHECK(told_at <= 64);  // Each turn of `asks` is at least one step.
 }

@@ -1,4 +1,4 @@
-// Rule 7.11: a process's end as a guard, awaited, and watched; cancelling one process by its
+// Tests rule 7.11: a process's end as a guard, awaited, and watched; cancelling one process by its
 // handle.
 #include "hosted.hpp"
 
@@ -86,7 +86,7 @@ TEST_CASE(
     "rule 7.11: a watched failure is its watchers', as long as one is alive; else its group's") {
   auto supervisor = [](weft::Watch<int> w) -> ProcessOf<bool> {
     co_await w.ended();
-    co_await weft::sleep(5s);  // no process is cancelled
+    co_await weft::sleep(5s);  // No process is cancelled.
     co_return w.get().how == Ending::failed&& w.get().error != nullptr;
   };
   const weft::Watch<int> w;

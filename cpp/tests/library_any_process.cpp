@@ -1,4 +1,4 @@
-// Processes of any kind in one list (AnyProcess), thread(f, args…), and a ProcessOf without
+// Tests processes of any kind in one list (AnyProcess), thread(f, args…), and a ProcessOf without
 // co_return.
 #include "hosted.hpp"
 
@@ -15,7 +15,7 @@ Process puts(weft::Writer<int> out, int v) { co_await out.write(v); }
 void puts_in_thread(weft::Writer<int> out, int v) { out(v); }
 ProcessOf<int> gives(int v) { co_return v; }
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wreturn-type"  // the missing co_return is meant
+#pragma GCC diagnostic ignored "-Wreturn-type"  // The missing co_return is meant.
 ProcessOf<int> forgets(int v) {
   if (v > 0) co_return v;
 }
@@ -80,7 +80,7 @@ TEST_CASE("rules 7.1, 11.2: it runs once; an empty one is refused; ten thousand 
   for (int i = 0; i < 10'000; ++i) all.emplace_back(adds(&ran));
   weft::run(std::move(all));
   CHECK(ran == 10'002);
-  weft::run(std::vector<weft::AnyProcess<>>());  // nothing to do
+  weft::run(std::vector<weft::AnyProcess<>>());  // There is nothing to do.
 }
 
 TEST_CASE("rule 7.1: run(vector), run(p, par(vector), q), vectors with results") {
@@ -129,7 +129,7 @@ TEST_CASE("rule 7.1: thread(f, args…) binds its arguments, as proc does") {
   CHECK(sum == 20);
   CHECK(weft::run(weft::thread([](const char* text) { return std::string(text); }, "text")) ==
         "text");
-  CHECK(weft::run(weft::thread(gives, 3)) == 3);  // the coroutine runs on that thread
+  CHECK(weft::run(weft::thread(gives, 3)) == 3);  // The coroutine runs on that thread.
   CHECK(weft::run(weft::thread([](std::unique_ptr<int> p) { return *p; },
                                std::make_unique<int>(4))) == 4);
 }

@@ -1,5 +1,5 @@
-// Blocks, replicated processes, several operations at once, kinds of channels, handles, mobiles: by
-// rule.
+// Tests blocks, replicated processes, several operations at once, kinds of channels, handles and
+// mobiles, by rule.
 #include "hosted.hpp"
 
 #include <functional>
@@ -146,7 +146,7 @@ TEST_CASE_TEMPLATE("rule 7.1: par_for: processes, operations, numbers and ranges
 
 TEST_CASE_TEMPLATE("rule 7.10: par_read, par_write: all are offered at once", P, POLICIES) {
   weft::Channel<int, P> a, b;
-  // The two sides name their ends in different orders: in sequence they would block each other.
+  // The two sides name their ends in different orders, so in sequence they would block each other.
   auto writer = [](weft::Writer<int, P> x, weft::Writer<int, P> y) -> Process {
     for (int i = 0; i < 3; ++i) {
       std::pair first(x, i), second(y, 10 * i);
@@ -176,7 +176,7 @@ TEST_CASE_TEMPLATE(
       const auto* got = e.template value<std::vector<std::optional<int>>>();
       ok = got && got->size() == 3 && (*got)[0] == 1 && !(*got)[1] && !(*got)[2];
     }
-    const int after = co_await z.read();  // the read was withdrawn: a later value comes whole
+    const int after = co_await z.read();  // The read was withdrawn, so a later value comes whole.
     CHECK(after == 7);
   };
   auto writer = [](weft::Writer<int, P> x, weft::Writer<int, P> y,
@@ -256,7 +256,7 @@ TEST_CASE_TEMPLATE("rule 1.8: a side of one has one end at a time", P, POLICIES)
   CHECK_THROWS_WITH_AS(c.reader(), doctest::Contains("channel 'single' has a reader end already"),
                        weft::BadUse);
   CHECK_THROWS_AS((weft::Reader<int, P>(r)), weft::BadUse);
-  auto moved = std::move(r);  // the same end
+  auto moved = std::move(r);  // This is the same end.
   auto w = c.writer();
   CHECK_THROWS_WITH_AS((weft::Writer<int, P>(w)), doctest::Contains("writer end already"),
                        weft::BadUse);

@@ -1,4 +1,4 @@
-// The plug-and-play processes are compared with their stream equations: over random streams and
+// Compares the plug-and-play processes with their stream equations: over random streams and
 // channels, as coroutines on local and shared channels and on threads. The seed of each case is
 // printed when it fails. library_plugnplay_ends.cpp tests how they end.
 #include "plugnplay.hpp"
@@ -204,10 +204,10 @@ TEST_CASE_TEMPLATE("plug and play: dynamic_delta adds and takes out outputs; new
   weft::Channel<End, P> config;
   Ints got_b, got_c;
   auto driver = [](End w, weft::Writer<End, P> conf, weft::Channel<int, P> to) -> Process {
-    co_await w.write(1);  // to b alone
+    co_await w.write(1);  // This value goes to b alone.
     co_await conf.write(to.writer());
     co_await w.write(2);
-    co_await conf.write(to.writer());  // a known writer is taken out; c retires here
+    co_await conf.write(to.writer());  // A known writer is taken out; c retires here.
     conf.retire();
     co_await w.write(3);
   };
@@ -253,8 +253,8 @@ TEST_CASE_TEMPLATE("plug and play: sequential_delta serves its outputs in order;
   weft::par{feed(a.writer(), Ints{1, 2}), Form::as(pnp::sequential_delta<int>(a, {b, c})),
             in_turn(b.reader(), c.reader(), &got)}();
   CHECK(got == Ints{1, 1, 2, 2});
-  // Buffers that are full when the process begins: with two guards that are always ready, each is
-  // chosen once in every two selects (rule 5.4).
+  // The buffers are full when the process begins. With two guards that are always ready, each guard
+  // is chosen once in every two selects (rule 5.4).
   weft::Channel<int, P> d{weft::buffer(8)}, e{weft::buffer(8)}, f;
   Ints merged;
   weft::par{feed(d.writer(), Ints(8, 1)), feed(e.writer(), Ints(8, 2))}();
@@ -305,7 +305,7 @@ TEST_CASE("plug and play: a packet without an output, a vector of another length
   weft::Channel<std::vector<int>> v;
   weft::Channel<int> e, f;
   auto send_three = [](weft::Writer<std::vector<int>> w) -> Process {
-    std::vector<int> three{1, 2, 3};  // g++ 12 takes no braced list of values inside a co_await
+    std::vector<int> three{1, 2, 3};  // g++ 12 takes no braced list of values inside a co_await.
     co_await w.write(std::move(three));
   };
   CHECK_THROWS_WITH_AS(weft::run(send_three(v), pnp::deparaplex(v, {e, f})),
@@ -382,7 +382,8 @@ TEST_CASE_TEMPLATE("plug and play in virtual time: fixed_delay, regular, regulat
   weft::Channel<int, P> none;
   CHECK_THROWS_AS(static_cast<void>(pnp::regular<int>(none, 1, 0ms)), weft::BadUse);
 }
-TEST_CASE("plug and play: a second value that is due beyond the end of the clock") {  // rule 8.5
+// Rule 8.5: the value never comes.
+TEST_CASE("plug and play: a second value that is due beyond the end of the clock") {
   weft::Channel<int> c;
   Ints got;
   auto net = [&] {

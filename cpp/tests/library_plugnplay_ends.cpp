@@ -1,5 +1,5 @@
-// How the plug-and-play processes end: each process, by retirement and by poison of each of its
-// channels, as coroutines on local and shared channels and on threads.
+// Tests how the plug-and-play processes end: each process, by retirement and by poison of each of
+// its channels, as coroutines on local and shared channels and on threads.
 #include "plugnplay.hpp"
 
 #include <functional>
@@ -14,9 +14,9 @@ namespace {
 // process with a pause lets the others go first.
 struct Port {
   bool input;
-  bool optional;  // whether the process goes on without it
+  bool optional;  // whether the process goes on without this port
   std::function<Process()> leave, poison;
-  // Writes or reads until it learns of the end, or at most n times.
+  // Writes or reads until it learns of the channel's end, or at most n times.
   std::function<Process(std::string*, int)> watch;
 };
 template <class E>
@@ -28,7 +28,7 @@ Process poisoning(E end) {
   co_await weft::yield();
   end.poison(3);
 }
-// How a channel ended.
+// Says how a channel ended.
 std::string how(std::exception_ptr failure) {
   try {
     std::rethrow_exception(std::move(failure));
@@ -99,7 +99,7 @@ struct Subject {
   std::string name;
   std::function<void(Network<P>&)> make;
 };
-// Every process of the library.
+// Returns every process of the library.
 template <class P>
 std::vector<Subject<P>> all_processes() {
   using N = Network<P>;
@@ -177,7 +177,7 @@ std::vector<Subject<P>> all_processes() {
        }},
       {"dynamic_delta",
        [](N& n) {
-         // added, taken out, added, …
+         // The channel carries ends that are added, taken out, added, …
          weft::Channel<int, P> more{weft::buffer(1, weft::Overflow::drop_newest)};
          auto a = n.in();
          auto config = n.template in<weft::Writer<int, P>>({more.writer()}, true, 1ms);
@@ -290,8 +290,8 @@ TEST_CASE_TEMPLATE(
             });
         continue;
       }
-      // The process goes on without this port. The user of the last channel, an output, then stops
-      // reading and closes it, and all end.
+      // The process goes on without this port. The user of the last channel, which is an output,
+      // then stops reading and closes it, and all processes end.
       const std::size_t last = ports.size() - 1;
       with<Form>(
           s,
@@ -302,7 +302,7 @@ TEST_CASE_TEMPLATE(
             CHECK(heard == (i == k ? "" : i == last ? "enough" : "retired"));
           });
     }
-    // All inputs of the process end: it ends, even if it can do without some of them.
+    // All inputs of the process end. The process ends, even if it can do without some of them.
     if (!ports.front().input) continue;
     with<Form>(
         s,

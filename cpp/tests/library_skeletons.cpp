@@ -1,6 +1,6 @@
-// Skeletons: their sequential meaning, by random programs; failure, cancellation, poison, early
-// termination, progress; on the scheduler, on threads and on two cores. The seed of each case is
-// printed when it fails.
+// Tests skeletons: their sequential meaning, by random programs; failure, cancellation, poison,
+// early termination and progress; on the scheduler, on threads and on two cores. The seed of each
+// case is printed when it fails.
 #include "hosted.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct Dice {
   }
 };
 
-// A program, its meaning, and whether it keeps the order.
+// A program, its meaning, and whether the program keeps the order.
 struct Program {
   Stage stage;
   std::function<int(int)> meaning;
@@ -196,7 +196,7 @@ TEST_CASE_TEMPLATE(
     std::sort(got.begin(), got.end());
     CHECK(got == Ints{2, 3, 4, 5, 6});
     CHECK(seen == Counts{1, 2, 3, 4, 5});
-    weft::run(sk::apply(net, Ints{1, 2}));  // another process of the same stage counts for itself
+    weft::run(sk::apply(net, Ints{1, 2}));  // Another process of the same stage counts for itself.
     CHECK(seen == Counts{1, 2, 3, 4, 5, 1, 2});
 
     // A reader that leaves after three values: no process is told of the fourth, and the source
@@ -238,7 +238,7 @@ TEST_CASE("skeletons: what is told takes one number or two; none at all is no ma
   weft::run(sk::map(sk::workers(2).told(one), Ints(6), same));
   CHECK(done == 6);
   CHECK(weft::run(sk::map_reduce(sk::workers(1).told(one), Ints(3, 1), same, 0, std::plus())) == 3);
-  CHECK(done == 3);  // runs of neighbours, of one item each here
+  CHECK(done == 3);  // The runs of neighbours have one item each here.
   CHECK(weft::run(sk::reduce(sk::workers(1).told(one), Ints(2, 1), 0, std::plus())) == 2);
   CHECK(done == 2);
   const auto found = weft::run(
@@ -346,7 +346,7 @@ TEST_CASE_TEMPLATE("rule 6: cancelling what awaits a skeleton cancels its worker
   auto waits = [](weft::Channel<int> c) -> Process {
     auto stuck = sk::farm(crew<Start>(2), sk::each([](int x) { return x; }));
     weft::Channel<int> out;
-    const auto open = c.writer();  // nobody writes
+    const auto open = c.writer();  // Nobody writes.
     const auto reader = out.reader();
     co_await stuck(c.reader(), out.writer());
     CHECK(false);
@@ -378,7 +378,7 @@ TEST_CASE("skeletons: values that only move; no workers; nothing to do") {
 
 TEST_CASE("skeletons: workers work side by side, each on a value of its own") {
   for (const sk::Order order : {sk::Order::kept, sk::Order::any}) {
-    weft::Barrier both(2);  // no worker resumes before two workers have a value
+    weft::Barrier both(2);  // No worker resumes before two workers have a value.
     const auto meeting = Stage([both](weft::Reader<int> r, weft::Writer<int> w) -> Process {
       return [](weft::Barrier b, weft::Reader<int> in, weft::Writer<int> out) -> Process {
         while (auto v = co_await in.next()) {
@@ -412,7 +412,7 @@ TEST_CASE("skeletons: with Order::any results come as they are ready") {
   };
   auto sink = [](weft::Reader<int> r, weft::Writer<int> go, Ints& into) -> Process {
     into.push_back(co_await r.read());
-    co_await go.write(0);  // only now the first worker resumes
+    co_await go.write(0);  // Only now the first worker resumes.
     into.push_back(co_await r.read());
   };
   weft::par{source(a), net(a, b), sink(b, gate, got)}();
@@ -441,7 +441,7 @@ TEST_CASE(
       auto first = [](weft::Reader<int> from, weft::Writer<int, weft::Local> to,
                       auto* at) -> Process {
         while (auto v = co_await from.next()) {
-          at->push_back(std::this_thread::get_id());  // all on one thread, one at a time
+          at->push_back(std::this_thread::get_id());  // All run on one thread, one at a time.
           co_await to.write(*v);
         }
       };
@@ -464,8 +464,8 @@ TEST_CASE(
 
 TEST_CASE_TEMPLATE("rule 15.5: workers on threads and on two cores compute at the same time", Start,
                    sk::OnThreads, OnCores) {
-  // Neither resumes before the other has begun, and they do not wait by an operation, so on one
-  // core they would never resume.
+  // Neither worker resumes before the other has begun, and they do not wait by an operation, so on
+  // one core they would never resume.
   std::atomic<int> begun{0};
   const auto together = [&begun](int x) {
     for (++begun; begun < 2;) std::this_thread::yield();
@@ -479,7 +479,7 @@ TEST_CASE_TEMPLATE("rule 15.5: workers on threads and on two cores compute at th
 
 TEST_CASE(
     "skeletons: feedback keeps its width, ends with its stage, and has room for one at least") {
-  // The stage takes two values and lets all others run before it gives the values back: no third
+  // The stage takes two values and lets all others run before it gives the values back. No third
   // value is taken in meanwhile.
   int taken_in = 0, given_back = 0, most = 0;
   auto pairs = [&](weft::Reader<int> in, weft::Writer<int> out) -> Process {
@@ -509,7 +509,7 @@ TEST_CASE(
   CHECK(got.size() == 8);
   CHECK(most == 2);
 
-  // A stage that ends by itself ends the whole network: its results retire, as those of any
+  // A stage that ends by itself ends the whole network: its results retire, as do those of any
   // process.
   auto once = [](weft::Reader<int> in, weft::Writer<int>) -> Process { co_await in.read(); };
   CHECK(weft::run(sk::apply(sk::feedback(2, Stage(once), [](int) { return false; }), Ints{1, 2, 3}))

@@ -11,7 +11,7 @@ program is told which mutant to switch on.
     mutants.py --check               say whether every mutant's text is still in the library, also
                                      for mutants_library.py and mutants_networks.py
     mutants.py BUILD_DIR --quick     run only the lettered mutants, each against the one scenario
-                                     named for it; last line `N passed, N failed`
+                                     that is named for it; last line `N passed, N failed`
 """
 
 from __future__ import annotations
@@ -149,8 +149,8 @@ def work_directory(usage: str | None) -> pathlib.Path:
 def each_dies(
     usage: str | None, mutants: list[Text], killed_by: Callable[[Text, pathlib.Path], str]
 ) -> int:
-    """The program for a list of mutants, or for those that are named: prints a table of what
-    killed each, then the counts."""
+    """Runs the program for a list of mutants, or for those that are named: prints a table of what
+    killed each mutant, then the counts."""
     work = work_directory(usage)
     todo = [m for m in mutants if not sys.argv[2:] or m.name in sys.argv[2:]]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

@@ -1,5 +1,5 @@
-"""The lettered mutants of the core and the hosted layer: each is the text of one place in a copy of
-the headers, and exploration must notice it (mutants.py).
+"""The lettered mutants of the core and the hosted layer: each replaces the text of one place in a
+copy of the headers, and exploration must notice the change (mutants.py).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ TEXT = [
         "j",
         "foreign: a standing output does not learn of it",
         "channel.hpp",
-        "      rematch(after);  // a standing output must learn of this reader\n",
+        "      rematch(after);  // A standing output must learn of this reader.\n",
         "",
         "foreign reader meets a standing output",
     ),
@@ -159,7 +159,7 @@ TEXT = [
         "r",
         "poison passes waiting writers over",
         "channel.hpp",
-        "    fail_all(writer_line_, Status::poisoned, after);\n",
+        "    fail_all(writer_queue_, Status::poisoned, after);\n",
         "",
         "poison meets choice: it ends",
     ),
@@ -384,7 +384,7 @@ TEXT = [
         "Z",
         "hosted: virtual time jumps, and the run counts as idle while it wakes",
         "src/runtime/run.cpp",
-        "      activated();  // held until the processes that were woken are counted\n",
+        "      activated();  // This count is held until the processes that were woken are counted.\n",
         "",
         "hosted: virtual time jumps",
     ),

@@ -1,10 +1,10 @@
 """Mutants of the layers above the hosted layer (skeletons, blocks), of outputs that are not chosen,
-and of rounds between real programs. Each breaks one line, and its tests must notice.
+and of rounds between real programs. Each mutant breaks one line, and the tests must notice it.
 
     python3 cpp/tests/mutants_library.py DIRECTORY [NAME ...]      the last line: N passed, N failed
 
-Each is built by g++ -O0 from a copy of the library, with the tests of its header alone, and run;
-a mutant that hangs is noticed too. The program prints a table of what noticed each mutant.
+Each mutant is built by g++ -O0 from a copy of the library, with the tests of its header alone, and
+run; a mutant that hangs is noticed too. The program prints a table of what noticed each mutant.
 `soak` runs it.
 """
 
@@ -17,7 +17,7 @@ import sys
 from mutants import CPP, Text, each_dies, mutate, progress
 
 TESTS = CPP / "tests"
-STILL = 60  # seconds without a sign of life: the tests of one mutant take two
+STILL = 60  # seconds without a sign of life; the tests of one mutant take two
 
 
 def skeletons(name: str, what: str, old: str, new: str) -> Text:
@@ -32,7 +32,7 @@ def outputs(name: str, what: str, old: str, new: str) -> Text:
     return Text(name, what, "guards.hpp", old, new, "hosted_offers.cpp")
 
 
-# The mutants of conformance/models/MUTANTS.md that no exploration meets, by their numbers.
+# Makes a mutant of conformance/models/MUTANTS.md that no exploration meets, by its number.
 def rounds(number: int, what: str, file: str, old: str, new: str) -> Text:
     return Text(f"r{number}", what, file, old, new, "wire_rounds.cpp")
 
@@ -248,7 +248,7 @@ MUTANTS = [
 
 
 def killed_by(m: Text, work: pathlib.Path) -> str:
-    """Returns what noticed the mutant; "" if nothing did."""
+    """Returns what noticed the mutant, or "" if nothing did."""
     copy = mutate(m, work)
     exe = work / f"mutant_{m.name}"
     # A program that starts itself has a main() of its own.

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Mutants of rule 5.6, guards that retire while their select goes on: random networks must notice
-each.
+each of them.
 
     python3 cpp/tests/mutants_networks.py DIRECTORY [NAME ...]      the last line: N passed, N failed
 
-Each is built by g++ -O0 from a copy of the library, as the program that must notice it: the
+Each mutant is built by g++ -O0 from a copy of the library, as the program that must notice it: the
 twin, whose networks of the shape `retiring` the model judges, or `networks`, whose relays check
 what selects tell them. The program prints a table of what noticed each mutant. `soak` runs it.
 """
@@ -23,12 +23,12 @@ MESSAGES = "400000"
 
 
 def judged(name: str, what: str, file: str, old: str, new: str) -> Text:
-    """The model's verdict on the twin's histories kills it."""
+    """Makes a mutant that the model's verdict on the twin's histories kills."""
     return Text(name, what, file, old, new, "twin/main.cpp")
 
 
 def told(name: str, what: str, file: str, old: str, new: str) -> Text:
-    """A relay, a checksum or a deadlock in `networks` kills it."""
+    """Makes a mutant that a relay, a checksum or a deadlock in `networks` kills."""
     return Text(name, what, file, old, new, "networks.cpp")
 
 
@@ -97,8 +97,8 @@ MUTANTS = [
         "a value that a blocked writer or a buffer holds is lost when its last end goes",
         "notifier.hpp",
         "      if (!(state_ & B::kWritersGone) ||\n"
-        "          (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) || blocked(writer_line_)) return false;",
-        "      if (!(state_ & B::kWritersGone) || blocked(writer_line_)) return false;",
+        "          (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) || blocked(writer_queue_)) return false;",
+        "      if (!(state_ & B::kWritersGone) || blocked(writer_queue_)) return false;",
     ),
     told(
         "r9",
@@ -118,7 +118,7 @@ MUTANTS = [
 
 
 def killed_by(m: Text, work: pathlib.Path) -> str:
-    """Returns what noticed the mutant; "" if nothing did."""
+    """Returns what noticed the mutant, or "" if nothing did."""
     copy = mutate(m, work)
     exe = work / f"mutant_{m.name}"
     source = CPP / "tests" / m.killer

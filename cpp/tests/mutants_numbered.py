@@ -1,8 +1,9 @@
-"""The numbered mutants (explorer/mutated.py): what each breaks, and the scenario that kills it first,
-by a part of its name. The same numbers are those of the Promela models, if they have them
-(conformance/models/MUTANTS.md).
+"""The numbered mutants (explorer/mutated.py): what each of them breaks, and the scenario that kills
+it first, by a part of the scenario's name. Mutants of the Promela models have the same numbers
+there (conformance/models/MUTANTS.md).
 
-`run` shows that each is killed by its scenario, `mutants.py` which others kill it too.
+`run` shows that each mutant is killed by its scenario; `mutants.py` shows which other scenarios
+kill it too.
 """
 
 from __future__ import annotations

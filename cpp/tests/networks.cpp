@@ -8,11 +8,11 @@
 // A network has sources, layers of workers, and sinks. Between two layers there are some channels,
 // each with writers before and readers behind it, some of them buffered. A worker reads from its
 // inputs (plainly, or by choice in one of the modes, or by a standing alternative) and writes to
-// its outputs (in turn, or by a choice of outputs). One network is of one kind: local coroutines,
-// shared coroutines on one core or on two or three, or these with threads among the workers. The
-// sum of a hash of all values sent must be that of all received (the sum does not depend on order),
-// and so must the count. A message counts once for every channel that it passes. The seed of a
-// network that fails is printed, and repeats its shape.
+// its outputs (in turn, or by a choice of outputs). A network is of one kind: local coroutines,
+// shared coroutines on one core or on two or three, or shared coroutines with threads among the
+// workers. The sum of a hash of all values sent must equal the sum for all values received (the sum
+// does not depend on order), and so must the count. A message counts once for every channel that it
+// passes. The seed of a network that fails is printed, and repeats its shape.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -55,7 +55,7 @@ struct Ends {
   Take take = Take::plain;
   bool choose_output = false;
   bool loud = false;        // a merge that asks for the end of each input
-  bool leaving = false;     // its outputs may end before it does: it is a relay, or has none
+  bool leaving = false;     // its outputs may end before it does: it is a relay, or has no outputs
   std::uint64_t stays = 0;  // a relay leaves after this number of values
   std::uint64_t seed = 0;
 };
@@ -96,8 +96,8 @@ weft::Process source(Ends<P> e, Books& books, std::uint64_t seed, long n) {
   books.sent.add(static_cast<std::uint64_t>(i), sum);
 }
 
-// Called when a merge got Retired with this guard: returns how many of its inputs must have ended
-// for that (rule 5.6), and checks that they report it at once.
+// Called when a merge got Retired with this guard: returns how many of the merge's inputs must have
+// ended for that (rule 5.6), and checks that these inputs report it at once.
 template <class P>
 weft::Process have_ended(const Ends<P>& e, int guard, std::vector<bool>& over) {
   for (std::size_t i = 0; i < e.in.size(); ++i) {
@@ -114,7 +114,7 @@ weft::Process have_ended(const Ends<P>& e, int guard, std::vector<bool>& over) {
 }
 
 // A worker without outputs is a sink. It ends with the last of its inputs; a loud sink is told of
-// each end, and switches that guard off.
+// each end, and switches the guard of that input off.
 template <class P, class Inputs>
 weft::Process choosing(Ends<P> e, Books& books, Inputs& inputs) {
   std::uint64_t count = 0, sum = 0;
@@ -218,7 +218,7 @@ std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, lon
   const int layers = 2 + random.below(5);
   // Some sinks leave early; then nothing is buffered, because buffered values would be dropped.
   const bool leaving = random.below(3) == 0;
-  // the layer whose outputs are being made
+  // The layer whose outputs are being made.
   std::vector<Ends<P>> before(static_cast<std::size_t>(1 + random.below(4)));
   const std::size_t sources = before.size();
   for (int layer = 1; layer <= layers; ++layer) {
@@ -236,7 +236,7 @@ std::uint64_t network(std::uint64_t seed, unsigned cores, bool with_threads, lon
             channel.reader());
       channels.push_back(std::move(channel));
     }
-    // Every worker gets an input and, in the layer before, an output: those without one share the
+    // Every worker gets an input and, in the layer before, an output. Those without one share the
     // first channel of this layer.
     auto& shared = channels[channels.size() - static_cast<std::size_t>(between)];
     for (auto& e : before)

@@ -1,12 +1,13 @@
 // The basis of the tests of the core: a value whose loss or duplication is noticed, and processes
 // that wait by a Parker.
 //
-// The same code runs under the explorer, under the sanitizers with real threads, and alone. It
-// drives the core as the hosted layer does: begin, await, withdraw; scan, enrol, await, finish.
+// The same code runs under the explorer, under the sanitizers with real threads, and alone. The
+// code drives the core as the hosted layer does: begin, await, withdraw; scan, enrol, await,
+// finish.
 //
-// A process is cancelled by cancel(): a request and a nudge (rule 6.1). Its operation then
-// withdraws; if that comes too late the operation completes and the request stays for the next one
-// (rule 6.3).
+// A process is cancelled by cancel(), which makes a request and a nudge (rule 6.1). The operation
+// of the process then withdraws; if that comes too late, the operation completes and the request
+// stays for the next operation (rule 6.3).
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -103,14 +104,14 @@ class Process {
     const Status s = operate<Side::in>(c, room.raw, 0);
     return {s, s == Status::ok ? room.take() : 0};
   }
-  // Returns the status. If the write fails, the value stays in this function and is destroyed with
-  // it.
+  // Writes, and returns the status. If the write fails, the value stays in this function and is
+  // destroyed with it.
   template <class C>
   Status write(C& c, std::uint32_t v) noexcept {
     Item i{v};
     return operate<Side::out>(c, &i, 0);
   }
-  // An extended read; its block is the function, which gets the value.
+  // Makes an extended read. The block of the read is the function, which gets the value.
   template <class C, class F>
   Status extended(C& c, F&& block) noexcept {
     Room room;
@@ -120,7 +121,7 @@ class Process {
     c.end_extended(parker);
     return s;
   }
-  // A write whose value is made after the commit; the value 0 makes this fail.
+  // Makes a write whose value is made after the commit; the value 0 makes this fail.
   template <class C, class F>
   Status compute(C& c, F&& make) noexcept {
     const Status s = operate<Side::out>(c, nullptr, NodeFlags::compute);
@@ -163,7 +164,7 @@ class Process {
     item_[n_ - 1].emplace(v);
     g.node.slot = &*item_[n_ - 1];
   }
-  // go() makes the value after the commit; the value 0 makes this fail.
+  // Adds an output whose value go() makes after the commit; the value 0 makes this fail.
   template <class C>
   void out_computed(C& c, std::uint32_t v) noexcept {
     Guard& g = add(Kind::output, &c, &core::channel_ops<C, Side::out>);
@@ -188,7 +189,7 @@ class Process {
   Guard& guard(int i) noexcept { return g_[i]; }
 
   struct Chosen {
-    int index = -1;  // -1: cancelled
+    int index = -1;  // -1 if the select was cancelled
     Status status = Status::cancelled;
     std::uint32_t value = 0;
   };
@@ -204,7 +205,7 @@ class Process {
   }
   std::uint32_t next_start = 0;
 
-  // A standing alternative over the guards added so far; one at a time.
+  // Makes a standing alternative over the guards added so far. There is one at a time.
   void stand() noexcept { standing_.emplace(g_, n_, &parker); }
   Chosen next() noexcept {
     if (asked_.exchange(0)) return {};
@@ -214,7 +215,7 @@ class Process {
     return outcome(r, s.status());
   }
   Standing& standing() noexcept { return *standing_; }
-  // Give guard i a new value (an output that was sent).
+  // Gives guard i, an output that was sent, a new value.
   void refill(int i, std::uint32_t v) noexcept {
     item_[i].emplace(v);
     g_[i].node.slot = &*item_[i];
@@ -263,7 +264,8 @@ class Process {
         asked_.store(0);
         return Status::cancelled;
       }
-      while (!parker.await()) continue;  // the operation has committed: the wake-up is under way
+      // The operation has committed, and the wake-up is under way.
+      while (!parker.await()) continue;
       break;
     }
     return parker.status;

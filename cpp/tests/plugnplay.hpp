@@ -1,5 +1,5 @@
-// The parts that the tests of the plug-and-play processes share: running such a process, random
-// streams and channels, and processes that feed and gather a stream.
+// What the tests of the plug-and-play processes share: running such a process, random streams and
+// channels, and processes that feed and gather a stream.
 #pragma once
 #include "hosted.hpp"
 
@@ -11,7 +11,7 @@ namespace test {
 
 using Ints = std::vector<int>;
 
-// How the process under test runs.
+// These say how the process under test runs.
 struct OnLocal {
   using P = weft::Local;
   static Process as(Process p) { return p; }

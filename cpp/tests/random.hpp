@@ -1,10 +1,10 @@
-// The random numbers of the tests that make random networks.
+// Random numbers for the tests that make random networks.
 #pragma once
 #include <cstdint>
 
 namespace weft::test {
 
-// splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014)
+// This is splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
 class Random {
  public:
   explicit Random(std::uint64_t seed) noexcept : x_(seed) {}

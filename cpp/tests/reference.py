@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every public name of the headers stands in the documents: in cpp/docs/*.md or cpp/README.md, as
-code. Last line `N passed, N failed`.
+"""Tests that every public name of the headers stands in the documents: in cpp/docs/*.md or
+cpp/README.md, as code. Last line `N passed, N failed`.
 
 Names are public if include/weft/*.hpp declares them in namespace weft, or in its classes under
 `public:`, except in namespaces detail, runtime and core, and except the machinery of co_await
@@ -70,7 +70,7 @@ WORDS = {
 def public_names(text: str) -> set[str]:
     names: set[str] = set()
     inside: list[str] = []  # namespaces
-    # The section of the present class: is it public? None outside a class.
+    # The section of the present class: True if it is public, None outside a class.
     section: str | None = None
     owner = ""
     for line in text.replace("::inline WEFT_ABI", "").splitlines():

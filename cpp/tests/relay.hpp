@@ -9,13 +9,13 @@
 //
 // Relay is the state of such a worker, without any waiting: a coroutine and a thread drive it
 // alike. The outcomes of its selects are checked exactly. A retired channel stays retired, so when
-// a select throws Retired each channel that it may have meant is asked again, beside a skip: it
+// a select throws Retired, each channel that it may have meant is asked again, beside a skip, and
 // must be found retired at once. The network checks that a select hears of an end in time:
-// otherwise there would be a deadlock. Guards whose channels have ended mostly stay in the select:
-// they are silent.
+// otherwise there would be a deadlock. Most guards whose channels have ended stay in the select,
+// and are silent.
 //
-// Invariants: a value is in `held` or has been handed on; a value that is held when no output is
-// left was kept (kept()); an end counts as over only once it was asked.
+// Invariants: a value is in `held` or has been handed on; a value that is still held when no output
+// is left counts as kept (kept()); an end counts as over only once it was asked.
 #pragma once
 #include <chrono>
 #include <deque>
@@ -41,8 +41,8 @@ class Relay {
  public:
   using Guards = std::vector<AnyGuard<Value, P>>;
 
-  // `stays`: the worker leaves after this number of values; 0 means that it leaves with the last of
-  // its inputs.
+  // Makes a worker. `stays` says that the worker leaves after this number of values; 0 means that
+  // it leaves with the last of its inputs.
   Relay(const std::vector<Reader<Value, P>>& in, const std::vector<Writer<Value, P>>& out,
         std::uint64_t seed, std::uint64_t stays)
       : random_(seed), stays_(stays) {
@@ -108,7 +108,7 @@ class Relay {
     }
   }
 
-  // Called when the select threw Retired with guard i: returns the channels that must have ended if
+  // Called when the select threw Retired with guard i. Returns the channels that must have ended if
   // this was right.
   std::vector<int> suspects(int i) {
     const End& e = at(i);
@@ -138,7 +138,7 @@ class Relay {
     End& e = at(i);
     if (!e.over) ++retired;
     e.over = true;
-    e.loud = false;  // the guard is silent from now on
+    e.loud = false;  // The guard is silent from now on.
   }
 
   // Returns the values that were read and could not be sent any more; this process keeps them.

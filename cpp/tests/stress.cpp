@@ -1,9 +1,9 @@
-// The cases of the exploration with real threads, at random: choices with mixed guards, plain and
-// extended reads, computed outputs, cancellations, time limits, poison, retirement, buffers of
-// every policy, standing alternatives, foreign readers. Meant for ThreadSanitizer, AddressSanitizer
-// and plain optimised builds. Every value is accounted for: for each channel, the values sent are
-// those received, dropped or left; no Item leaks or is destroyed twice; no party is left in a
-// waiting queue.
+// Runs the cases of the exploration with real threads, at random: choices with mixed guards, plain
+// and extended reads, computed outputs, cancellations, time limits, poison, retirement, buffers of
+// every policy, standing alternatives, foreign readers. The program is meant for ThreadSanitizer,
+// AddressSanitizer and plain optimised builds. Every value is accounted for: for each channel, the
+// values sent are the values received, dropped or left; no Item leaks or is destroyed twice; no
+// party is left in a waiting queue.
 //
 //   stress [--seed N] [--operations N] [--threads N]     prints the seed; the same seed gives the same programs (not the same schedule)
 #include <chrono>
@@ -35,7 +35,8 @@ struct Random {
 constexpr std::uint32_t kChannels = 4;
 
 struct Totals {
-  std::uint64_t sent[kChannels] = {}, received[kChannels] = {};  // how many
+  // How many values were sent and received.
+  std::uint64_t sent[kChannels] = {}, received[kChannels] = {};
   std::uint64_t sent_sum[kChannels] = {}, received_sum[kChannels] = {};
   std::uint64_t operations = 0, cancelled = 0, timed_out = 0, ended = 0;
 };
@@ -104,14 +105,15 @@ class Player {
         case 3: {
           const std::uint32_t w = r.below(8) ? v : 0;
           const Status s = me.compute(c, [&] { return w; });
-          // At a buffer a computed value may find its channel ended: then it counts as dropped.
+          // At a buffer a computed value may find its channel ended; then the value counts as
+          // dropped.
           if (w) sent(i, s, w);
           break;
         }
         case 4:
         case 5:
         case 6: {
-          // An input and an output in every select, in either order; sometimes a limit.
+          // Every select has an input and an output, in either order, and sometimes a limit.
           const bool flip = r.below(2) != 0;
           const std::uint32_t more = r.below(4);
           if (flip)
@@ -156,7 +158,8 @@ class Player {
           break;
         case 9:
           if (poison && r.below(400) == 0) c.poison(1);
-          // An end goes early: others still wait at the channel, or the channel ends for them.
+          // An end goes early: other parties still wait at the channel, or the channel ends for
+          // them.
           if (retire && reads[i] && r.below(40) == 0) reads[i] = false, c.drop_reader();
           if (retire && writes[i] && r.below(40) == 0) writes[i] = false, c.drop_writer();
           break;
@@ -191,8 +194,8 @@ class Player {
     }
     me.unstand();
   }
-  // A select over any of the channels, at one end of each. Some guards are off, and some have
-  // ends() (rule 5.6). The outcome can be checked afterwards: a channel that has ended stays so.
+  // Makes a select over any of the channels, at one end of each. Some guards are off, and some have
+  // ends() (rule 5.6). The outcome can be checked afterwards: a channel that has ended stays ended.
   void among(Round& round, const bool* reads, const bool* writes, std::uint32_t v, Random& r) {
     struct {
       std::uint32_t channel;
@@ -308,7 +311,7 @@ int run(std::uint64_t seed, std::uint64_t operations, unsigned threads) {
           player->play(round, s, 500, foreigners, standing, poison, retire);
           ++over;
         });
-      // No party waits for ever: each is cancelled again and again, whether it waits or is
+      // No party may wait for ever: each party is cancelled again and again, whether it waits or is
       // committing at that moment.
       for (std::uint64_t k = r.next(); over.load() < threads; ++k) {
         Player& p = *players[k % threads];

@@ -8,11 +8,11 @@
 namespace weft::test {
 
 // Parties of a local channel are put on the run queue of the current scheduler. In these tests that
-// is this one, and a party counts as woken when it has been taken off.
+// queue is the one below, and a party counts as woken when it has been taken off the queue.
 struct Task : core::Waiter {
   class Count {
    public:
-    operator int() const {  // NOLINT: it is compared like a number
+    operator int() const {  // NOLINT: a task is compared like a number
       drain();
       return n_;
     }

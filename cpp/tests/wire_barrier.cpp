@@ -1,4 +1,4 @@
-// Barriers with parties in several spaces (WIRE.md 4.9 to 4.11, rules 8.1 to 8.4, 8.7).
+// Tests barriers with parties in several spaces (WIRE.md 4.9 to 4.11, rules 8.1 to 8.4, 8.7).
 #include <doctest/doctest.h>
 
 #include <deque>
@@ -103,7 +103,7 @@ TEST_CASE("wire 4.9: parties are enrolled and taken away from elsewhere (rule 8.
   t.pump();
   CHECK((ask.ok() && ask.parties() == 2 && !x.is_over));
   resign.say(t.at_a, Parties::resign).begin(t.a.at_party);
-  t.pump();  // this party was the last one missing
+  t.pump();  // This party was the last one missing.
   CHECK((resign.ok() && resign.parties() == 1 && x.ok() && t.bar.phases() == 1));
 }
 
@@ -326,7 +326,7 @@ TEST_CASE("wire 4.9, 13: barriers over links that lose, double, disorder and spo
           REQUIRE(now[i]->ok());
           ++phase[i];
           now[i] = nullptr;
-          // No party is ahead of one that has not arrived.
+          // No party is ahead of a party that has not arrived.
           for (const int p : phase) REQUIRE(std::abs(p - phase[i]) <= 1);
           REQUIRE(std::abs(mine - phase[i]) <= 1);
         }

@@ -22,17 +22,17 @@ class Spanning final : public w::FarOp {
     return add({nullptr, std::make_shared<w::PortOf<int, core::Side::out>>(std::move(o)), 0, true},
                v);
   }
-  // For the guard that was added last: the retirement of its channel is an outcome.
+  // Makes the retirement of the channel an outcome, for the guard that was added last.
   Spanning& loud() {
     guards_.back().ends = true;
     return *this;
   }
-  // For the guard that was added last: its precondition is false.
+  // Makes the precondition of the guard that was added last false.
   Spanning& off() {
     guards_.back().off = true;
     return *this;
   }
-  // For the guard that was added last: make() makes its value after the commit.
+  // Makes make() provide the value after the commit, for the guard that was added last.
   Spanning& later() {
     guards_.back().later = true;
     return *this;
@@ -43,12 +43,12 @@ class Spanning final : public w::FarOp {
     const w::Space::Step step(*space_);
     if (!is_over && span_->made()) is_over = true, ++times;
   }
-  // The choice has a timer among its guards, at the place.
+  // Gives the choice a timer among its guards, at the place.
   Spanning& timed() {
     timed_ = true;
     return *this;
   }
-  // The choice asks each home once.
+  // Makes the choice ask each home once.
   Spanning& only_look() {
     looks_ = true;
     return *this;
@@ -58,12 +58,12 @@ class Spanning final : public w::FarOp {
     lasts_ = true;
     return *this;
   }
-  // The process resumes as soon as it is told, and then the choice is destroyed.
+  // Makes the process resume as soon as it is told; then the choice is destroyed.
   Spanning& goes_at_once() {
     goes_ = true;
     return *this;
   }
-  // `first` is the guard that is asked first.
+  // Begins the choice; `first` is the guard that is asked first.
   Spanning& begin(w::Space& s, std::uint32_t first = 0) {
     space_ = s.shared_from_this();
     const w::Space::Step step(s);
@@ -83,7 +83,7 @@ class Spanning final : public w::FarOp {
     const w::Space::Step step(*space_);
     span_->look_once();
   }
-  // For use while another thread may decide the choice.
+  // Returns whether the choice is over. This is for use while another thread may decide the choice.
   bool finished() {
     const w::Space::Step step(*space_);
     return is_over;
@@ -112,7 +112,7 @@ class Spanning final : public w::FarOp {
   bool looks_ = false, lasts_ = false, timed_ = false, goes_ = false;
 };
 
-// Two homes and two places, each place with a session to each home, after their greetings.
+// Two homes and two places. Each place has a session to each home, after their greetings.
 struct Square {
   std::shared_ptr<w::Space> h[2] = {w::Space::make("h0", 1), w::Space::make("h1", 2)};
   std::shared_ptr<w::Space> p[2] = {w::Space::make("p0", 3), w::Space::make("p1", 4)};

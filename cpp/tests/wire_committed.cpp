@@ -1,5 +1,5 @@
-// Choices over several homes that have committed without being over: an extended read holds them,
-// or they make their value. No other choice waits for such a choice (WIRE.md 5.4).
+// Tests choices over several homes that have committed without being over: an extended read holds
+// them, or they make their value. No other choice waits for such a choice (WIRE.md 5.4).
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"
@@ -16,7 +16,7 @@ TEST_CASE(
     "wire 5.4: a choice that has committed, and is held by an extended read, is waited for by "
     "nobody (rules 1.6, 5.7)") {
   for (const bool several : {false, true})
-    for (const int when : {0, 1, 2}) {  // the look comes last, or before that choice tries
+    for (const int when : {0, 1, 2}) {  // The look comes last, or before that choice tries.
       CAPTURE(several);
       CAPTURE(when);
       Square s;

@@ -1,5 +1,5 @@
-// Credits: writes to a far buffer that do not wait for an answer (WIRE.md 6.2 to 6.5), with links
-// that the test schedules.
+// Tests credits: writes to a far buffer that do not wait for an answer (WIRE.md 6.2 to 6.5), with
+// links that the test schedules.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace w = weft::wire;
 // A buffer at its home, and a far writer.
 struct Lent : weft::test::Written {
   explicit Lent(std::size_t capacity) : Written(buffer(capacity)) {}
-  // Makes one write that is answered: from then on there are credits.
+  // Makes one write that is answered. From then on there are credits.
   void begin_lending() {
     REQUIRE_FALSE(write(-1).is_over);
     pump();
@@ -36,16 +36,16 @@ TEST_CASE(
   CHECK(t.write(0).ok());
   t.pump();
   CHECK(t.r() == 0);
-  t.pump();  // half of the buffer is free and its credits come: all are lent now
+  t.pump();  // Half of the buffer is free and its credits come: all are lent now.
   for (int v = 1; v < 5; ++v) CHECK(t.write(v).ok());
   Op& fifth = t.write(5);
   CHECK_FALSE(fifth.is_over);
   t.pump();
   CHECK_FALSE(fifth.is_over);
-  CHECK(t.a.at_home.home.open() == 0);  // the visitor waits at its own place
+  CHECK(t.a.at_home.home.open() == 0);  // The visitor waits at its own place.
   CHECK(t.r() == 1);
   t.pump();
-  CHECK(fifth.ok());  // a buffer with room keeps nobody waiting (rule 1.4)
+  CHECK(fifth.ok());  // A buffer with room keeps nobody waiting (rule 1.4).
   for (int v = 2; v < 6; ++v) CHECK(t.r() == v);
 }
 
@@ -61,7 +61,8 @@ TEST_CASE(
     CHECK(t.r() == v);
     frames += t.a.can_down();
   }
-  CHECK(frames == 1);  // the fourth free slot was the half; written so far: -1, 0, 1, 2
+  CHECK(frames == 1);  // The fourth free slot was the half. The values written so far are -1, 0, 1,
+                       // 2.
 }
 
 TEST_CASE("wire 6.2: many who wait are served as slots come, in their order") {
@@ -107,7 +108,7 @@ TEST_CASE(
   t.pump();
   REQUIRE(read.ok());
   CHECK(read.value() == 7);
-  CHECK(t.write(9).ok());  // the slot of 7 came back
+  CHECK(t.write(9).ok());  // The slot of 7 came back.
   t.pump();
   CHECK(t.r() == 8);
   CHECK(t.r() == 9);
@@ -189,7 +190,7 @@ TEST_CASE("wire 6.3: while somebody else has a writer end nothing is lent") {
   CHECK_FALSE(t.write(2).is_over);
   t.pump();
   mine.retire();
-  Op& last = t.write(3);  // the next answer finds one writer end only
+  Op& last = t.write(3);  // The next answer finds only one writer end.
   CHECK_FALSE(last.is_over);
   t.pump();
   CHECK(last.ok());
@@ -212,7 +213,7 @@ TEST_CASE(
       first_read.read(reading).begin(t.b.at_party);
       t.pump();
     }
-    CHECK(t.write(1).ok());  // the value is under way
+    CHECK(t.write(1).ok());  // The value is under way.
     Op second;
     second.write(other, 2).begin(t.b.at_party);
     while (t.b.up()) {
@@ -316,7 +317,7 @@ TEST_CASE("wire 6.3: a CREDIT that crosses the RECALLED is passed over") {
   CHECK(t.write(1).ok());
   CHECK(t.write(2).ok());
   t.pump();
-  CHECK(t.r() == 1);  // a CREDIT is under way
+  CHECK(t.r() == 1);  // A CREDIT is under way.
   CHECK(t.a.can_down());
   Op choice;
   choice.write(t.end, 3).write(t.a.give(Channel<int>().writer()), 9);
@@ -410,7 +411,7 @@ TEST_CASE(
   CHECK(t.write(1).ok());
   CHECK(t.write(2).ok());
   t.a.up();
-  t.a.cut = true;  // value 2 is lost
+  t.a.cut = true;  // Value 2 is lost.
   t.a.tell(t.a.at_home);
   CHECK(t.r() == 1);
   CHECK_THROWS_AS(t.r(), PeerDied);
@@ -455,7 +456,8 @@ TEST_CASE(
     t.pump();
     CHECK(t.a.at_home.session.is_over());
     CHECK(t.a.at_home.session.why().find(bad.says) != std::string::npos);
-    CHECK_THROWS_AS(t.r(), PeerDied);  // its end has died, and the lent slots belong to no one
+    // The end of that space has died, and the lent slots belong to no one.
+    CHECK_THROWS_AS(t.r(), PeerDied);
   }
   Lent t(2);
   t.begin_lending();
@@ -495,7 +497,7 @@ TEST_CASE("wire 6.2, 14.2: a CREDIT that makes no sense ends the session at the 
       o.write(d, 1).begin(t.a.at_party);
       later.write(d, 2).begin(t.a.at_party);
     }
-    t.a.up();  // the RECALLED, or the first OFFER: no write is answered yet
+    t.a.up();  // This is the RECALLED, or the first OFFER: no write is answered yet.
     const auto done = [&](std::uint64_t op) {
       const w::Space::Step step(*t.home);
       t.a.at_home.session.send({w::Kind::done, 0, 0, 0, op, 3, {}});
@@ -512,8 +514,8 @@ TEST_CASE("wire 6.2, 14.2: a CREDIT that makes no sense ends the session at the 
   }
 }
 
-// Everything happens at once, at random: the values of one space are read in its order, each once;
-// values are lost only where the rules allow it.
+// Everything happens at once, at random. The values of one space are read in their order, each
+// once; values are lost only where the rules allow it.
 TEST_CASE(
     "wire 6: random writes, reads, choices, withdrawals and second writers: in order, once, and "
     "never more than the buffer holds") {
@@ -529,7 +531,7 @@ TEST_CASE(
     struct Written {
       Op* op;
       int v;
-      int begun, over = 1000;  // steps
+      int begun, over = 1000;  // these are steps
     };
     std::vector<Written> mine;
     std::vector<int> read;
@@ -584,7 +586,7 @@ TEST_CASE(
       REQUIRE(x.op->times == 1);
       REQUIRE(std::count(read.begin(), read.end(), x.v) == (x.op->ok() ? 1 : 0));
     }
-    // A write that was begun after another was over is read after it.
+    // A write that was begun after another write was over is read after it.
     std::vector<Written> in_order;
     for (const int v : read)
       if (v < 1'000'000) in_order.push_back(mine[static_cast<std::size_t>(v - 1)]);

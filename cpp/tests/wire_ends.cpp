@@ -1,5 +1,5 @@
-// Ends that move between spaces as values, with links that the test schedules (WIRE.md 7.4, 7.5;
-// rule 2.4).
+// Tests ends that move between spaces as values, with links that the test schedules (WIRE.md 7.4,
+// 7.5; rule 2.4).
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"
@@ -34,7 +34,7 @@ struct Moving {
   Channel<int> c{named("c")};
   Reader<int> home = c.reader();
   explicit Moving(std::size_t spaces) : world(World::of(spaces)) {}
-  // Passes one value through an end that is in another space.
+  // Returns whether one value passes through an end that is in another space.
   bool passes(const Out& e, int v) {
     Op op;
     op.write(number(e), v).begin(peer(e));
@@ -71,7 +71,7 @@ TEST_CASE(
     CHECK(m.passes(e, 8));
   }
   m.world->pump();
-  CHECK_THROWS_AS(m.home(), Retired);  // it was the only one
+  CHECK_THROWS_AS(m.home(), Retired);  // It was the only end.
 }
 
 TEST_CASE("wire 7.4: an end that comes home is one of this space again") {
@@ -101,7 +101,7 @@ TEST_CASE("wire 7.4: an end that comes home is one of this space again") {
   CHECK_THROWS_AS(m.home(), Retired);
 }
 
-// c's home is space 0; space 1 has its writer end and sends it to space 2, the home of `carry`.
+// c's home is space 0. Space 1 has its writer end and sends it to space 2, the home of `carry`.
 struct Third : Moving {
   Wire& ab = world->join(0, 1);
   Wire& cb = world->join(2, 1);
@@ -116,7 +116,7 @@ struct Third : Moving {
     write.write(to, taken(ab.at_party));
   }
   std::size_t ends() { return c.core()->writer_ends(); }
-  // The end is under way to the reader of `out`; the home has not heard of it.
+  // Sends the end to the reader of `out`. The home has not heard of that yet.
   void send() {
     write.begin(cb.at_party);
     cb.pump();
@@ -145,20 +145,20 @@ TEST_CASE("wire 7.5: an end goes on to a space that did not know its home: they 
   CHECK(t.passes(e, 4));
   e.retire();
   t.world->pump();
-  CHECK_THROWS_AS(t.home(), Retired);  // the sender's death is not the death of the end
+  CHECK_THROWS_AS(t.home(), Retired);  // The sender's death is not the death of the end.
 }
 
 TEST_CASE(
     "wire 7.4: the sender's count stays until the home has said that the receiver has its own") {
   Third t;
   t.write.begin(t.cb.at_party);
-  t.cb.up();  // OFFER: the receiver asks the home at once, on the new wire
+  t.cb.up();  // This is the OFFER: the receiver asks the home at once, on the new wire.
   Wire& ca = *t.world->between(0, 2);
   t.cb.down();
   t.cb.down();
   REQUIRE(t.write.ok());
   t.write.forget();
-  // All frames of the sender arrive before the receiver's ADOPT: the channel must not count as
+  // All frames of the sender arrive before the receiver's ADOPT. The channel must not count as
   // ended.
   t.ab.pump();
   CHECK(t.cb.at_party.carrier.under_way() == 1);
@@ -266,7 +266,8 @@ TEST_CASE(
         const w::Space::Step step(*t.world->spaces[2]);
         t.cb.at_home.session.bye("it is done");
       }
-      // The home gets the sender's frames about that before all frames of the receiver.
+      // The home gets the sender's frames about the receiver's death before all frames of the
+      // receiver.
       t.cb.pump();
       CHECK(t.cb.at_party.carrier.under_way() == 0);
       while (t.ab.up()) {
@@ -277,7 +278,7 @@ TEST_CASE(
       else if (adopted)
         CHECK_THROWS_AS(t.home(), Poisoned);
       else
-        // the poison came too late, so this is not an orderly end
+        // The poison came too late, so this is not an orderly end.
         CHECK_THROWS_AS(t.home(), PeerDied);
     }
 }
@@ -360,7 +361,7 @@ struct Fourth : Third {
   std::size_t under_way() {
     return cb.at_party.carrier.under_way() + dc.at_party.carrier.under_way();
   }
-  // This space has died, and all others learn of it.
+  // Makes this space die, and all others learn of it.
   void dies(std::size_t space) {
     for (Wire& l : world->wires) {
       const bool home = l.at_home.space == world->spaces[space];
@@ -407,7 +408,8 @@ TEST_CASE(
     if (before) {
       CHECK(t.ends() == 1);
       CHECK(t.passes(e, 4));
-    } else {  // the space that had it before has given it up together with the one that died
+    } else {  // The space that had the end before has given it up together with the space that
+              // died.
       REQUIRE(t.ends() == 0);
       CHECK_THROWS_AS(t.home(), PeerDied);
       Op op;
@@ -462,7 +464,7 @@ TEST_CASE(
   Third t;
   Channel<Out> back{buffer(2)};
   Reader<Out> returned = back.reader();
-  Wire& bc = t.world->join(1, 2);  // from the receiver to the sender
+  Wire& bc = t.world->join(1, 2);  // This leads from the receiver to the sender.
   const auto to_back = bc.give(back.writer());
   bc.pump();
   std::optional<Out> e(t.write.value(0));
@@ -488,7 +490,7 @@ TEST_CASE(
   t.world->pump();
   CHECK(t.ends() == 1);
   CHECK(t.passes(*e, 8));
-  OpOf<Out> op;  // it has answered
+  OpOf<Out> op;  // The receiver has answered.
   op.write(t.to, std::move(*e)).begin(t.cb.at_party);
   t.world->pump();
   REQUIRE(op.ok());
@@ -616,9 +618,9 @@ TEST_CASE(
     m.world->pump();
   };
   const std::uint64_t key = l.at_party.offered[0].key;
-  adopt(w::Home::kAdopted, key + 1, "i4");  // guessed
-  adopt(w::Home::kAdopted + 1, key, "f8");  // of another type
-  adopt(w::Home::kAdopted + 2, key, "i4");  // as it should be
+  adopt(w::Home::kAdopted, key + 1, "i4");  // This key is guessed.
+  adopt(w::Home::kAdopted + 1, key, "f8");  // This end is of another type.
+  adopt(w::Home::kAdopted + 2, key, "i4");  // This is as it should be.
   REQUIRE_FALSE(l.at_home.session.is_over());
   CHECK(m.c.core()->writer_ends() == 2);
   for (const std::uint32_t dead : {w::Home::kAdopted, w::Home::kAdopted + 1}) {
@@ -654,14 +656,14 @@ TEST_CASE(
     m.world->pump();
     REQUIRE_FALSE(l.at_home.session.is_over());
     w::Buffer body(40);
-    body[28] = std::byte{1};  // a writer end that belongs to no program
+    body[28] = std::byte{1};  // this is a writer end that belongs to no program
     body[29] = std::byte{8};
     if (wrong == 1) body[28] = std::byte{0};
     if (wrong == 2) body[28] = std::byte{9};
     if (wrong == 3) body[29] = std::byte{97};
     if (wrong == 4) body.resize(24);
-    if (wrong == 5) body[30] = std::byte{1};   // an earlier key that does not exist
-    if (wrong == 6) body[30] = std::byte{16};  // too many of them
+    if (wrong == 5) body[30] = std::byte{1};   // This earlier key does not exist.
+    if (wrong == 6) body[30] = std::byte{16};  // There are too many of them.
     if (wrong == 6) body.resize(40 + 16 * 8);
     if (wrong == 7) body[31] = std::byte{1};
     l.to_home({w::Kind::offer, w::Flag::write | w::Flag::body, to, 0, 1, body.size(), body});

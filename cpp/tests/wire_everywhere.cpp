@@ -1,5 +1,6 @@
-// What programs report of themselves, and the conclusions from it (WIRE.md 10.2, 10.3, 10.6),
-// without any program; and what a peer must not report. wire_rounds.cpp tests whole programs.
+// Tests what programs report of themselves, and the conclusions from these reports (WIRE.md 10.2,
+// 10.3, 10.6), without any program. Also tests what a peer must not report. wire_rounds.cpp tests
+// whole programs.
 #include <doctest/doctest.h>
 
 #include "weft/weft.hpp"
@@ -13,8 +14,9 @@ namespace w = weft::wire;
 using P = w::InProgram;
 using How = P::How;
 
-// Two programs: 1 has the home of the channels 10 and 20, and lends 2 the reader end of 10 (its name
-// is 0) and the writer end of 20 (its name is 1). Each process waits to read.
+// Returns two programs. Program 1 has the home of the channels 10 and 20, and lends program 2 the
+// reader end of 10 (whose name is 0) and the writer end of 20 (whose name is 1). Each process waits
+// to read.
 w::Everywhere two() {
   P a, b;
   a.incarnation = 1, a.name = "a", a.pid = 11, a.waits = true, a.standstills = {3};
@@ -86,7 +88,7 @@ TEST_CASE("wire 10.3: numbers of frames wrap, and two sessions of the same two c
 TEST_CASE("wire 10.3: between two rounds nothing has moved: no frame, and no run has gone on") {
   const w::Everywhere first = two();
   w::Everywhere second = two();
-  std::swap(second.programs[0], second.programs[1]);  // the order of the answers does not matter
+  std::swap(second.programs[0], second.programs[1]);  // The order of the answers does not matter.
   CHECK_FALSE(second.has_moved_since(first));
   SUBCASE("a frame each way") {
     ++second.programs[0].sessions[0].sent, ++second.programs[1].sessions[0].received;
@@ -141,7 +143,7 @@ TEST_CASE(
   CHECK(e.knot().text.find("main/x in a waits for main/y in b or main/z in b") !=
         std::string::npos);
   e = two();
-  e.programs[0].lent.pop_back();  // no program has the other side of 20
+  e.programs[0].lent.pop_back();  // No program has the other side of 20.
   const auto k = e.knot();
   CHECK(k.paths == std::vector<std::string>{"main/x in a"});
   CHECK(k.text.find("whoever is on the other side of 'back' (nobody that is known)") !=
@@ -208,23 +210,24 @@ TEST_CASE("wire 10.6: frames of a round move no counter, and are answered") {
   CHECK(t.after(w::Frame{w::Kind::ask, 0, 0, 1, 2, 0, {}}).empty());
   CHECK(t.nobody.got == w::Kind::said);
   t.nobody.got = {};
-  CHECK(t.after(w::Frame{w::Kind::ask, 0, 0, 1, 2, 0, {}}).empty());  // again
+  // The same question comes again.
+  CHECK(t.after(w::Frame{w::Kind::ask, 0, 0, 1, 2, 0, {}}).empty());
   CHECK(t.nobody.got == w::Kind::said);
   CHECK(t.wire->at_home.session.sent() == sent);
   CHECK(t.wire->at_home.session.received() == got);
-  // the answer to an earlier round
+  // This is the answer to an earlier round.
   CHECK(t.after(w::Frame{w::Kind::said, 0, 0, 9, 2, 0, {}}).empty());
 }
 
 TEST_CASE("wire 10.6: who is asked only whether all wait, and does not, asks nobody else") {
-  Asked t(true);  // no run of this program could wait
+  Asked t(true);  // No run of this program could wait.
   const auto third = w::Space::make("third", 3);
   Asked::Nobody other;
   {
     const w::Space::Step step(*third);
     third->may_be_asked(other);
   }
-  // Without other sessions that was all: there is no program that has not answered.
+  // Without other sessions that was all: there is no other program whose answer is missing.
   CHECK(t.after(w::Frame{w::Kind::ask, 0, 1, 1, 2, 0, {}}).empty());
   CHECK((t.nobody.got == w::Kind::said && t.nobody.where == 0 && t.nobody.bytes > 0));
   test::Wire beyond(*t.home, *third);
@@ -250,7 +253,7 @@ TEST_CASE("wire 10.6: who is asked asks its other peers first, in each round ane
     CAPTURE(round);
     t.nobody.got = other.got = {};
     CHECK(t.after(w::Frame{w::Kind::ask, 0, 0, round, 2, 0, {}}).empty());
-    CHECK(t.nobody.got == w::Kind{});  // not before the third program has answered
+    CHECK(t.nobody.got == w::Kind{});  // Nothing is said before the third program has answered.
     beyond.pump();
     CHECK(other.got == w::Kind::ask);
     beyond.to_home(w::Frame{w::Kind::said, 0, 0, round, 2, 0, {}});
@@ -259,7 +262,8 @@ TEST_CASE("wire 10.6: who is asked asks its other peers first, in each round ane
     CHECK(t.nobody.got == w::Kind::said);
     CHECK(t.nobody.bytes > 0);
     t.nobody.got = {};
-    CHECK(t.after(w::Frame{w::Kind::ask, 0, 0, round, 2, 0, {}}).empty());  // by another way
+    // The question comes in another way.
+    CHECK(t.after(w::Frame{w::Kind::ask, 0, 0, round, 2, 0, {}}).empty());
     CHECK(t.nobody.got == w::Kind::said);
     CHECK(t.nobody.bytes == 0);
   }
@@ -320,7 +324,8 @@ TEST_CASE("wire 14.2: what a peer may not say in a round") {
     Asked t(true);
     const w::Buffer nonsense(9, std::byte{0xFF});
     CHECK(t.after(F{K::tell, 0, 0, 1, 2, nonsense.size(), nonsense}).empty());
-    CHECK(t.after(F{K::tell, 0, 1, 2, 2, nonsense.size(), nonsense}).empty());  // more data follows
+    // More data follows.
+    CHECK(t.after(F{K::tell, 0, 1, 2, 2, nonsense.size(), nonsense}).empty());
     CHECK(t.after(F{K::tell, 0, 0, 2, 2, 0, {}}).empty());
   }
 }

@@ -1,5 +1,5 @@
-// Barriers whose home is another program, over real links: given and taken by name, their
-// operations, and as guards of a FarSelect (WIRE.md 4.9 to 4.11, rule 8).
+// Tests barriers whose home is another program, over real links: they are given and taken by name,
+// operated on, and used as guards of a FarSelect (WIRE.md 4.9 to 4.11, rule 8).
 #include <doctest/doctest.h>
 
 #include <thread>
@@ -21,7 +21,8 @@ template <class L>
 struct Three {
   std::shared_ptr<w::Space> home = w::Space::make("home"), left = w::Space::make("left"),
                             right = w::Space::make("right");
-  std::optional<L> hl, lh, hr, rh;  // the names say which space has the link, and where it leads
+  // The names say which space has the link, and where the link leads.
+  std::optional<L> hl, lh, hr, rh;
   Three() {
     join(home, left, hl, lh);
     join(home, right, hr, rh);
@@ -116,7 +117,7 @@ TEST_CASE_TEMPLATE(
   CHECK(has(bad_use_of([&] { s.meet(b)(); }), "nobody is enrolled"));
   b.enrol()();
   CHECK(bar.parties() == 1);
-  b.sync()();  // this party is alone, and so the last
+  b.sync()();  // This party is alone, and so the last.
   CHECK(b.parties()() == 1);
 }
 
@@ -125,7 +126,7 @@ TEST_CASE_TEMPLATE(
     "home again",
     L, w::StreamLink, w::ShmLink) {
   const Outside outside;
-  Three<L> t;  // here the middle space is `home`, and the left one has the barrier
+  Three<L> t;  // Here the middle space is `home`, and the left one has the barrier.
   Barrier bar(2);
   t.lh->give(bar, "b");
   {
@@ -296,7 +297,7 @@ TEST_CASE("wire 4.10, 5.9: in a coroutine; and a deadline that comes asks it bac
   int second = -1;
   std::thread far([&] { run(selects_late(b, r, first, second)); });
   while (first < 0) std::this_thread::yield();
-  bar.sync()();  // the first party's arrival no longer counts, so this waits for the second one
+  bar.sync()();  // The first party's arrival no longer counts, so this waits for the second party.
   far.join();
   CHECK(first == 2);
   CHECK(second == 0);
@@ -329,7 +330,7 @@ TEST_CASE("wire 4.10: who only looks meets who waits already, else takes the ski
     CHECK(look(some) == 1);
     waits.join();
   }
-  w::FarSelect behind;  // with priority nothing behind a skip is asked
+  w::FarSelect behind;  // With priority no guard behind a skip is asked.
   behind.in(r).on(weft::skip()).meet(b);
   CHECK(behind() == 1);
 }
@@ -337,7 +338,7 @@ TEST_CASE("wire 4.10: who only looks meets who waits already, else takes the ski
 TEST_CASE("wire 4.10: from(i) begins at guard i, over one home too (rule 5.4)") {
   const Outside outside;
   Three<w::StreamLink> t;
-  Barrier one(1);  // always ready
+  Barrier one(1);  // This barrier is always ready.
   Channel<int> c{buffer(4)};
   t.hl->give(one, "b");
   t.hl->give(c.reader(), "c");
@@ -442,7 +443,7 @@ TEST_CASE("wire 4.10: what a barrier cannot be chosen beside is bad use, and not
   twice.meet(b).in(r).meet(b);
   CHECK(has(bad_use_of([&] { twice(); }), "one barrier"));
   CHECK_FALSE(test::somebody_waits(*bar.core()));
-  CHECK(b.parties()() == 2);  // the session lives
+  CHECK(b.parties()() == 2);  // The session lives.
 }
 
 // --- death ---------------------------------------------------------------------------------------

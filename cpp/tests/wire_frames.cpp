@@ -1,5 +1,5 @@
-// Frames and values (WIRE.md 3, 14): an encoded frame is decoded unchanged, and any input that is
-// not a frame is refused.
+// Tests frames and values (WIRE.md 3, 14): an encoded frame is decoded unchanged, and any input
+// that is not a frame is refused.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -88,16 +88,16 @@ TEST_CASE("wire 14.2: what is wrong with a header is a fault") {
     b[at] = static_cast<std::byte>(v);
     return b;
   };
-  CHECK(fault(with(0, 24)));  // less than its header
-  CHECK(fault(with(0, 33)));  // no multiple of 8
+  CHECK(fault(with(0, 24)));  // The length is less than that of the header.
+  CHECK(fault(with(0, 33)));  // The length is not a multiple of 8.
   CHECK(fault(with(2, 0)));
   CHECK(fault(with(2, 99)));
-  CHECK(fault(with(3, Flag::write)));  // WITHDRAW knows no flag
-  CHECK(fault(with(8, 1)));            // a gap
-  CHECK(fault(good, 1));               // a repetition
+  CHECK(fault(with(3, Flag::write)));  // WITHDRAW has no flag
+  CHECK(fault(with(8, 1)));            // The numbers have a gap.
+  CHECK(fault(good, 1));               // The number is repeated.
   Buffer longer = with(0, 40);
   longer.resize(40);
-  CHECK(fault(longer));  // a body where there is none
+  CHECK(fault(longer));  // There is a body where there must be none.
   CHECK(take(good, 0, 256).what == Taken::frame);
   CHECK(take(made(Frame{Kind::bye, 0, 0, 0, 0, 300, Buffer(300)}), 0, 256).what == Taken::fault);
 }
@@ -111,14 +111,15 @@ TEST_CASE(
   c[24] = std::byte{9};
   CHECK(fault(c));
   c[24] = std::byte{4};
-  CHECK(fault(c));  // then the fifth byte is padding
+  CHECK(fault(c));  // The fifth byte is then padding.
   c = b;
   c[38] = std::byte{1};
   CHECK(fault(c));
   c = b;
   c[31] = std::byte{0xFF};  // a length near 2^64
   CHECK(fault(c));
-  CHECK(fault(made(Frame{Kind::done, 0, 0, 0, 1, 5, text("12345")})));  // without the flag
+  // The flag for a body is missing.
+  CHECK(fault(made(Frame{Kind::done, 0, 0, 0, 1, 5, text("12345")})));
 }
 
 TEST_CASE("wire 3.5: the guards of an OFFER come back, with values in the header and in the body") {
@@ -148,18 +149,19 @@ TEST_CASE("wire 14.2: guards that do not add up are refused") {
   std::vector<Asked> got;
   const auto bad = [&](const Frame& f) { return guards_of(f, got) != nullptr; };
   const Buffer eight(8), sixteen(16);
-  // a value where there is none
+  // The frame has a value where there must be none.
   CHECK(bad(Frame{Kind::offer, 0, 0, 0, 1, 5, {}}));
-  CHECK(bad(Frame{Kind::offer, Flag::body, 0, 0, 1, 5, eight}));  // a body of a read
-  // longer than what is there
+  CHECK(bad(Frame{Kind::offer, Flag::body, 0, 0, 1, 5, eight}));  // A read has a body.
+  // The length is greater than that of the body.
   CHECK(bad(Frame{Kind::offer, Flag::write | Flag::body, 0, 0, 1, 9, eight}));
-  CHECK(bad(Frame{Kind::offer, Flag::write, 0, 0, 1, 0, eight}));  // half a guard
+  CHECK(bad(Frame{Kind::offer, Flag::write, 0, 0, 1, 0, eight}));  // The body is half a guard.
   CHECK_FALSE(bad(Frame{Kind::offer, Flag::write, 0, 0, 1, 0, sixteen}));
-  CHECK(bad(Frame{Kind::offer, Flag::now, 0, 0, 1, 0, {}}));  // it only looks, and does not span
+  // The choice only looks, and does not span.
+  CHECK(bad(Frame{Kind::offer, Flag::now, 0, 0, 1, 0, {}}));
   CHECK_FALSE(bad(Frame{Kind::offer, Flag::now | Flag::spans, 0, 1, 1, 0, {}}));
   Buffer g(16);
   g[4] = std::byte{4};
-  CHECK(bad(Frame{Kind::offer, 0, 0, 0, 1, 0, g}));  // an unknown flag of a guard
+  CHECK(bad(Frame{Kind::offer, 0, 0, 0, 1, 0, g}));  // The guard has an unknown flag.
   g[4] = std::byte{0}, g[6] = std::byte{1};
   CHECK(bad(Frame{Kind::offer, 0, 0, 0, 1, 0, g}));
   const Buffer many(16 * 254), too_many(16 * 255);
@@ -188,7 +190,7 @@ TEST_CASE(
     for (unsigned n = random() % 4; n > 0; --n)
       b[random() % b.size()] = static_cast<std::byte>(random());
     b.resize(random() % (b.size() + 1));
-    b.shrink_to_fit();  // so that AddressSanitizer sees each byte beyond
+    b.shrink_to_fit();  // This lets AddressSanitizer see each byte beyond the end.
     const Taken t = take(b, 0, kLargest);
     faults += t.what == Taken::fault;
     if (t.what != Taken::frame) continue;
@@ -255,7 +257,8 @@ TEST_CASE("wire 7.2: types have names, the same for the same layout") {
 TEST_CASE("wire 14.2: what is no value of the type is refused") {
   Buffer eight(8), seven(7);
   const Nowhere by;
-  CHECK_FALSE(RoomOf<int>().load({0x1'0000'0000, {}, false}, by.carrier));  // beyond its four bytes
+  // The value is beyond its four bytes.
+  CHECK_FALSE(RoomOf<int>().load({0x1'0000'0000, {}, false}, by.carrier));
   CHECK_FALSE(RoomOf<int>().load({0, eight, true}, by.carrier));
   CHECK_FALSE(RoomOf<bool>().load({2, {}, false}, by.carrier));
   CHECK_FALSE(RoomOf<Big>().load({0, eight, true}, by.carrier));

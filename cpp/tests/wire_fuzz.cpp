@@ -3,8 +3,8 @@
 // frames with corrected size and seq, so that the code behind these checks is reached; as the input
 // of a serial line, raw or in corrected packets; or as CBOR.
 //
-// It checks that nothing crashes, that no visitor is left when the session is over, and that the
-// channels and another peer go on.
+// The target checks that nothing crashes, that no visitor is left when the session is over, and
+// that the channels and another peer go on.
 #include <cstdlib>
 
 #include "weft/wire/cbor.hpp"
@@ -38,7 +38,7 @@ struct Target {
     honest.give(c.writer());
     hostile.pump();
     honest.pump();
-    seq = 1;  // the sequence number of its HELLO
+    seq = 1;  // This is the sequence number of its HELLO.
   }
   void feed(w::Bytes b) {
     const w::Space::Step step(*home);
@@ -56,7 +56,7 @@ struct SerialTarget {
     w::Buffer hello, out, none;
     w::append(hello, {w::Kind::hello, 0, 0, 0, 0, 0, {}}, 0);
     w::detail::narrow(hello, out);
-    wide.input(out, none);  // frames are counted from the one after HELLO, as the session does
+    wide.input(out, none);  // The session also counts frames from the one after HELLO.
     for (int i = 0; i < 3; ++i) {
       w::Buffer a, b;
       mine.output(i, a), theirs.output(i, b);
@@ -70,7 +70,7 @@ struct SerialTarget {
     wide.input(session, frames);
     t.feed(frames);
   }
-  // A whole packet with the output of the session's peer.
+  // Feeds a whole packet with the output of the session's peer.
   void feed_packed(Target& t, w::Bytes compact) {
     while (!compact.empty()) {
       w::Buffer line;
@@ -100,10 +100,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       s.feed(t, in);
     else
       s.feed_packed(t, in);
-    require(w::cbor_fault(in) != nullptr || !in.empty());  // it reads what it may, and no more
+    // The check reads what it may, and no more.
+    require(w::cbor_fault(in) != nullptr || !in.empty());
     require(w::cbor_fault(in, true) == nullptr || w::cbor_fault(in) != nullptr);
   } else {
-    // kind, flags, where, op, val (2 bytes), length of the body, body
+    // The fields are: kind, flags, where, op, val (2 bytes), length of the body, body.
     while (in.size() >= 7) {
       const auto at = [&](std::size_t i) { return std::to_integer<std::uint8_t>(in[i]); };
       const std::size_t n = std::min<std::size_t>(at(6), in.size() - 7);

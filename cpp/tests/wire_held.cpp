@@ -1,4 +1,4 @@
-// Extended reads at far ends, and values that come back (WIRE.md 4.6, 4.7, rule 1.6).
+// Tests extended reads at far ends, and values that come back (WIRE.md 4.6, 4.7, rule 1.6).
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ TEST_CASE(
   CHECK_FALSE(write.is_over);
   write.withdraw();
   t.pump();
-  CHECK_FALSE(write.is_over);  // the write has committed, and is held (rule 6.3)
+  CHECK_FALSE(write.is_over);  // The write has committed, and is held (rule 6.3).
   read.end_block();
   t.pump();
   CHECK((write.ok() && write.times == 1 && t.a.at_home.home.open() == 0 &&
@@ -168,7 +168,7 @@ TEST_CASE(
   REQUIRE((read[0].ok() && read[1].ok()));
   write[2].write(t.w, 2).begin(t.a.at_party);
   t.pump();
-  CHECK_FALSE(write[2].is_over);  // both slots are out with their readers
+  CHECK_FALSE(write[2].is_over);  // Readers still hold both slots.
   t.b.tell(t.b.at_home);
   t.pump();
   for (int i = 0; i < 3; ++i) {
@@ -196,7 +196,7 @@ TEST_CASE(
   t.pump();
   t.a.retire(t.w);
   t.pump();
-  REQUIRE((read.ok() && !next.is_over));  // no writer is left, but the value may come back
+  REQUIRE((read.ok() && !next.is_over));  // No writer is left, but the value may come back.
   SUBCASE("given back") {
     read.end_block(true);
     t.pump();
@@ -286,7 +286,7 @@ TEST_CASE(
   t.pump();
   t.b.tell(t.b.at_party);
   read.end_block(true);
-  t.a.tell(t.a.at_home);  // and so is the writer, which is held
+  t.a.tell(t.a.at_home);  // The writer, which is held, is told too.
   t.b.tell(t.b.at_home);
   CHECK(t.c.core()->transfers() == 1);
 }
@@ -344,7 +344,8 @@ TEST_CASE_TEMPLATE(
   {
     auto r = first->f->template reader<w::Large<int>>("jobs");
     auto x = r.extended(w::redeliver)();
-    for (std::size_t i = 0; i < 10'000; ++i) (*x)[i] = -1;  // half of its work is done when it dies
+    // Half of the program's work is done when it dies.
+    for (std::size_t i = 0; i < 10'000; ++i) (*x)[i] = -1;
     first->f->bye("it is gone");
   }
   const w::Large<int> again = r();
@@ -381,7 +382,7 @@ TEST_CASE(
     auto other = p.f->reader<std::string>("more");
     auto x = other.extended()();
     CHECK(*x == "c");
-    other.retire();  // in the block: the channel learns of it only now
+    other.retire();  // This is in the block: the channel learns of the end only now.
     CHECK_THROWS_AS(more("d"), Retired);
   }
   to.retire();

@@ -1,5 +1,5 @@
-// Ends that are passed on to a third program over real sockets: each of two spaces gets a
-// descriptor, and they have a session (WIRE.md 7.5).
+// Tests ends that are passed on to a third program over real sockets: each of two spaces gets a
+// descriptor, and the two have a session (WIRE.md 7.5).
 #include <doctest/doctest.h>
 
 #include <dirent.h>
@@ -46,7 +46,7 @@ std::size_t descriptors() {
   return n;
 }
 
-// A stream to the left, shared memory to the right: the new link is a stream.
+// A world with a stream to the left, and shared memory to the right. The new link is a stream.
 struct Mixed {};
 template <class K>
 struct Kinds {
@@ -117,7 +117,7 @@ TEST_CASE_TEMPLATE(
   t.lm->give(c.writer(), "w");
   t.lm->give(c.reader(), "r");
   t.mr->give(carry.reader(), "carry");
-  t.mr->give(t.ml->template writer_end<int>("w"), "w");  // by name to the right
+  t.mr->give(t.ml->template writer_end<int>("w"), "w");  // This is given to the right by name.
   std::vector<int> got;
   std::thread right([&] { run(writes_far(t.rm->template writer_end<int>("w"), 50)); });
   // The reader end comes home, to the left again, by way of the middle.
@@ -167,7 +167,7 @@ TEST_CASE(
   t.ml->give(m.writer(), "w");
   CHECK_THROWS_WITH_AS((void)t.lm->writer_end<double>("w"),
                        doctest::Contains("is of type i4, and f8"), BadUse);
-  // TCP.
+  // This link is TCP.
   const int listening = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in a{};
   a.sin_family = AF_INET;
@@ -219,7 +219,7 @@ TEST_CASE(
       for (w::Bytes rest = out; !rest.empty();)
         rest = rest.subspan(static_cast<std::size_t>(d.send(fds[1], rest)));
     }
-    // The peer says which links it may make: none.
+    // The peer announces that it can make no links.
     w::Buffer introduce;
     w::append(introduce, {w::Kind::introduce, 0, 0, 0, 0, 4096, {}}, 1);
     REQUIRE(::send(fds[1], introduce.data(), introduce.size(), 0) == 32);

@@ -1,5 +1,5 @@
-// Programs that are killed at any moment, and what the others are told (WIRE.md 2.4, 4.2, 8; rules
-// 4.5, 6.4).
+// Tests programs that are killed at any moment, and what the other programs are told (WIRE.md 2.4,
+// 4.2, 8; rules 4.5, 6.4).
 //
 //   wire_kills N [SEED]     N programs are started, and each is killed while numbers pass, half of
 //                           them over a socket, half over shared memory. Last line: N passed, N
@@ -7,14 +7,14 @@
 //
 // The started program has one part. It writes 1, 2, 3, … to a channel of this program (also to a
 // buffer, on credit, WIRE.md 6), or reads them, or is the home of a channel to which this program
-// writes and from which another thread of this program reads; or the last, with both threads
-// selecting over that channel and a channel of this program, so that two choices span the same two
-// homes (WIRE.md 5). Or it is one of three parties of a barrier of this program, the third in
-// another program, and all of them sync and select in turn: then the others are told that it has
-// died, and are at most one phase apart (WIRE.md 4.11). Each time it is checked that the values 1,
-// 2, 3, … arrive without a gap; every write that was reported as done has arrived if the reader
-// lives; of the writes that failed at most one has arrived, and that one is in doubt. Nothing
-// hangs, and no descriptor and no zombie is left.
+// writes and from which another thread of this program reads. Or it is such a home while both
+// threads select over that channel and a channel of this program, so that two choices span the same
+// two homes (WIRE.md 5). Or it is one of three parties of a barrier of this program, the third in
+// another program, and all of them sync and select in turn: then the other parties are told that it
+// has died, and are at most one phase apart (WIRE.md 4.11). Each time the test checks that the
+// values 1, 2, 3, … arrive without a gap; that every write that was reported as done has arrived if
+// the reader lives; and that of the writes that failed at most one has arrived, and that one is in
+// doubt. Nothing hangs, and no descriptor and no zombie is left.
 #include <dirent.h>
 
 #include <cstdio>
@@ -54,7 +54,7 @@ int part(const std::string& which, int socket) {
       } catch (const PeerDied&) {
       }
       if (which == "party") link.template writer<std::uint64_t>("phases")(phases);
-    } else {  // the home
+    } else {  // This program is the home.
       Channel<std::uint64_t> c{which == "buffer" ? buffer(4) : ChannelOptions{}};
       link.give(c.writer(), "to");
       link.give(c.reader(), "from");
@@ -65,10 +65,11 @@ int part(const std::string& which, int socket) {
   return 0;
 }
 
-// --- the one that kills --------------------------------------------------------------------------
+// --- the program that kills
+// -----------------------------------------------------------------------
 
 struct Told {
-  std::uint64_t done = 0;  // writes that were reported as done: 1 to this
+  std::uint64_t done = 0;  // how many writes were reported as done: values 1 to this
   bool died = false, doubt = false;
 };
 

@@ -1,4 +1,4 @@
-// Outputs whose value is made after the commit, at far ends (WIRE.md 4.8, rule 5.8).
+// Tests outputs whose value is made after the commit, at far ends (WIRE.md 4.8, rule 5.8).
 #include <doctest/doctest.h>
 
 #include <thread>
@@ -94,7 +94,7 @@ TEST_CASE(
     CHECK(read.status() == Status::died);
     if (!dies) CHECK(t.quiet());
     t.a.tell(t.a.at_party);
-    if (dies) CHECK((write.is_over && !write.outcome.in_doubt));  // no value was sent
+    if (dies) CHECK((write.is_over && !write.outcome.in_doubt));  // No value was sent.
   }
 }
 
@@ -154,7 +154,8 @@ TEST_CASE(
   write.later(v.cw).begin(v.a.at_party);
   read.read(v.cr).begin(v.b.at_party);
   v.pump();
-  v.a.to_home(F{w::Kind::made, 0, 0, 0, write.number(), std::uint64_t{1} << 40, {}});  // no int
+  // This is not an int.
+  v.a.to_home(F{w::Kind::made, 0, 0, 0, write.number(), std::uint64_t{1} << 40, {}});
   v.pump();
   CHECK(v.a.at_home.session.why().find("of its channel's type") != std::string::npos);
   CHECK(read.status() == Status::died);

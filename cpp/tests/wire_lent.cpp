@@ -1,5 +1,5 @@
-// Long values that are sent from their own memory, and whose pieces are stored straight into their
-// place (WIRE.md 9.1, 9.5).
+// Tests long values that are sent from their own memory, and whose pieces are stored straight into
+// their place (WIRE.md 9.1, 9.5).
 #include <doctest/doctest.h>
 
 #include <netinet/in.h>
@@ -101,7 +101,8 @@ TEST_CASE(
         lends.send(mine);
       }
       if (dice() % 2) {
-        // In the middle of a frame: all of it goes before whole frames are asked for.
+        // This is in the middle of a frame. All of that frame goes before whole frames are asked
+        // for.
         if (send_some()) {
           const std::size_t n = lends.queued();
           sent.resize(sent.size() + n);
@@ -109,7 +110,7 @@ TEST_CASE(
           lends.went(n);
         }
       }
-      lends.own();  // the step is over
+      lends.own();  // The step is over.
       for (auto& b : borrowed) std::fill(b->begin(), b->end(), std::byte{0xEE});
       borrowed.clear();
     }
@@ -123,7 +124,7 @@ TEST_CASE(
     CHECK(sent.size() == due.size());
     CHECK(std::mismatch(sent.begin(), sent.end(), due.begin(), due.end()).first - sent.begin() ==
           static_cast<std::ptrdiff_t>(due.size()));
-    for (const auto& k : kept) CHECK(k.expired());  // the memory goes with its last byte
+    for (const auto& k : kept) CHECK(k.expired());  // The memory goes with its last byte.
   }
 }
 
@@ -207,7 +208,7 @@ TEST_CASE_TEMPLATE(
     }
 }
 
-// Sends frames of a hand-made peer to the home; returns what the home says about them.
+// Sends frames of a hand-made peer to the home, and returns what the home says about them.
 std::string home_says(std::initializer_list<w::Frame> frames) {
   Two t;
   Channel<std::string> c, d, kept{buffer(2)};
@@ -228,8 +229,8 @@ TEST_CASE("wire 9.1, 14.2: a VALUE that says what does not come ends the session
   };
   CHECK(home_says({piece(16, 1), offer(0)}).empty());
   CHECK(home_says({piece(16, 0), offer(0)}).empty());
-  CHECK(home_says({piece(99, 0), offer(0)}).empty());       // an end was not named
-  CHECK(home_says({piece(16, 1 + 77), offer(0)}).empty());  // nor is that one
+  CHECK(home_says({piece(99, 0), offer(0)}).empty());       // No end was named.
+  CHECK(home_says({piece(16, 1 + 77), offer(0)}).empty());  // This end does not exist either.
   CHECK(home_says({piece(16, 1ull << 40), offer(0)}).empty());
   CHECK(home_says({piece(24, 1), offer(0)}) == "a value that is not as long as its VALUE said");
   CHECK(home_says({piece(8, 1), offer(0)}) == "a value that is not as long as its VALUE said");
@@ -280,7 +281,7 @@ TEST_CASE(
         op->forget();
       }
     }
-    if (!by_death) {  // the step is over, and no bytes were sent in it
+    if (!by_death) {  // The step is over, and no bytes were sent in it.
       t.a.tell(t.a.at_party);
       op->forget();
     }
@@ -310,7 +311,7 @@ struct Tcp {
   }
 };
 
-// A value whose bytes its writer still has.
+// A value whose bytes the writer still has.
 struct Lying {
   std::shared_ptr<std::string> at = std::make_shared<std::string>();
 };
@@ -333,7 +334,7 @@ namespace {
 TEST_CASE(
     "wire 9.5, 6.2: a writer that has been told success may change what it wrote, by offer and on "
     "credit") {
-  constexpr std::size_t kBytes = 12'000'000;  // more than a connection holds
+  constexpr std::size_t kBytes = 12'000'000;  // This is more than a connection holds.
   for (const std::size_t room : {std::size_t{0}, std::size_t{3}}) {
     CAPTURE(room);
     Tcp tcp;

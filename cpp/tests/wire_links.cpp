@@ -1,5 +1,5 @@
-// The functions of every link, and far ends in threads and coroutines (WIRE.md 7, 8, 12): over a
-// socket and over shared memory alike.
+// Tests the functions of every link, and far ends in threads and coroutines (WIRE.md 7, 8, 12):
+// over a socket and over shared memory alike.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -244,7 +244,7 @@ TEST_CASE_TEMPLATE(
       read_died = !e.in_doubt;
     }
   });
-  // Waits until both offers are at the home; then the program leaves.
+  // Waits until both offers are at the home. Then the program leaves.
   const auto waits = [](auto& ch) {
     bool any = false;
     while (!any) {
@@ -262,7 +262,7 @@ TEST_CASE_TEMPLATE(
   b.join();
   CHECK((doubt && carried && read_died));
   CHECK_THROWS_AS(to(6), PeerDied);
-  CHECK_THROWS_AS(mine(), PeerDied);  // rule 4.5: the peer's ends died with the session
+  CHECK_THROWS_AS(mine(), PeerDied);  // Rule 4.5: the peer's ends died with the session.
 }
 
 TEST_CASE_TEMPLATE(
@@ -379,7 +379,7 @@ TEST_CASE("wire 14.3: a peer that does not read holds up nobody but itself") {
     w::append(out, {w::Kind::offer, 0, 0, 0, op, 0, {}}, seq++);
   REQUIRE(::send(fds[1], out.data(), out.size(), 0) == static_cast<ssize_t>(out.size()));
   Writer<std::string> to = c.writer();
-  for (int i = 0; i < 500; ++i) to(std::string(4000, 'x'));  // the writes never wait for the peer
+  for (int i = 0; i < 500; ++i) to(std::string(4000, 'x'));  // The writes never wait for the peer.
   // The link's thread does not check again and again whether the peer reads, either.
   std::set<std::string> ours = threads();
   std::erase_if(ours, [&](const std::string& t) { return before.count(t) != 0; });

@@ -32,7 +32,7 @@ struct Lossy {
           std::byte{4},
           ++spoilt;
   }
-  // Takes one packet that is under way, in any order.
+  // Takes any packet that is under way.
   bool arrive(w::Buffer& packet) {
     if (on_way.empty()) return false;
     const auto at = on_way.begin() + dice.below(static_cast<int>(on_way.size()));
@@ -59,7 +59,7 @@ class LossySession {
   const std::shared_ptr<w::Peer> at_home, at_party;
   bool cut = false;
 
-  // Makes one thing happen, perhaps. Now and then time passes.
+  // Makes one thing happen, or nothing. Now and then time passes.
   void step() {
     if (cut) return;
     switch (dice_.below(6)) {
@@ -104,7 +104,7 @@ class LossySession {
   Random& dice_;
 };
 
-// A line of spaces: numbers go through channels, each with its home in one of two neighbours; every
+// A line of spaces. Numbers go through channels, each with its home in one of two neighbours; every
 // stage adds one.
 struct Network {
   Random dice;
@@ -133,7 +133,7 @@ struct Network {
   }
 };
 
-// A local operation without a thread: it begins, and is looked at.
+// A local operation without a thread: the operation begins, and the test looks at it.
 struct Local : core::Waker {
   static void wake(core::Waker* n) noexcept;
   static const core::WakerOps kOps;
@@ -151,14 +151,14 @@ struct Local : core::Waker {
 inline void Local::wake(core::Waker* n) noexcept { static_cast<Local*>(n)->done = true; }
 inline const core::WakerOps Local::kOps{&Local::wake, nullptr, nullptr, 0, nullptr};
 
-// Returns what went wrong; empty if nothing did.
+// Returns what went wrong; the text is empty if nothing did.
 inline std::string run_network(std::uint64_t seed, bool cuts) {
   std::string wrong;
   const auto check = [&](bool good, const char* what) {
     if (!good && wrong.empty())
       wrong = "seed " + std::to_string(seed) + (cuts ? ", with a cut: " : ": ") + what;
   };
-  Local writes, reads;  // destroyed after the network, which may end them as it goes
+  Local writes, reads;  // destroyed after the network, which may end these operations as it goes
   Network n(seed);
   Writer<int> in = n.channels.front().writer();
   Reader<int> out = n.channels.back().reader();
@@ -213,7 +213,7 @@ inline std::string run_network(std::uint64_t seed, bool cuts) {
         check(s.op->status() == Status::died || s.op->status() == Status::retired,
               "an operation of a stage failed in another way");
         s.over = true;
-        // The ends of that space go with it.
+        // The ends of that space go with the session.
         if (!p.session.is_over()) n.sessions[static_cast<std::size_t>(i)]->end("it has ended");
         continue;
       }

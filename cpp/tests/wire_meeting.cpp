@@ -1,4 +1,4 @@
-// Named meeting points, and everything that can be wrong with them (WIRE.md 12.3, 14.4).
+// Tests named meeting points, and everything that can be wrong with them (WIRE.md 12.3, 14.4).
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -257,7 +257,7 @@ TEST_CASE(
     REQUIRE(::send(s, hello.data(), hello.size(), 0) == static_cast<ssize_t>(hello.size()));
     const auto link = point.next();
     CHECK(link->greeted() == "no common version: this space speaks 1 to 1, the peer 2 to 4");
-    // A BYE tells the peer so, and then no more is sent to it.
+    // A BYE tells the peer so; after that no more is sent to the peer.
     std::string said;
     char buffer[512];
     for (ssize_t n; (n = ::recv(s, buffer, sizeof(buffer), 0)) > 0;)
@@ -266,7 +266,7 @@ TEST_CASE(
           std::string::npos);
     ::close(s);
   }
-  // And a program that connects to such a peer.
+  // This is a program that connects to such a peer.
   std::thread other([&] {
     const int listening = ::socket(AF_UNIX, SOCK_STREAM, 0);
     const sockaddr_un address = w::detail::address_of(d.path + "/new");

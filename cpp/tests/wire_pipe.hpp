@@ -21,7 +21,7 @@ struct Pipe {
     fds.pop_front();
     return fd;
   }
-  // The receiving space, as the sender names it and as the receiver does.
+  // The receiving space, as the sender names it and as the receiver names it.
   std::uint64_t theirs() const { return to; }
   std::uint64_t mine() const { return to; }
   bool lacks_room = false;

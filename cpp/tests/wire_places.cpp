@@ -1,5 +1,5 @@
-// Credits at a rendezvous: the place of a reader that waits is lent to the far writer (WIRE.md 6.6),
-// with links that the test schedules.
+// Tests credits at a rendezvous: the place of a reader that waits is lent to the far writer
+// (WIRE.md 6.6), with links that the test schedules.
 #include <doctest/doctest.h>
 
 #include <deque>
@@ -27,7 +27,7 @@ struct Lent : weft::test::Written {
   // A promised reader stays in the waiting queue until its home has learned of the write.
   ~Lent() { a.tell(a.at_home); }
   Here& read() { return readers.emplace_back(*r.core()); }
-  // Makes a write that is answered: from then on places are lent.
+  // Makes a write that is answered. From then on places are lent.
   void begin_lending() {
     Here& first = read();
     REQUIRE_FALSE(write(-1).is_over);
@@ -52,7 +52,7 @@ TEST_CASE("wire 6.6: a write whose reader waits is over at once, and its value i
     Here& one = t.read();
     t.pump();
     CHECK(t.write(v).ok());
-    CHECK_FALSE(one.over());  // it is under way
+    CHECK_FALSE(one.over());  // The write is under way.
     t.pump();
     CHECK(one.value() == v);
     CHECK_FALSE(t.lends());
@@ -98,7 +98,7 @@ TEST_CASE("wire 6.6: nothing is lent before the first write, nor to who knows no
   t.pump();
   CHECK(one.value() == 1);
   Lent other;
-  other.a.at_home.home.lends_places = false;  // a link that may lose what was sent
+  other.a.at_home.home.lends_places = false;  // This link may lose what was sent.
   other.begin_lending();
   other.read();
   other.pump();
@@ -111,7 +111,7 @@ TEST_CASE("wire 6.6: a reader that may wait for a limited time only keeps its pl
   Here one(*t.r.core(), core::NodeFlags::limited);
   t.pump();
   CHECK_FALSE(t.lends());
-  CHECK(one.withdraw());  // at once
+  CHECK(one.withdraw());  // The read is withdrawn at once.
   Here& two = t.read();
   t.pump();
   CHECK(t.lends());
@@ -143,16 +143,17 @@ TEST_CASE("wire 6.6: nor does an extended one, or one of another program") {
 TEST_CASE("wire 6.6: nor does an attempt of a choice that spans, of the home's own program") {
   Lent t;
   t.begin_lending();
-  Spanning looks;  // the home keeps watching for it until it hears GONE
+  Spanning looks;  // The home keeps watching for this choice until it hears GONE.
   looks.write(t.a.at_party, t.end, 1).only_look().begin(*t.far);
   t.a.up();
   t.a.down();
   REQUIRE((looks.is_over && looks.status() == Status::cancelled));
-  // It comes before `looks` in the order of choices, so it stays in the waiting queue for that one.
+  // This choice comes before `looks` in the order of choices, so it stays in the waiting queue for
+  // `looks`.
   Spanning reading;
   reading.read(t.c.reader()).loud().begin(*t.home);
   CHECK_FALSE(reading.is_over);
-  CHECK_FALSE(t.write(2).is_over);  // no place was lent
+  CHECK_FALSE(t.write(2).is_over);  // No place was lent.
   t.pump();
   REQUIRE((reading.ok() && reading.times == 1));
   CHECK(reading.value() == 2);
@@ -204,7 +205,7 @@ TEST_CASE("wire 6.6: a promised reader that leaves is asked back first") {
   Here& one = t.promised();
   CHECK_FALSE(one.withdraw());
   CHECK_FALSE(one.over());
-  CHECK_FALSE(one.withdraw());  // the home has been asked for it
+  CHECK_FALSE(one.withdraw());  // The home has been asked for the place.
   t.pump();
   CHECK(one.over());
   CHECK(one.status == Status::cancelled);
@@ -238,14 +239,14 @@ TEST_CASE("wire 6.6: a value that was put before is the reader's: it asked too l
 TEST_CASE("wire 6.6: an OFFER that did not know of the credit ends the lending") {
   Lent t;
   t.begin_lending();
-  Here& one = t.read();  // the CREDIT is under way
+  Here& one = t.read();  // The CREDIT is under way.
   Op& crossed = t.write(7);
   CHECK_FALSE(crossed.is_over);
   t.pump();
   CHECK(crossed.ok());
   CHECK(one.value() == 7);
   CHECK_FALSE(t.lends());
-  // Credits come less often from now on: two more writes are offered before the next one.
+  // Credits come less often from now on: two more writes are offered before the next credit.
   for (int v = 0; v < 2; ++v) {
     t.read();
     t.pump();
@@ -276,7 +277,7 @@ TEST_CASE("wire 6.6: another writer waits: the place is taken back, and those in
   CHECK(two.value() == 1);
   t.read();
   t.pump();
-  CHECK_FALSE(t.lends());  // two spaces write
+  CHECK_FALSE(t.lends());  // Two spaces write.
 }
 
 TEST_CASE("wire 6.6: a value that was put goes before the other writer's") {
@@ -376,7 +377,7 @@ TEST_CASE("wire 6.6: a value of many pieces, and of the wrong type") {
   weft::test::HereOf<std::string> last(*r.core());
   a.pump();
   CHECK(a.at_party.far.lendings() == 1);
-  a.to_home({w::Kind::put, 0, end, 0, 0, 5, {}});  // no text
+  a.to_home({w::Kind::put, 0, end, 0, 0, 5, {}});  // This is not a text.
   a.pump();
   CHECK(a.at_home.session.is_over());
   CHECK(last.over());
@@ -384,14 +385,14 @@ TEST_CASE("wire 6.6: a value of many pieces, and of the wrong type") {
 }
 
 TEST_CASE("wire 6.6, 14.2: frames that do not fit") {
-  {  // a PUT without a credit
+  {  // This is a PUT without a credit.
     Lent t;
     t.begin_lending();
     t.a.to_home({w::Kind::put, 0, t.end, 0, 0, 5, {}});
     t.pump();
     CHECK(t.a.at_home.session.is_over());
   }
-  {  // twice for one credit
+  {  // Two PUTs come for one credit.
     Lent t;
     Here& one = t.promised();
     t.write(1);
@@ -413,15 +414,15 @@ TEST_CASE("wire 6.6, 14.2: frames that do not fit") {
   }
 }
 
-// Everything happens in any order: each write that is over was read once, none that was withdrawn
-// was read, and the values come in their order.
+// Everything happens in any order. Each write that is over was read once, no write that was
+// withdrawn was read, and the values come in their order.
 TEST_CASE("wire 6.6: random schedules") {
   const auto seed = std::random_device{}();
   CAPTURE(seed);
   std::mt19937 random(seed);
   for (int round = 0; round < 3000; ++round) {
     Lent t;
-    std::vector<int> values;  // of ops, in the order in which they began
+    std::vector<int> values;  // the values of ops, in the order in which these began
     std::optional<std::uint32_t> second;
     std::deque<Op> theirs;
     bool poisoned = false, closed = false;

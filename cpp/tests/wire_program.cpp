@@ -1,5 +1,5 @@
-// Programs that are started with a session, and how they end (WIRE.md 12.2). If a program cannot be
-// started, or fails, the error says so, with the path.
+// Tests programs that are started with a session, and how they end (WIRE.md 12.2). If a program
+// cannot be started, or fails, the error says so, with the path.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -44,7 +44,7 @@ struct Script {
   ~Script() { ::unlink(path.c_str()); }
 };
 
-// Collects what is written to stderr while this object lives.
+// Collects the text that is written to stderr while this object lives.
 class Stderr {
  public:
   Stderr() {
@@ -141,7 +141,7 @@ TEST_CASE_TEMPLATE(
     const int status = p.wait();
     CHECK(p.wait() == status);
     CHECK(p.pid() == -1);
-    p.kill();  // the process belongs to no other object
+    p.kill();  // The process belongs to no other object.
   }
 }
 
@@ -151,7 +151,8 @@ TEST_CASE("wire 12.2: a program gets its socket open, and what else starts meanw
   w::Program p(space, shell("test -e /proc/self/fd/$WEFT_WIRE && exit 7"));
   int checked = 0;
   for (const int fd : descriptors()) {
-    if (before.contains(fd) || ::fcntl(fd, F_GETFD) < 0) continue;  // that of the list itself
+    // This is the descriptor of the list itself.
+    if (before.contains(fd) || ::fcntl(fd, F_GETFD) < 0) continue;
     CHECK((::fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
     ++checked;
   }

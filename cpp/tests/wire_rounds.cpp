@@ -25,7 +25,7 @@ Process passes(w::FarReader<int> in, w::FarWriter<int> out) {
   co_await out.write(co_await in.read());
 }
 Process meets(w::FarBarrier b) { co_await b.sync(); }
-// The same with an end of this program's own channel.
+// Does the same with an end of this program's own channel.
 Process passes_on(Reader<int> in, w::FarWriter<int> out) { co_await out.write(co_await in.read()); }
 // The number of processes is so large that a program's answer needs several frames.
 constexpr int kMany = 1200;
@@ -46,7 +46,7 @@ Process follows(Reader<int> told, w::FarReader<int> in, w::FarWriter<int> out) {
   co_await out.write(co_await in.read());
   co_await told.read();
 }
-// First waits for something that no program knows.
+// Waits first for something that no program knows.
 Process asks_a_person(int fd, w::FarWriter<int> out) {
   const int answer = co_await blocking([fd] {
     char c = 0;
@@ -193,7 +193,7 @@ void three_programs() {
   check(status_of(third.wait()) == deadlock, "three programs: the third");
 }
 
-// All three have sessions with each other: an end of the third has gone to the second.
+// All three programs have sessions with each other: an end of the third has gone to the second.
 template <class L>
 void a_circle() {
   Starter<L> s;
@@ -214,8 +214,8 @@ void a_circle() {
 }
 
 // Two programs with two sessions, as programs of a network have one for each name: an end of each
-// session has the same number there. The peer's process that answers by the one waits for the
-// process here that asked it; all others wait for these two.
+// session has the same number there. The peer's process that answers over one session waits for the
+// process here that asked; all others wait for these two.
 Process asks(Writer<int> to, Reader<int> back) {
   co_await to.write(1);
   for (;;) co_await back.read();
@@ -260,8 +260,8 @@ void many_processes() {
   check(status_of(p.wait()) == deadlock, "many processes: the other");
 }
 
-// Two runs of one program wake each other, and the other program waits. At no moment do all wait,
-// although each one by itself is often found at rest.
+// Two runs of one program wake each other, and the other program waits. All of them never wait at
+// one moment, although each one by itself is often found at rest.
 Process plays(Reader<int> in, Writer<int> out, bool begins, std::atomic<int>& times) {
   try {
     if (begins) co_await out.write(0);
@@ -283,7 +283,7 @@ void two_runs() {
   std::thread two([&, in = pong.reader(), out = ping.writer(), token = Outside(Outside::link)] {
     run(plays(in, out, false, times));
   });
-  while (times == 0) std::this_thread::yield();  // until then one may wait for the other to begin
+  while (times == 0) std::this_thread::yield();  // one run may wait for the other to begin
   bool waits = false;
   for (int i = 0; i < 600 || times < 1000; ++i)
     for (const w::InProgram& x : s.rounds.everywhere(std::chrono::seconds(60)).programs)
@@ -310,7 +310,7 @@ void a_meeting_point() {
                                     w::MeetingOptions{path, false});
     bool early = false;
     std::thread closes([&, token = Outside(Outside::link)] {
-      for (;;) {  // until the other one waits
+      for (;;) {  // This waits until the other program waits.
         const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
         early = early || e.stands_still();
         bool waits = false;
@@ -330,7 +330,8 @@ void a_meeting_point() {
   check(::rmdir(path) == 0, "the directory is empty");
 }
 
-// A link of another space of this program: a peer there may wake its runs, and is not asked.
+// A link of another space of this program: a peer there may wake this program's runs, and is not
+// asked.
 template <class L>
 void another_space() {
   Starter<L> s;
@@ -343,7 +344,7 @@ void another_space() {
   std::optional<w::StreamLink> link(std::in_place, w::Space::make("beside"), fds[0]);
   bool early = false;
   std::thread closes([&, token = Outside(Outside::link)] {
-    for (;;) {  // until the other one waits
+    for (;;) {  // This waits until the other program waits.
       const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
       bool waits = false;
       for (const w::InProgram& x : e.programs) {
@@ -376,7 +377,7 @@ void barrier() {
   check(status_of(p.wait()) == deadlock, "a barrier: the other program");
 }
 
-// While one process waits for a person nothing is concluded; everywhere() says which processes
+// While one process waits for a person no deadlock is declared; everywhere() says which processes
 // wait.
 template <class L>
 void a_person() {
@@ -388,7 +389,7 @@ void a_person() {
   p.link().give(back.writer(), "out");
   int got = 0;
   std::thread answers([&, token = Outside(Outside::link)] {
-    for (;;) {  // until this program's own process waits
+    for (;;) {  // This waits until this program's own process waits.
       const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
       bool ours = false;
       for (const w::InProgram& x : e.programs)
@@ -410,7 +411,7 @@ void a_person() {
   ::close(fds[0]), ::close(fds[1]);
 }
 
-// With a program without Rounds, or a thread here that is not a process, nothing is concluded.
+// With a program without Rounds, or a thread here that is not a process, no deadlock is declared.
 template <class L>
 void somebody_unknown(const char* which) {
   const bool silent = std::strcmp(which, "silent") == 0;
@@ -422,7 +423,7 @@ void somebody_unknown(const char* which) {
   int got = 0;
   std::optional<Outside> stranger;
   if (!silent) stranger.emplace();
-  // This token stands for a link that does not exist, so this thread does not keep any program from
+  // This token stands for a link that does not exist, so this thread keeps no program from
   // concluding anything.
   std::thread gives([&, token = Outside(Outside::link)] {
     for (bool waits = false; !waits;) {
@@ -432,7 +433,7 @@ void somebody_unknown(const char* which) {
       waits = silent ? e.programs.size() == 1 && e.programs[0].waits
                      : e.programs.size() == 2 && e.programs[0].sessions.size() == 1;
     }
-    const Outside mine;  // from here on this thread is one that holds an end
+    const Outside mine;  // From here on this thread is one that holds an end.
     to.writer()(7);
   });
   const std::string text = report_of(reads(back.reader(), got).named("waits"));
@@ -446,7 +447,7 @@ Process waits_for_a_signal(Reader<int> stop, Reader<int> in) {
   stop.retire();
   co_await in.read();
 }
-// While a process of one program waits for a signal nothing is concluded (rule 10.3).
+// While a process of one program waits for a signal no deadlock is declared (rule 10.3).
 template <class L>
 void a_signal() {
   Starter<L> s;
@@ -458,7 +459,8 @@ void a_signal() {
   p.link().give(back.writer(), "out");
   bool early = false;
   std::thread raises([&, token = Outside(Outside::link)] {
-    for (;;) {  // until the other one waits, and this program's has come to rest
+    for (;;) {  // This waits until the other program waits, and this program's run has come to
+                // rest.
       const w::Everywhere e = s.rounds.everywhere(std::chrono::seconds(60));
       bool rests = false, waits = false;
       for (const w::InProgram& x : e.programs) {

@@ -1,5 +1,6 @@
-// FarSelect with guards of this program beside far ends: timers, skips, ends of processes; and
-// ends() (WIRE.md 5.9, rules 5.2, 5.6, 5.7). And the list in which it keeps its ends.
+// Tests FarSelect with guards of this program beside far ends: timers, skips, ends of processes;
+// and ends() (WIRE.md 5.9, rules 5.2, 5.6, 5.7). Also tests the list in which a FarSelect keeps its
+// ends.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -64,8 +65,8 @@ TEST_CASE(
   CHECK(off() == 2);
 }
 
-// A value that was not sent is still the writer's (rule 5.10), whatever became of the select: `run`
-// makes it end, with guard `chosen`, or otherwise (-1).
+// Checks that a value that was not sent is still the writer's (rule 5.10), whatever became of the
+// select. `run` makes the select end, with guard `chosen`, or otherwise (-1).
 void nothing_lost(w::FarSelect& s, int chosen, const std::function<void()>& run) {
   const std::string texts[] = {"a text that is too long to lie in the string itself", "another one",
                                "and one more", "the last"};
@@ -260,7 +261,7 @@ Process watches(w::FarReader<int> r, Writer<int> go, Watch<void> watch, Writer<i
   w::FarSelect s;
   s.in(r).on(watch.ended());
   chosen.push_back(co_await s.go());
-  w::FarSelect again;  // the session has ended: the home behind it is not asked
+  w::FarSelect again;  // The session has ended, so the home behind it is not asked.
   again.on(watch.ended()).in(r);
   chosen.push_back(co_await again.go());
 }
@@ -278,7 +279,7 @@ TEST_CASE(
     std::thread t([&, token = Outside()] {
       try {
         writes(7);
-      } catch (const PeerDied&) {  // a fault has ended the session
+      } catch (const PeerDied&) {  // A fault has ended the session.
       }
     });
     w::FarSelect s;
@@ -360,7 +361,7 @@ Process looks(w::FarReader<int> r, bool timeout, std::string& what) {
 Process cancelled_while_it_looks(Pair& p, bool timeout, std::string& what) {
   Group g;
   std::optional<w::Space::Step> held;
-  held.emplace(*p.home);  // the thread that serves the home waits for the lock
+  held.emplace(*p.home);  // The thread that serves the home waits for the lock.
   g.start(looks(p.r, timeout, what));
   co_await yield();
   CHECK(what.empty());
@@ -384,7 +385,7 @@ Process cancelled_once_it_has_looked(Pair& p, std::string& what) {
   Group g;
   g.start(looks(p.r, false, what));
   co_await yield();
-  for (bool asked = true; asked;) {  // without giving the process a turn
+  for (bool asked = true; asked;) {  // This does not give the process a turn.
     const w::Space::Step step(*p.far);
     asked = p.f->peer()->far.open() > 0;
   }

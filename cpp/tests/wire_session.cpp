@@ -1,4 +1,5 @@
-// Sessions, homes and far operations, with links that the test schedules (WIRE.md 2, 4, 7, 8, 14).
+// Tests sessions, homes and far operations, with links that the test schedules (WIRE.md 2, 4, 7, 8,
+// 14).
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -100,7 +101,7 @@ TEST_CASE(
     Recorder::order.clear();
     Recorder a(0, t.a.at_home), b(1, t.b.at_home);
     Op write, other, read;
-    if (last == 0) {  // the reader comes last
+    if (last == 0) {  // The reader comes last.
       write.write(w, 7).begin(t.a.at_party);
       t.a.up();
       read.read(r).begin(t.b.at_party);
@@ -175,8 +176,8 @@ TEST_CASE(
   t.pump();
   Reader<int> here = c.reader();
   Writer<int> there = d.writer();
-  CHECK(here() == 5);  // a thread's read, which finds it waiting
-  there(6);            // which goes straight to the waiting reader (rule 1.5)
+  CHECK(here() == 5);  // This is a thread's read, which finds the write waiting.
+  there(6);            // This value goes straight to the waiting reader (rule 1.5).
   t.pump();
   REQUIRE((write.ok() && read.ok()));
   CHECK(read.value() == 6);
@@ -199,8 +200,8 @@ TEST_CASE(
   CHECK(first.status() == Status::cancelled);
   second.write(w, 2).begin(t.a.at_party);
   t.pump();
-  second.withdraw();  // the withdrawal is under way …
-  CHECK(r() == 2);    // … when the value is taken
+  second.withdraw();  // The withdrawal is under way …
+  CHECK(r() == 2);    // … when the value is taken.
   t.pump();
   CHECK(second.ok());
   CHECK((first.times == 1 && second.times == 1));
@@ -329,7 +330,7 @@ TEST_CASE(
   read.read(r).begin(t.b.at_party);
   t.pump();
   CHECK(read.status() == Status::died);
-  CHECK_FALSE(write.is_over);  // its side has not been told
+  CHECK_FALSE(write.is_over);  // The writer's side has not been told.
   t.a.tell(t.a.at_party);
   CHECK((write.status() == Status::died && write.outcome.in_doubt));
 }
@@ -373,7 +374,7 @@ TEST_CASE(
   Op write;
   write.write(w, 8).begin(t.a.at_party);
   t.a.up();
-  t.a.tell(t.a.at_home);  // the offer had arrived; the notice withdraws it
+  t.a.tell(t.a.at_home);  // The offer had arrived; the notice withdraws it.
   {
     const w::Space::Step step(*t.far);
     t.a.at_party.session.bye("it is late");
@@ -400,7 +401,7 @@ struct Hostile : Two {
     b.give(other.writer());
     pump();
   }
-  // Sends a frame that is refused; the other session and the channel go on.
+  // Sends a frame that is refused. The other session and the channel go on.
   std::string refused(const w::Frame& f) {
     a.to_home(f);
     pump();

@@ -1,5 +1,5 @@
-// The features of the link in shared memory alone: its segments, its ring, its notice of death, and
-// peers that break its protocol (WIRE.md 12.4, 12.5, 14).
+// Tests the features of the link in shared memory alone: its segments, its ring, its notice of
+// death, and peers that break its protocol (WIRE.md 12.4, 12.5, 14).
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -34,7 +34,7 @@ struct Hello {
   std::uint64_t magic = 0x324D485354464557, ring = kRing;
 };
 
-// A peer made by the test: it has the same memory and descriptors as a link, and may misuse them.
+// A peer made by the test. It has the same memory and descriptors as a link, and may misuse them.
 struct Hand {
   std::shared_ptr<w::Space> home = w::Space::make("home");
   int fds[2];
@@ -127,7 +127,8 @@ TEST_CASE(
   CHECK(p.now() == 75'000);
   p.came(P::kAnswer - 1'000);
   CHECK(p.now() == P::kAnswer);
-  // Quick answers between them change nothing; with only quick ones the usual time returns.
+  // Quick answers between the slow ones change nothing; with only quick answers the usual time
+  // returns.
   for (std::uint32_t i = 1; i < P::kSteady; ++i) {
     p.came(2'000);
     CHECK(p.now() == P::kAnswer);
@@ -142,7 +143,7 @@ TEST_CASE(
   CHECK(p.now() == P::kLeast);
   p.in_vain();
   p.slept(50'000);
-  CHECK(p.now() == P::kLeast);  // one alone is not steady
+  CHECK(p.now() == P::kLeast);  // One answer alone is not steady.
   bool tried = false;
   for (std::uint32_t i = 0; i < P::kRetry; ++i) tried = tried || p.now() == P::kLongest;
   CHECK(tried);
@@ -269,7 +270,7 @@ TEST_CASE(
     const std::string text(1000, 'x');
     const w::Bytes body = std::as_bytes(std::span(text));
     Reader<std::string> r = c.reader();
-    for (std::uint64_t op = 1; op <= 200; ++op) {  // three times round the ring
+    for (std::uint64_t op = 1; op <= 200; ++op) {  // This goes three times round the ring.
       h.say({w::Kind::offer, w::Flag::write | w::Flag::body, 0, 0, op, text.size(), body});
       CHECK(r() == text);
     }
@@ -326,7 +327,7 @@ TEST_CASE(
   meddles.join();
 }
 
-// A file of this size, by which it is known again.
+// Returns a file of this size, by which the file is known again.
 int file_of(long size) {
   const int fd = ::memfd_create("aside", MFD_CLOEXEC);
   REQUIRE(::ftruncate(fd, size) == 0);
@@ -344,12 +345,12 @@ TEST_CASE(
     "own; a full socket holds both back") {
   int fds[2];
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
-  const int small = 1;  // the least that there is
+  const int small = 1;  // This is the least that there is.
   REQUIRE(::setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)) == 0);
   w::Aside from, to;
   constexpr long kMany = 100;
   for (long i = 0; i < kMany; ++i) from.attach(file_of(i), static_cast<std::size_t>(8 * i));
-  CHECK(from.may_go(fds[0]) == 0);  // the hand-shake has not gone
+  CHECK(from.may_go(fds[0]) == 0);  // The hand-shake has not gone.
   CHECK_FALSE(from.waits());
   from.begin();
   long came = 0;
@@ -370,7 +371,7 @@ TEST_CASE(
   CHECK(rounds > 1);
   CHECK(from.may_go(fds[0]) == PTRDIFF_MAX);
   CHECK(to.next(fds[1]) == -1);
-  // A descriptor that cannot go.
+  // This is a descriptor that cannot go.
   from.attach(-1, 0);
   CHECK(from.may_go(fds[0]) == -1);
   ::close(fds[0]);
@@ -412,7 +413,7 @@ TEST_CASE(
     h.greet();
     const Reader<int> r = c.reader();
     h.in().cpu.store(static_cast<std::uint32_t>(::sched_getcpu()));
-    while (h.in().tail.load() == 0) std::this_thread::yield();  // its HELLO has rung the bell
+    while (h.in().tail.load() == 0) std::this_thread::yield();  // Its HELLO has rung the bell.
     std::uint64_t op = 0;
     for (const auto who : {w::Bell::standby, w::Bell::looking}) {
       // If the bells' thread looks just now, the waiter sleeps by itself: the test tries again.
@@ -594,7 +595,7 @@ TEST_CASE(
     link.give(there.reader(), "there");
     link.give(back.writer(), "back");
     out(0);
-    REQUIRE(in() == 1);  // from here on the link is open, and no thread asks for the list
+    REQUIRE(in() == 1);  // From here on the link is open, and no thread asks for the list.
     std::atomic<int> id{0};
     long sleeps = 0;
     std::thread idle([&, r = never.reader(), token = Outside()] {

@@ -1,10 +1,10 @@
-// Random networks over lossy links (wire_lossy.hpp), as many as there is time for: every second
-// network is cut at some step.
+// Runs random networks over lossy links (wire_lossy.hpp), as many as there is time for. Every
+// second network is cut at some step.
 //
 //   wire_soak NETWORKS [SEED]       runs that many networks
-//   wire_soak SECONDS s [SEED]      runs networks for so long
+//   wire_soak SECONDS s [SEED]      runs networks for this time
 //
-// It prints what went wrong, and last `N passed, N failed`; its status says the same.
+// The program prints what went wrong, and last `N passed, N failed`; its status says the same.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
     if (!wrong.empty()) ++failed, std::printf("%s\n", wrong.c_str());
     if (Clock::now() - said < std::chrono::seconds(20)) continue;
     said = Clock::now();
-    // a sign of life
+    // This is a sign of life.
     std::fprintf(stderr, "%llu networks\n", static_cast<unsigned long long>(n + 1));
   }
   std::printf("networks of seeds %llu to %llu\n", static_cast<unsigned long long>(first),

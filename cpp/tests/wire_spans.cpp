@@ -1,4 +1,4 @@
-// Choices whose guards live at several homes (WIRE.md 5), with links that the test schedules.
+// Tests choices whose guards live at several homes (WIRE.md 5), with links that the test schedules.
 #include <doctest/doctest.h>
 
 #include <thread>
@@ -50,7 +50,7 @@ TEST_CASE(
   x.write(s.a0.at_party, wc, 1).write(s.a1.at_party, wd, 2).begin(*s.p[0]);
   s.settle();
   CHECK_FALSE(x.is_over);
-  Reader<int> r = d.reader();  // a thread of the home's program
+  Reader<int> r = d.reader();  // This is a thread of the home's program.
   int got = 0;
   std::thread reads([&] { got = r(); });
   while (!x.finished()) s.settle();
@@ -96,12 +96,12 @@ TEST_CASE("wire 5.9: who only looks asks each home once, takes what is there, or
     if (there) write.write(wd, 7).begin(s.b1.at_party), s.settle();
     Spanning x;
     x.read(s.a0.at_party, rc).read(s.a1.at_party, rd).only_look().begin(*s.p[0]);
-    CHECK_FALSE(x.is_over);  // the homes have not been asked yet
+    CHECK_FALSE(x.is_over);  // The homes have not been asked yet.
     s.settle();
     REQUIRE((x.is_over && x.times == 1));
     CHECK(x.status() == (there ? Status::ok : Status::cancelled));
     if (there) CHECK((x.outcome.guard == 1 && x.value() == 7));
-    Op later;  // no operation was left behind
+    Op later;  // No operation was left behind.
     later.write(wc, 8).begin(s.b0.at_party);
     s.settle();
     CHECK(later.status() == Status::pending);
@@ -331,7 +331,7 @@ TEST_CASE(
   s.settle();
   CHECK((x.is_over && x.status() == Status::retired && x.times == 1));
   CHECK(s.quiet());
-  // The choice finds this at once.
+  // The choice finds the ready guard at once.
   Spanning y;
   y.read(s.a0.at_party, rc).read(s.a1.at_party, rd).begin(*s.p[0]);
   s.settle();
@@ -371,7 +371,7 @@ TEST_CASE(
       s.settle();
       Writer<int> wc = c.writer();
       Reader<int> rd = d.reader(), re = e.reader();
-      rd.retire();  // of the output that is on
+      rd.retire();  // rd is the reader of the output that is on.
       if (!open) re.retire();
       Spanning x;
       x.read(s.a0.at_party, rc)
@@ -384,7 +384,7 @@ TEST_CASE(
       if (!open) {
         CHECK((x.status() == Status::retired && x.outcome.guard == 1));
       } else {
-        re.retire();  // the guard was open when the choice began, and that counts
+        re.retire();  // The guard was open when the choice began, and that counts.
         s.settle();
         CHECK_FALSE(x.is_over);
         std::thread writes([&, token = Outside()] { wc(5); });
@@ -433,7 +433,7 @@ TEST_CASE(
     s.settle();
     Writer<int> wc = c.writer();
     d.reader().retire();
-    weft::test::Op read;  // waits at the channel of the guard that is off
+    weft::test::Op read;  // This waits at the channel of the guard that is off.
     read.read(re).begin(s.b1.at_party);
     s.settle();
     if (before) s.a1.tell(s.a1.at_party);
@@ -487,7 +487,7 @@ TEST_CASE(
       x.write(s.a0.at_party, w, 1).read(s.a0.at_party, r).last();
       if (looks) x.only_look();
       x.begin(*s.p[0]);
-      // the choice must settle within this many rounds, since it must not ask for ever
+      // The choice must settle within this many rounds, since it must not ask for ever.
       const auto settles = [&] {
         for (int i = 0; i < 100; ++i) {
           bool any = false;
@@ -578,7 +578,7 @@ TEST_CASE("wire 8.1: a home that is lost while another one is asked waits for th
   s.settle();
   d.writer()(4);
   Spanning x;
-  x.read(s.a1.at_party, rd).read(s.a0.at_party, rc).begin(*s.p[0]);  // home a1 is asked first
+  x.read(s.a1.at_party, rd).read(s.a0.at_party, rc).begin(*s.p[0]);  // Home a1 is asked first.
   s.a0.cut = true;
   s.a0.tell(s.a0.at_party);
   CHECK_FALSE(x.is_over);

@@ -1,4 +1,4 @@
-// Far operations that are awaited twice, and links that are given no space, or a socket that
+// Tests far operations that are awaited twice, and links that are given no space, or a socket that
 // carries no stream (rule 11.2).
 #include <doctest/doctest.h>
 

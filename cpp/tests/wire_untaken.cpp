@@ -1,5 +1,5 @@
-// The data that a peer may make a space hold before it is taken (WIRE.md 14.5), and the faults of
-// 14.2 that keep the peer from sending more.
+// Tests how much data a peer may make a space hold before it is taken (WIRE.md 14.5), and the
+// faults of 14.2 that keep the peer from sending more.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -17,7 +17,7 @@ using namespace weft::test;
 
 const w::Buffer kKilo(1024), kEight(8);
 
-// A piece of the value of `end`; `all` is the announced length of the value, 0 if none is
+// Makes a piece of the value of `end`. `all` is the announced length of the value, or 0 if none is
 // announced.
 w::Frame piece(std::uint32_t all = 0, std::uint64_t end = 0) {
   return {w::Kind::value, w::Flag::write, 0, all, end ? end + 1 : 0, 1024, kKilo};
@@ -88,7 +88,7 @@ TEST_CASE("wire 14.5: who has most himself is told so, and what was held for him
 
 TEST_CASE("wire 14.5: what was announced counts at once, for room is made for it") {
   Many t;
-  t.says(0, piece(9 * 1024, 0), 1);  // no end is named, so only the bytes that have come count
+  t.says(0, piece(9 * 1024, 0), 1);  // No end is named, so only the bytes that have come count.
   CHECK(t.held() == 1024);
   t.says(1, {w::Kind::value, w::Flag::write, 0, 9 * 1024, 1, 1024, kKilo});
   CHECK(t.held() == 10 * 1024);
@@ -129,9 +129,9 @@ TEST_CASE("wire 14.5: of peers on this machine nothing is counted") {
   t.says(0, piece(), 20);
   CHECK(t.held() == 0);
   CHECK(t.why(0).empty());
-  Pair<> p;  // a Unix socket
+  Pair<> p;  // This is a Unix socket.
   CHECK(!p.h->peer()->home.counts);
-  Pair<w::SerialLink> q;  // only bytes go over it
+  Pair<w::SerialLink> q;  // Only bytes go over this line.
   CHECK(q.h->peer()->home.counts);
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("wire 14.2: who asks and does not read what he is answered comes to a 
   CHECK(a.at_home.session.why() == "more answers wait than a peer may leave unread");
   CHECK((op > 65'000 && op < 66'000));
   CHECK(a.at_home.session.queued() - before < 4'000'000);
-  // No reader comes to any of these.
+  // No reader comes to any of these channels.
   for (std::uint64_t i = 1; i < 150'000; ++i) {
     b.to_home({w::Kind::offer, 0, other, 0, i, 0, {}});
     b.pump();

@@ -23,7 +23,7 @@ bool somebody_waits(Engine& c) {
   return any;
 }
 
-// Gives the peer a share of the barrier; returns its number there.
+// Gives the peer a share of the barrier, and returns the share's number there.
 inline std::uint32_t give(const Barrier& b, w::Peer& at_home) {
   const w::Space::Step step(*at_home.space);
   return at_home.home.give(std::make_shared<w::BarrierPortOf>(b), w::kBarrierType, "b", 0);
@@ -45,7 +45,7 @@ class OpOf final : public w::FarOp {
   }
 
   OpOf& read(std::uint32_t end) { return add(end, false, std::make_unique<w::RoomOf<T>>()); }
-  // An extended read; `keeps` says that its value may come back.
+  // Adds an extended read; `keeps` says that its value may come back.
   OpOf& hold(std::uint32_t end, bool keeps = false) {
     read(end);
     g_[0].holds = true;
@@ -53,20 +53,20 @@ class OpOf final : public w::FarOp {
     return *this;
   }
   OpOf& arrive(std::uint32_t barrier) { return add(barrier, false, std::make_unique<w::NoRoom>()); }
-  // A message about the barrier's parties.
+  // Makes this a message about the barrier's parties.
   OpOf& say(std::uint32_t barrier, w::FarGuard::Parties what) {
     add(barrier, false, std::make_unique<w::PartiesRoom>());
     g_[0].parties = what;
     return *this;
   }
-  // The number of enrolled parties, from the answer to that message.
+  // Returns the number of enrolled parties, from the answer to that message.
   std::uint32_t parties() const { return static_cast<w::PartiesRoom&>(*rooms_[0]).parties; }
   // Called when the block of the extended read is over.
   void end_block(bool back = false) {
     const w::Space::Step step(*peer_->space);
     peer_->far.held_end(number(), back);
   }
-  // An output whose value is made after the commit.
+  // Adds an output whose value is made after the commit.
   OpOf& later(std::uint32_t end) {
     add(end, true, std::make_unique<w::RoomOf<T>>());
     g_[n_ - 1].later = true;
@@ -101,10 +101,10 @@ class OpOf final : public w::FarOp {
   bool ok() const { return is_over && outcome.status == Status::ok; }
   bool died() const { return is_over && outcome.status == Status::died; }
   bool bad_use() const { return is_over && outcome.status == Status::pending && refused; }
-  // Returns the value that came; for a write that is over, the value written.
+  // Returns the value that came; for a write that is over, the value that was written.
   T value(std::size_t guard) { return room(guard).take(); }
   T value() { return value(outcome.guard); }
-  // Does what the process does that wrote the value and goes on.
+  // Drops the rooms, as a process that wrote the value and goes on would do.
   void forget() { rooms_ = {}; }
 
  private:
@@ -142,7 +142,7 @@ class Wire {
   }
   const std::shared_ptr<w::Peer> home_, party_;
   w::Peer &at_home, &at_party;
-  // Neither side gets anything any more; each side learns of the cut when it is told.
+  // True if neither side gets anything any more; each side learns of the cut when it is told.
   bool cut = false;
 
   bool up() { return deliver(at_party, at_home); }
@@ -194,7 +194,7 @@ class Wire {
     if (cut) return false;
     w::Buffer frame;
     {
-      const w::Space::Step step(*from.space);  // another thread may add to it
+      const w::Space::Step step(*from.space);  // Another thread may add to the output.
       const w::Bytes out = from.session.output();
       if (out.empty()) return false;
       const std::size_t n = w::detail::get<std::uint16_t>(out.data());
@@ -236,7 +236,8 @@ struct Written {
   }
 };
 
-// Spaces that know each other; at first only some do. An introduced space gets a wire at once.
+// Spaces that know each other; at first only some of them do. An introduced space gets a wire at
+// once.
 class World final : public w::Introducer, public std::enable_shared_from_this<World> {
  public:
   std::vector<std::shared_ptr<w::Space>> spaces;
@@ -256,7 +257,7 @@ class World final : public w::Introducer, public std::enable_shared_from_this<Wo
     l.pump();
     return l;
   }
-  // The wire between the two, or null.
+  // Returns the wire between the two spaces, or null.
   Wire* between(std::size_t a, std::size_t b) {
     for (Wire& l : wires) {
       const auto x = l.at_home.space->greeting().incarnation - 1,
@@ -274,8 +275,8 @@ class World final : public w::Introducer, public std::enable_shared_from_this<Wo
   bool introduce(w::Peer& a, w::Peer& b) override {
     if (refuses) return false;
     const auto x = a.session.theirs().incarnation, y = b.session.theirs().incarnation;
-    // The two stand for other programs: their steps are not part of this one, and their locks are
-    // not taken within it.
+    // The two spaces stand for other programs: their steps are not part of this step, and their
+    // locks are not taken within it.
     std::thread([&] { wires.emplace_back(*spaces[x - 1], *spaces[y - 1], true); }).join();
     return true;
   }

@@ -1,4 +1,5 @@
-"""CommsTime: what does a communication cost? Four small processes that do nothing but communicate.
+"""CommsTime shows what a communication costs, by four small processes that do nothing but
+communicate.
 
     weft run examples/commstime/commstime.py
     weft run examples/commstime/commstime.py --on threads --rounds 20000 --parallel-delta

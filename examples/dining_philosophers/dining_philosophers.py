@@ -98,7 +98,7 @@ async def dinner(table, guests, meals):
 
 
 def secured():
-    """A dinner with a butler of which every order is checked."""
+    """Runs a dinner with a butler, small enough that `weft check` can check every order."""
     return run(dinner("butler", 3, 1))
 
 

@@ -51,8 +51,8 @@ HOSTS = (1, 10, 100, 300, 1000, 3000)
 class Costs(NamedTuple):
     """Times, in seconds."""
 
-    work: float  # a job
-    service: float  # a request, at its home
+    work: float  # seconds that a job takes
+    service: float  # seconds that a request takes at its home
     delay: float  # seconds for one way over the network
 
 
@@ -79,7 +79,7 @@ async def worker(at_home, jobs, results, costs):
         await sleep(costs.delay + costs.work + costs.delay)
         await at_home.write("a result")
         await results.write(job)
-        await sleep(2 * costs.delay)  # the answer, and the next request
+        await sleep(2 * costs.delay)  # for the answer, and for the next request
 
 
 @process
@@ -156,7 +156,7 @@ def tree(hosts, homes, costs, jobs, results):
 
 @process
 async def network(hosts, homes, number, costs):
-    """Runs a farm of so many hosts: at one home (`homes` is 0), or at `homes` homes below a top
+    """Runs a farm of `number` hosts: at one home (`homes` is 0), or at `homes` homes below a top
     one.
     """
     began = now()

@@ -1,4 +1,5 @@
-"""A node of a power grid: phasors in; averages and thresholds in C++, decisions in Python.
+"""A node of a power grid, which receives phasors, computes averages and thresholds in C++, and
+decides in Python.
 
     weft run examples/grid_node/grid_node.py --seconds 60
     weft run examples/grid_node/grid_node.py --clock steady --seconds 8 --on threads
@@ -53,7 +54,7 @@ async def record(path, samples, levels_of):
     cycle = round(read.cfg.sample_rates[0][0] / read.frequency)
     for first in range(0, len(voltage), cycle):
         await sleep(cycle / read.cfg.sample_rates[0][0])
-        # From here on it belongs to the component.
+        # From here on the array belongs to the component.
         await samples.write(voltage[first : first + cycle].copy())
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 NOMINAL = 230_940.0  # volts from a phase to earth, of a 400 kV line
 SOC = 1_790_000_000  # the frames begin at this second
-FAULT, LASTS = 4.0, 0.8  # seconds
+FAULT, LASTS = 4.0, 0.8  # the beginning of the fault, and how long it lasts, in seconds
 # The share of the voltage that is left at the stations, which are named by their rates.
 DEPTH = {50: 0.62, 60: 0.93}
 NOISE = 0.002

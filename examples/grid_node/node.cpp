@@ -33,11 +33,12 @@ namespace {
 using Measurement = std::tuple<std::int64_t, double, double,
                                double>;  // station, seconds, volts (1 is nominal), hertz
 using Average = std::tuple<std::int64_t, double, double, double,
-                           // as Measurement for a period, and the value that the model expects
+                           // Like Measurement, but for a period, and with the value that the model
+                           // expects.
                            double>;
 using Alarm =
     std::tuple<std::string, std::int64_t, double, double>;  // kind, station, seconds, volts
-// In volts: below the first value a sag begins, above the second it is over.
+// The limits in volts: below the first one a sag begins, above the second one it is over.
 using Settings = std::tuple<double, double>;
 
 double seconds(nanoseconds t) { return std::chrono::duration<double>(t).count(); }
@@ -229,7 +230,7 @@ class Node {
   std::array<Window, 2> windows_;
   std::array<bool, 2> sags_{};
   double expected_ = 1;
-  bool owed_ = false;  // whether an answer is outstanding: it came too late, or is still to come
+  bool owed_ = false;  // whether an answer is outstanding, because it is late or still to come
 };
 
 void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings> settings,

@@ -25,7 +25,8 @@ from weft import Barrier, Channel, Parallel, process, run, select
 @process
 async def reindeer(back, home, years):
     for _ in range(years):
-        # A reindeer is back from holidays; when the last one is back, Santa is awake.
+        # A reindeer waits here when it is back from its holidays; when the last one is back, Santa
+        # is awake.
         await back.sync()
         await home.sync()  # the toys are delivered
 
@@ -76,7 +77,7 @@ async def north_pole(years, deer, elves, size, problems):
 
 
 def small():
-    """A north pole of which every order is checked."""
+    """Runs a north pole that is small enough that `weft check` can check every order."""
     delivered, _ = run(north_pole(years=1, deer=2, elves=2, size=2, problems=1))
     assert delivered == 1
 

@@ -25,7 +25,7 @@ from weft import Channel, Output, Parallel, process, run, select, skip
 @process
 async def barber(room, shaven):
     customers = 0
-    async for number in room:  # sleeps here
+    async for number in room:  # the barber sleeps here
         await shaven[number].write(None)
         customers += 1
     return customers
@@ -55,7 +55,7 @@ async def shop(chairs, customers):
 
 
 def small():
-    """Returns a shop of which every order is checked."""
+    """Runs a shop that is small enough that `weft check` can check every order."""
     return run(shop(1, 3))
 
 

@@ -1,4 +1,5 @@
-"""Our own networks under `weft check`: the examples, and the plug-and-play processes (rule 17.1).
+"""Checks Weft's own networks by `weft check`: the examples, and the plug-and-play processes (rule
+17.1).
 
 A network that ends soon is checked in every order (`proven`); of the others a fixed number of
 schedules is run (`tried`), so these tests do the same on every machine. The sizes are small: what a
@@ -35,7 +36,7 @@ def example(name: str) -> Any:
 
 
 def proven(function: Callable[[], Any], **options: Any) -> Report:
-    """Every order is right."""
+    """Checks that the network is right in every order."""
     report = weft.check(function, seconds=LONGEST, **options)
     assert not report.failed and report.complete, report.text
     assert not report.told, report.text
@@ -54,7 +55,7 @@ def tried(function: Callable[[], Any], schedules: int, **options: Any) -> Report
 
 @pytest.mark.parametrize("table", ["butler", "ordered"])
 def test_philosophers_with_security_never_starve(table: str) -> None:
-    """Every order of three philosophers who eat once."""
+    """Checks every order of three philosophers who eat once."""
     dinner = example("dining_philosophers").dinner
     report = proven(lambda: run(dinner(table, 3, 1)))
     assert report.schedules > 1
@@ -133,7 +134,9 @@ def test_mandelbrot() -> None:
 
 
 def test_farm_scale() -> None:
-    """Every job is done once. Times come when nobody can run: the model is about them."""
+    """Every job is done once. Times come only when no process can run, because the model is about
+    times.
+    """
     farm = example("farm_scale")
     costs = farm.Costs(work=0.01, service=0.001, delay=0.0005)
 

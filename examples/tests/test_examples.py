@@ -1,5 +1,5 @@
-"""Every example at a small size, on every backend, as a user runs it; and the parts of examples
-that are not processes.
+"""Tests every example at a small size, on every backend, as a user runs it; and the parts of
+examples that are not processes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from PIL import Image
 EXAMPLES = Path(__file__).resolve().parents[1]
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / f"{path.name}.py").exists())
 BACKENDS = ("coroutines", "greenlets", "threads")
-# Not for every test: starting an interpreter for each process takes a while.
+# This list is not used by every test: starting an interpreter for each process takes a while.
 ALL = (*BACKENDS, "processes")
 
 sys.path[:0] = [str(EXAMPLES / "mandelbrot"), str(EXAMPLES / "wordcount")]

@@ -1,5 +1,5 @@
-"""The model of a farm: every job is done once; the results agree with a calculation by hand, on
-every backend and each time; a home serves one request at a time; bad usage, and the plot.
+"""Tests the model of a farm: every job is done once; the results agree with a calculation by hand,
+on every backend and each time; a home serves one request at a time; bad usage, and the plot.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def test_every_job_is_done_once(hosts: int, homes: int, number: int) -> None:
 def test_one_host_takes_what_one_counts_by_hand(delay: float) -> None:
     costs = Costs(work=0.02, service=0.001, delay=delay)
     done, seconds = simulate(1, 0, 5, costs)
-    # Request, service, answer, work, request, service; and between jobs each answer and the next
-    # request too.
+    # These are request, service, answer, work, request, service; and between jobs each answer and
+    # the next request too.
     assert seconds == pytest.approx(5 * (0.02 + 2 * 0.001) + 5 * 4 * delay - delay)
     assert done == [0, 1, 2, 3, 4]
 
@@ -104,7 +104,7 @@ def test_the_bound_by_hand() -> None:
     # Ten homes of a hundred hosts: a hundred jobs take 202 requests, two each and two of the home's
     # own.
     assert bound(1000, 10, costs) == pytest.approx(1000 / 1.01)
-    # One job at a time: the limit of the top home.
+    # With one job at a time the top home is the limit.
     assert bound(1000, 1000, costs) == pytest.approx(100)
     assert bound(1000, 2, costs) == pytest.approx(200 / 1.002)
 

@@ -1,5 +1,5 @@
-"""The grid node: its results are what numpy computes from the inputs, the same on every backend;
-and what happens when a part blocks, is late or is broken.
+"""Tests the grid node: its results are those that numpy computes from the inputs, on every backend;
+and the effects of a part that blocks, is late or is broken.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def test_there_is_a_picture(here: Any) -> None:
         assert picture.size == (1000, 800)
 
 
-# --- what blocks ----------------------------------------------------------------------------------
+# --- a part that blocks ---------------------------------------------------------------------------
 
 
 @process
@@ -160,8 +160,8 @@ async def every(reader: Any) -> list[Any]:
 
 
 def test_a_device_that_blocks_holds_nobody_up(node: Any, tmp_path: Path) -> None:
-    """`frames` waits in read(2) at a pipe; other processes go on, and a frame that arrives in
-    pieces is read as one.
+    """`frames` waits in read(2) at a pipe. Meanwhile other processes go on, and a frame that
+    arrives in pieces is read as one.
     """
     inputs.write_frames(tmp_path / "pmu.bin", 50, 1.0, SEED)
     whole = (tmp_path / "pmu.bin").read_bytes()[20:]

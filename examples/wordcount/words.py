@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Letters of any script, with apostrophes inside a word.
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-PIECE = 32 * 1024  # about so many characters
+PIECE = 32 * 1024  # characters, about
 
 
 def count(text: str) -> Counter[str]:

@@ -3,8 +3,8 @@
     .venv/bin/python lf/tests/interface.py FOLDER
 
 FOLDER is a copy of lf-lang/reactor-c. For each of its public headers a line says how many names are
-there and how many differ; then come the names that lf/interface.toml does not know. The exit status
-is 1 if there are any.
+there and how many differ. After these lines come the names that lf/interface.toml does not know.
+The exit status is 1 if there are such names.
 
 A name is public if a header under an `api`, `core` or `util` folder defines it as a macro, a type
 or a function, and it does not begin with an underscore.
@@ -25,7 +25,7 @@ WORDS = {"if", "while", "for", "int", "void", "size_t", "error", "defined", "NUL
 
 
 def table() -> tuple[list[str], list[tuple[re.Pattern[str], str]]]:
-    """Returns the names that are there, and the patterns of those that differ with their
+    """Returns the names that are there, and the patterns of the names that differ, with the
     reasons.
     """
     read = tomllib.loads(TABLE.read_text(encoding="utf-8"))

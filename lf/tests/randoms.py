@@ -170,7 +170,7 @@ def _leaf(pick: Pick, name: str, modes: bool) -> _Leaf:
 
 def component(pick: Pick, name: str, first: int, modes: bool = False) -> tuple[list[str], int]:
     """Returns the lines of a reactor called `name` and of the reactors in it, and the next free
-    number. The instances in it are numbered from `first`.
+    number. The instances in the reactor are numbered from `first`.
     """
     leaves = [_leaf(pick, f"{name}L{n}", modes) for n in range(1 + pick(3))]
     lines = [line for leaf in leaves for line in leaf.lines]
@@ -191,7 +191,7 @@ def component(pick: Pick, name: str, first: int, modes: bool = False) -> tuple[l
                 continue
             j, there, out = sources[pick(len(sources))]
             after = "" if pick(3) else f" after {DELAYS[pick(4)]}"
-            if j >= at:  # the connection closes a loop, so it needs a delay
+            if j >= at:  # The connection closes a loop, so it needs a delay.
                 after = f" after {DELAYS[1 + pick(3)]}"
             left = f"{there}.{out}"
             left = f"interleaved({left})" if not pick(5) else left

@@ -1,11 +1,11 @@
-"""Random texts that Lingua Franca's grammar allows. They mean nothing: names are not declared, and
-bodies are no C. So only the parser reads them.
+"""Random texts that Lingua Franca's grammar allows. The texts mean nothing: names are not declared,
+and bodies are not C. So only the parser reads them.
 
 Invariants
 - Every text is one that upstream's grammar (LinguaFranca.xtext) accepts. Where this project's
   grammar asks for less, such as a keyword as a name, the text keeps to upstream's.
-- White space and comments stand wherever two tokens meet, but for the places where upstream's lexer
-  has one token. A number and its unit stand on one line: that is this project's own rule.
+- White space and comments stand wherever two tokens meet, except where upstream's lexer has one
+  token. A number and its unit stand on one line: that is this project's own rule.
 - The same seed gives the same text.
 """
 
@@ -234,8 +234,8 @@ class Syntax:
         )
 
     def reaction(self) -> str:
-        """Returns a reaction. One with neither effects nor body ends in `;`: upstream takes what
-        follows for its sources.
+        """Returns a reaction. A reaction with neither effects nor body ends in `;`, since upstream
+        would take what follows for its sources.
         """
         trigger = lambda: self.any(  # noqa: E731
             lambda: self.ref(alias=True),
@@ -275,8 +275,8 @@ class Syntax:
         return head + " {" + self.members(self.inner, 3) + "}"
 
     def members(self, make: Callable[[], str], most: int) -> str:
-        """Returns up to `most` members. A bracket after a member may be part of it, for upstream
-        too, so a connection that begins with one follows a `;`.
+        """Returns up to `most` members. A bracket after a member may be part of that member, for
+        upstream too, so a connection that begins with a bracket follows a `;`.
         """
         made = [make() for _ in range(self.random.randint(0, most))]
         return "".join(f";\n{m}" if m.startswith("(") else f"\n{m}" for m in made) + "\n"

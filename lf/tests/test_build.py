@@ -245,7 +245,8 @@ main reactor { a = new[3] A()  timer t(0, 5 msec)
 
 
 def test_the_runner_copies_a_project(tmp_path: Path) -> None:
-    """The folder above `src`; what is beside it can be imported, as in its own place."""
+    """The runner copies the folder above `src`. What is beside that folder can be imported, as in
+    its own place."""
     root, place = tmp_path / "root", tmp_path / "place"
     for name in ("lib/Lib.lf", "deep/C/src/x/Main.lf", "deep/Other/Near.lf"):
         (root / name).parent.mkdir(parents=True)
@@ -330,5 +331,5 @@ def test_weft_itself_is_not_heavier() -> None:
     if b"ModuleNotFoundError" in ran.stderr or b"ImportError" in ran.stderr:
         ran = subprocess.run(
             [sys.executable, "-c", code]
-        )  # the sources have no extension module, so the installed package is tried
+        )  # The sources have no extension module, so the installed package is tried.
     assert ran.returncode == 0

@@ -1,5 +1,5 @@
-"""Tests of the command `weft lf` in difficulties: output that it cannot write, signals, bad
-folders, odd file names, unmatched brackets in bodies."""
+"""Tests of the command `weft lf` in difficult circumstances: output that it cannot write, signals,
+bad folders, odd file names, unmatched brackets in bodies."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def parts(path: Path, device: bool = False) -> list[list[str]]:
 
 
 CASES = {
-    # name of the case: target properties, the main reactor's text, the enclaves
+    # The name of the case: target properties, the main reactor's text, the enclaves.
     "nothing joins them": ("workers: 2", "a = new A()  b = new A()", [["a"], ["b"]]),
     "a delay joins them": (
         "workers: 2",

@@ -292,7 +292,7 @@ def test_caret_and_hint(write: Write) -> None:
 
 
 def test_the_line_that_is_shown(write: Write) -> None:
-    """Only a newline ends a line. For a long line the part around the place is shown."""
+    """Only a newline ends a line. Of a long line, only the part around the place is shown."""
     path = write(
         'target C\n// \u2028 \x0b\nmain reactor { state s: string = "\u2028\x85"\n a = new B() }'
     )

@@ -30,7 +30,7 @@ CALM = settings(
 
 
 def survives(text: str) -> bool:
-    """Returns whether `text` is a program. Any exception but an LfError with a place fails the
+    """Returns whether `text` is a program. Any exception except an LfError with a place fails the
     test.
     """
     try:

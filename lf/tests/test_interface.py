@@ -78,8 +78,8 @@ def test_a_header_for_each_reactor(write: Write) -> None:
 
 
 def test_a_header_for_c_files_that_have_no_reaction(write: Write, tmp_path: Path) -> None:
-    """It has the types and the preambles of files. A preamble of a reactor may define what is to be
-    there once."""
+    """The header has the types, and the preambles of files. A preamble of a reactor is left out,
+    since it may define objects that must exist only once."""
     path = write("""target C { files: "own.c" }
 preamble {= typedef struct { int x; } pair_t; =}
 reactor Sender {
@@ -105,8 +105,8 @@ const int numbers[] = {3};
 
 
 def test_a_plain_action_has_a_token_where_bodies_ask(write: Write) -> None:
-    """It holds a copy of the value, may be scheduled again, and is gone after the body, however the
-    body ends."""
+    """The token holds a copy of the value, may be scheduled again, and is gone after the body,
+    however the body ends."""
     path = write("""target C
 main reactor {
   logical action a(1 msec): int

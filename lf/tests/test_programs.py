@@ -40,7 +40,8 @@ def test_compiled(path: Path, tmp_path: Path) -> None:
     shutil.copytree(path.parent, tmp_path / "p")
     _, trace = run(tmp_path / "p" / path.name)
     wanted = expected(path)
-    if wanted and wanted[0].startswith("?"):  # times are physical: only the order is compared
+    # The times are physical, so only the order is compared.
+    if wanted and wanted[0].startswith("?"):
         assert [line.split()[-1] for line in trace] == [line.split()[-1] for line in wanted]
     else:
         assert by_reactor(trace) == by_reactor(wanted)

@@ -1,5 +1,5 @@
-"""Tests of the language server: what a client is told, and when. Most call the server itself; one
-runs the command and talks to it as an editor does."""
+"""Tests of the language server: what a client is told, and when. Most tests call the server itself;
+one runs the command and talks to it as an editor does."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ main reactor {
 
 
 class Client:
-    """A client in the same process. `sent` has what the server sent."""
+    """A client in the same process. `sent` has the messages that the server sent."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.sent: list[dict[str, Any]] = []
@@ -77,7 +77,8 @@ def client(write: Write) -> Client:
 
 
 def test_problems_while_typing(client: Client) -> None:
-    """Syntax, names, and the C of bodies, each at its place; they go when they are mended."""
+    """Problems of syntax, of names, and of the C of bodies are shown, each at its place. They go
+    when they are mended."""
     client.work()
     assert client.shown() == []
     client.type(TEXT.replace("new Source()", "new Sourse()"))
@@ -98,7 +99,7 @@ def test_problems_while_typing(client: Client) -> None:
 
 
 def test_only_the_last_text_counts(client: Client) -> None:
-    """What waits is taken before problems are looked for."""
+    """Messages that wait are taken before the server looks for problems."""
     client.type("main reactor {")
     client.server.work(lambda: True)
     assert client.sent == []
@@ -120,7 +121,7 @@ def labels(found: list[dict[str, Any]]) -> set[str]:
 
 
 def test_completion(client: Client) -> None:
-    """By what stands around the place, although the text has an error there."""
+    """Completion goes by what stands around the place, although the text has an error there."""
     client.work()
     asks = "textDocument/completion"
     client.type(TEXT.replace("lf_set(out, self->count)", "lf_set(out, self->)"))
@@ -138,7 +139,7 @@ def test_completion(client: Client) -> None:
 
 
 def test_where_a_name_comes_from(write: Write) -> None:
-    """In the file, or in one that is imported, as that stands in the editor."""
+    """A name comes from the file, or from an imported file, as that file stands in the editor."""
     main = 'target C\nimport Source from "Lib.lf"\nmain reactor { s = new Source()\n' + (
         '  reaction(s.out) {= lf_print("%d", s.out->value); =} }\n'
     )
@@ -160,7 +161,7 @@ def test_where_a_name_comes_from(write: Write) -> None:
     client.tell("textDocument/didOpen", {"textDocument": {**lib, "text": "\n" + library}})
     client.work()
     assert client.ask("textDocument/definition", "new Sou")["range"]["start"]["line"] == 1
-    assert client.shown(path.parent / "Lib.lf") == []  # it needs no main reactor
+    assert client.shown(path.parent / "Lib.lf") == []  # The file needs no main reactor.
 
 
 def test_hover_symbols_and_the_drawing(client: Client) -> None:
@@ -196,10 +197,10 @@ def framed(*messages: Any) -> bytes:
     return out.getvalue()
 
 
-def answers(said: bytes) -> tuple[int, list[dict[str, Any]]]:
-    """Returns the exit status of a server that was told this, and what it says."""
+def answers(requests: bytes) -> tuple[int, list[dict[str, Any]]]:
+    """Returns the exit status of a server that was sent `requests`, and what the server says."""
     out = io.BytesIO()
-    status = serve(io.BytesIO(said), out)
+    status = serve(io.BytesIO(requests), out)
     out.seek(0)
     found = []
     while (message := read(out)) is not None:
@@ -241,7 +242,8 @@ def test_notifications_that_make_no_sense(client: Client, capsys: Any) -> None:
 
 @pytest.mark.parametrize("length", ["-5", "abc", "", "9" * 5000, "999999999999999999"])
 def test_a_length_that_is_none(length: str, capsys: Any) -> None:
-    """Nobody knows where the next message begins, and a large one takes no memory."""
+    """If a length makes no sense, nobody knows where the next message begins. A large length takes
+    no memory."""
     status, found = answers(f"Content-Length: {length}\r\n\r\n".encode() + END)
     assert (status, found) == (1, [])
     assert "it ends" in capsys.readouterr().err
@@ -253,7 +255,8 @@ def test_half_a_message() -> None:
 
 
 def test_problems_are_shown_where_the_client_has_the_file(write: Write, tmp_path: Path) -> None:
-    """Behind a symbolic link, in a text that has no file, and after another spelling of its URI."""
+    """Problems are shown in a file behind a symbolic link, in a text that has no file, and after
+    another spelling of the file's URI."""
     file = write("main reactor { timer t(0, 1 foo) }")
     link = tmp_path / "link.lf"
     link.symlink_to(file)
@@ -268,12 +271,12 @@ def test_problems_are_shown_where_the_client_has_the_file(write: Write, tmp_path
 
 
 def test_a_client_that_goes_away() -> None:
-    """The end of the input without `shutdown` is told by the status."""
+    """The exit status says that the input ended without `shutdown`."""
     assert serve(io.BytesIO(b""), io.BytesIO()) == 1
 
 
 def test_the_command(write: Write) -> None:
-    """A session over standard input and output, as an editor has it."""
+    """A session runs over standard input and output, as an editor has it."""
     path = write(TEXT.replace("new Source()", "new Sourse()"))
     document = {"uri": path.as_uri(), "text": path.read_text(), "languageId": "lf", "version": 1}
     with subprocess.Popen(

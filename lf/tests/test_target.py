@@ -47,7 +47,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]
 
 def built(path: Path, target: str) -> str:
     """Builds as far as the commands; returns the text of the makefile or CMake file, if any."""
-    with contextlib.suppress(FileNotFoundError):  # no image is made
+    with contextlib.suppress(FileNotFoundError):  # No image is made.
         build(model(path), Wanted(target))
     place = path.parent / "src-gen" / "Main"
     made = [place / n for n in ("CMakeLists.txt", "Makefile") if (place / n).exists()]

@@ -1,5 +1,5 @@
-/* cycles.h: counts the cycles of this core by SysTick (24 bits, so up to 0.13 s), on a board as in
- * the emulator.
+/* cycles.h: counts the cycles of this core by SysTick (24 bits, so up to 0.13 s), both on a board
+ * and in the emulator.
  */
 #ifndef WEFT_BENCH_CYCLES_H
 #define WEFT_BENCH_CYCLES_H

@@ -1,9 +1,11 @@
 /* many: N actors of one period on one core, which is always late. It measures the cycles per event,
- * from the end of one action to the beginning of the next, with the few instructions of an action
- * that only counts. Beside them one event waits a second away, as in most programs.
+ * from the end of one action to the beginning of the next, including the few instructions of an
+ * action that only counts. Besides these events, one event waits a second away, as in most
+ * programs.
  *
- * It prints one JSON line per kind on the UART: list or heap, N = 10 and 50, releases a microsecond
- * apart or all in one, actions that return their period or post.
+ * The program prints one JSON line on the UART for each combination of list or heap, N = 10 or 50,
+ * releases a microsecond apart or all in one microsecond, and actions that return their period or
+ * post.
  */
 #include "cycles.h"
 #include "weft_mcu/actors.h"

@@ -1,13 +1,13 @@
 /* masked: how long each call keeps interrupts off in the worst case, with n = 10, 100 and 10,000
- * events in the queue. The emulator measures (tests/firmware/masked.mjs); `section` tells it what
- * is being done: 1000 * the queue (1 list, 2 heap of equal times, 3 heap) + 100 * the call + the
- * power of ten.
+ * events in the queue. The emulator measures (tests/firmware/masked.mjs); `section` tells the
+ * emulator what is being done: 1000 * the queue (1 list, 2 heap of equal times, 3 heap) + 100 * the
+ * call + the power of ten.
  *
- * For a ring, 4 and 64 put in a message of that many bytes, 5 and 65 take one out.
+ * For a ring, the calls 4 and 64 put in a message of that many bytes, and 5 and 65 take one out.
  *
- * In the heap the new event climbs to the top. All releases in one microsecond is its worst case,
- * since every level has to compare priority and order. In the list the new event goes behind all
- * but the one that was inserted last, where the search begins.
+ * In the heap the new event climbs to the top. The heap's worst case is that all releases are in
+ * one microsecond, since every level then has to compare priority and order. In the list the new
+ * event goes behind all events except the one that was inserted last, where the search begins.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -32,8 +32,8 @@ static uint32_t stop_heap(weft_event *e, uint32_t release) {
 static weft_event halt;
 static const uint16_t powers[] = {1, 2, 4}, counts[] = {10, 100, MOST};
 
-/* Fill with n events of `actor`, `apart` us from each other; the event that ends the program
- * goes behind them all. */
+/* Fill the queue with n events of `the_actor`, `apart` us from each other; the event that ends the
+ * program goes behind all of them. */
 #define FILL(q, n, the_actor, apart)                                              \
   do {                                                                            \
     for (unsigned i = 0; i < (n); i++) {                                          \
@@ -41,8 +41,8 @@ static const uint16_t powers[] = {1, 2, 4}, counts[] = {10, 100, MOST};
       weft_post(q, &events[i], start + i * (apart));                              \
     }                                                                             \
   } while (0)
-/* The heap finds an event by a walk from the place to which it last sank. Set that place as if
- * the event had come up from a leaf. */
+/* The heap finds an event by a walk from the place to which it last sank. This sets that place as
+ * if the event had come up from a leaf. */
 static void from_a_leaf(weft_event *e, unsigned n) {
   while (e->node.place * 2u <= 4 * n) e->node.place = (uint16_t)(e->node.place * 2);
 }

@@ -1,5 +1,5 @@
-/* most: as many periodic actors as fit into the 256 KB, at 17 bytes each. Every one of them
- * fires twice. Prints one JSON line on the UART. */
+/* most: as many periodic actors as fit into the 256 KB, at 17 bytes each. Every actor fires twice.
+ * The program prints one JSON line on the UART. */
 #include "cycles.h"
 #include "weft_mcu/actors.h"
 
@@ -29,7 +29,8 @@ int main(void) {
   mark = (weft_actor *)&event[actors];
   weft_list_init(&queue, WEFT_LOCAL);
   uint32_t start = weft_now32() + 100000;
-  for (uint32_t i = actors; i--;) { /* from the last one on, since each is inserted in front */
+  /* The loop begins with the last event, since each is inserted in front. */
+  for (uint32_t i = actors; i--;) {
     mark[i] = (weft_actor){0};
     event[i] = (weft_event)WEFT_EVENT(fire, &mark[i]);
     weft_post(&queue, &event[i], start + i * APART);

@@ -1,5 +1,5 @@
-/* periodic: two interleaved 10 kHz tasks, one per core, each of `LOOPS` units of work (the thesis's
- * chapter 7).
+/* periodic: two interleaved 10 kHz tasks, one per core, each of which does `LOOPS` units of work
+ * (chapter 7 of the thesis).
  *
  * Pin 2 (core 0) and pin 3 (core 1) are high while a task runs. SHARED=1: both actors are in one
  * queue that both cores serve; otherwise each core has its own queue. REPOST=1: the tasks post

@@ -1,10 +1,10 @@
-/* queue: what the queues cost, in cycles, measured by the program itself; prints one JSON line on
- * the UART.
+/* queue: the program measures what the queues cost, in cycles, and prints one JSON line on the
+ * UART.
  *
  * weft_post is counted from its first instruction to its return (the cost of a call of an empty
- * function is subtracted). The figures for the heap's push and pop are the largest of 10,000 each,
- * without the lock: they measure the parts that weft_post and the worker use, so heap_queue.c is
- * part of this program.
+ * function is subtracted). The figures for the heap's push and pop are the largest of 10,000
+ * measurements each, without the lock. They measure the parts that weft_post and the worker use, so
+ * heap_queue.c is part of this program.
  */
 #include "../src/heap_queue.c"
 #include "cycles.h"
@@ -20,8 +20,8 @@ static uint32_t nothing(weft_event *e, uint32_t release) {
   return (void)e, (void)release, WEFT_DONE;
 }
 static weft_event *__attribute__((noinline)) pop(void) { return heap_take(&heap.queue); }
-/* What a call costs its caller: the cost of calling an empty function, less its own two
- * instructions (3 cycles). */
+/* Return what a call costs its caller: the cost of calling an empty function, less that
+ * function's own two instructions (3 cycles). */
 static int __attribute__((noipa)) empty(weft_queue *q, weft_event *e, uint32_t release) {
   return (void)q, (void)e, (void)release, 0;
 }
@@ -34,8 +34,9 @@ static int __attribute__((noinline)) push_(weft_event *e) { return heap_insert(&
 static uint32_t rng = 1;
 static uint32_t next_random(void) { return rng = rng * 1664525u + 1013904223u; }
 
-/* Fill the heap with releases by `kind` (0: falling, so that each rises to the root; 1: random,
- * no two equal; 2: random of 4,096), then empty it. Store the largest and the mean push and pop. */
+/* Fill the heap with releases by `kind` (0: falling, so that each rises to the root; 1: random, no
+ * two equal; 2: random out of 4,096), then empty it. Store the largest and the mean cost of a push
+ * and of a pop. */
 static void fill_and_empty(int kind, uint32_t *push, uint32_t *take, uint32_t *mean_push,
                            uint32_t *mean_take) {
   uint32_t base = weft_now32() + 1000000, sum_push = 0, sum_take = 0;
@@ -65,7 +66,7 @@ static void fill_and_empty(int kind, uint32_t *push, uint32_t *take, uint32_t *m
     if (i && (int32_t)(e->time - last) < 0) uart_puts("not in order\n");
     last = e->time;
   }
-  *mean_push = sum_push / MANY; /* libgcc's division, outside the measured part */
+  *mean_push = sum_push / MANY; /* This is libgcc's division, outside the measured part. */
   *mean_take = sum_take / MANY;
 }
 
@@ -73,8 +74,8 @@ int main(void) {
   uart_init();
   cycles_init();
   uart_puts("{\"bench\":\"queue\"");
-  /* list: into an empty queue; behind the event that was inserted last; behind n others from the
-   * head, because the last one is later */
+  /* The list: a post into an empty queue; behind the event that was inserted last; behind n
+   * others from the head, because the last event is later. */
   uint32_t cost[SHORT + 1], behind = 0;
   for (unsigned n = 0; n <= SHORT; n++) {
     weft_list_init(&list, WEFT_SPINLOCK(0));

@@ -1,5 +1,5 @@
 /* reactors: what a tag and a reaction cost. Pin 2 is high while a reaction runs. The program is
- * always late, so the time between is overhead.
+ * always late, so the time between two reactions is overhead.
  *
  * TIMERS timers of one period fire one after the other; each triggers CHAIN reactions, which raise
  * pin 2 in turn. With PORTS the reactions trigger one another through ports; otherwise the timer
@@ -34,7 +34,7 @@
 #include "weft_mcu/reactors.h"
 #include "board.h"
 
-#ifndef PERIOD_US /* by default less than a reaction takes */
+#ifndef PERIOD_US /* By default the period is less than a reaction takes. */
 #define PERIOD_US 15
 #endif
 enum { PERIOD = PERIOD_US };
@@ -47,7 +47,7 @@ static port out[CHAIN] = {WEFT_RX_OUT(NTH(1 % CHAIN))
 #endif
 };
 #endif
-/* The same work for each reaction: about 2,000 cycles. */
+/* Do the same work for each reaction: about 2,000 cycles. */
 WEFT_INLINE void work(void) {
   for (uint32_t n = 600; n; n--) __asm volatile("");
 }

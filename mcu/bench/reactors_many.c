@@ -1,7 +1,7 @@
-/* reactors_many: MANY reactors, each with a timer and a reaction of its own, and no two timers at
- * one time. Pin 2 is high while a reaction runs. The times are so close that the program is always
- * late, so the time between is the cost of a tag that fires one of MANY. Prints one JSON line on
- * the UART at the end.
+/* reactors_many: MANY reactors, each with a timer and a reaction of its own, and no two timers fire
+ * at one time. Pin 2 is high while a reaction runs. The times are so close that the program is
+ * always late, so the time between two reactions is the cost of a tag that fires one of MANY
+ * timers. At the end the program prints one JSON line on the UART.
  */
 #ifndef MANY
 #define MANY 8000
@@ -23,7 +23,7 @@ static uint32_t fired, wrong, last;
 WEFT_HOT static void react(void *self) {
   pin_high(2);
   uint32_t i = (uint32_t)(uintptr_t)self;
-  if (fired && last + 1 != (i ? i : MANY)) wrong++; /* they fire in turn */
+  if (fired && last + 1 != (i ? i : MANY)) wrong++; /* The reactors fire in turn. */
   last = i;
   if (++fired == ROUNDS * MANY) weft_rx_request_stop();
   pin_low(2);

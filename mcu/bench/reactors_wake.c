@@ -1,7 +1,7 @@
 /* reactors_wake: measures the time from a pin's edge, through its interrupt and a physical action,
- * to a reaction, which sets pin 7. A timer of 1 ms runs beside it (pin 8); in its tags the order of
- * the action's values is checked. Pin 9 goes high for good if one is lost. The emulator drives pin
- * 6.
+ * to a reaction, which sets pin 7. A timer of 1 ms runs beside that (pin 8); the order of the
+ * action's values is checked in the timer's tags. Pin 9 goes high for good if a value is lost. The
+ * emulator drives pin 6.
  */
 #define WEFT_RX_REACTIONS 2
 #define WEFT_RX_TIMERS 1

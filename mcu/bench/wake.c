@@ -1,8 +1,8 @@
 /* wake: measures the time from an interrupt to the action that it posts, on a core that sleeps.
  *
- * An edge on pin 6 interrupts core 0 and posts to its queue, or to that of core 1 (OTHER=1); the
- * action toggles pin 8 or 9. Each core also waits for a timer far away (CLAIMED=1), which must then
- * be put back, or has no other event (CLAIMED=0).
+ * An edge on pin 6 interrupts core 0, whose handler posts to the queue of core 0, or to that of
+ * core 1 (OTHER=1); the action toggles pin 8 or 9. With CLAIMED=1 each core also waits for a timer
+ * far away, whose event must then be put back; with CLAIMED=0 it has no other event.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"

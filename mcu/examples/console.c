@@ -1,7 +1,7 @@
 /* console: commands over UART 0 (115,200 baud): `on`, `off`, `blink MS`, `help`. The receiver's
- * interrupt puts each character into a ring; the actor takes them out, assembles lines and obeys
- * them, one line per action. So text can be pasted: characters that come while a line is answered
- * wait in the ring, and those that find it full are counted and reported.
+ * interrupt puts each character into a ring; the actor takes the characters out, assembles lines
+ * and obeys them, one line per action. So text can be pasted: characters that come while a line is
+ * answered wait in the ring, and characters that find the ring full are counted and reported.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -47,7 +47,7 @@ static uint32_t read_line(weft_event *e, uint32_t release);
 static weft_ring characters = WEFT_RING(typed, read_line, &console);
 static uint32_t read_line(weft_event *e, uint32_t release) {
   static uint32_t told;
-  static bool skip; /* skips to the end of the line */
+  static bool skip; /* true while the rest of the line is skipped */
   char c;
   while (weft_ring_get(&queue, &characters, &c))
     if (c != '\r' && c != '\n') {
@@ -59,12 +59,13 @@ static uint32_t read_line(weft_event *e, uint32_t release) {
       uint32_t lost = WEFT_PEEK(characters.overflows) - told;
       told += lost;
       if (!lost) command(release);
-      else { /* the gap is somewhere after this line, so nothing in the ring can be trusted */
+      else { /* The gap is somewhere after this line, so nothing in the ring can be trusted. */
         for (; weft_ring_get(&queue, &characters, &c); skip = true) lost++;
         uart_put_u32(lost);
         uart_puts(" characters lost\n");
       }
-      weft_post_as(&queue, e, release, WEFT_KEEP); /* other events first, then the next line */
+      /* This lets other events go first, then handles the next line. */
+      weft_post_as(&queue, e, release, WEFT_KEEP);
       break;
     }
   return WEFT_DONE;

@@ -1,6 +1,6 @@
 /* logger: a producer samples 1,000 times a second on core 1; a consumer on core 0 prints the mean
  * of every 100 samples. Each core serves its own queue. Each sample is an event: the producer posts
- * it to the consumer's queue and takes the next one of a ring. When the consumer is behind, a
+ * it to the consumer's queue, and takes its next event from a ring. When the consumer is behind, a
  * sample is dropped and counted; neither core waits.
  */
 #include "board.h"
@@ -13,7 +13,7 @@ typedef struct { weft_event event; uint32_t value; } sample;
 static sample ring[SAMPLES];
 static uint32_t at, dropped, sum, count, batches;
 
-/* A sensor that needs no hardware: a triangle of period 200 samples. */
+/* Read a sensor that needs no hardware: a triangle with a period of 200 samples. */
 static uint32_t read_sensor(uint32_t n) { return n % 200 < 100 ? n % 200 : 200 - n % 200; }
 
 static uint32_t produce(weft_event *e, uint32_t release) {

@@ -1,5 +1,5 @@
-/* pc_squares: an actor that talks with a Python program over the UART (mcu/LINK.md): it reads
- * integers from one channel of the PC, and writes their squares to another. Each answer is an
+/* pc_squares: an actor that talks with a Python program over the UART (mcu/LINK.md): the actor
+ * reads integers from one channel of the PC, and writes their squares to another. Each answer is an
  * event of its own, and the core sleeps in between. */
 #include "link_uart.h"
 #include "weft_mcu/cbor.h"
@@ -21,7 +21,7 @@ static weft_link_op reading = {
     .guards = &from, .count = 1, .into = got, .room = sizeof got, .over = write_square};
 static weft_link_op writing = {.guards = &to, .count = 1, .over = read_next};
 
-static bool idle; /* set when it has given up its ends, and waits for the next session */
+static bool idle; /* true once the actor has given up its ends, and waits for the next session */
 
 static void let_go(void) {
   weft_link_retire(&pc, &ends[0]);

@@ -1,9 +1,9 @@
 /* actors.c: the functions of weft_mcu/actors.h: stopping, 64-bit times, periodic events, message
  * rings, deadlines.
  *
- * Invariant: this code changes a queue only by the queue's own calls. The action of each
- * structure's `event` is a function of this file, which finds the structure from the event's
- * address; therefore the event is the first member.
+ * Invariant: this code changes a queue only by calls of that queue. The action of each structure's
+ * `event` is a function of this file, which finds the structure from the event's address; therefore
+ * the event is the first member.
  */
 #include "weft_mcu/actors.h"
 
@@ -60,7 +60,7 @@ enum { HOP = 1u << 30 };
 #endif
 static uint32_t periodic_action(weft_event *e, uint32_t release) {
   weft_periodic *p = (weft_periodic *)(void *)e;
-  /* it was stopped after a core had committed to it */
+  /* The event was stopped after a core had committed to it. */
   if (!WEFT_PEEK(p->rate.whole)) return WEFT_DONE;
   weft_actor *actor = e->actor;
   weft_periodic_runs(p, 1);
@@ -72,7 +72,7 @@ static uint32_t periodic_action(weft_event *e, uint32_t release) {
   uint32_t step = 0, late = weft_now32() - release;
   for (;; p->skipped++) {
     step += weft_next(&p->rate);
-    /* its own action, or other code meanwhile, has stopped it */
+    /* The event's own action, or other code meanwhile, has stopped it. */
     if (!WEFT_PEEK(p->rate.whole)) return WEFT_DONE;
     if (step >= late) return step;
   }
@@ -80,7 +80,8 @@ static uint32_t periodic_action(weft_event *e, uint32_t release) {
 int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, weft_rate rate) {
   if (!rate.whole || rate.whole > HOP)
     return WEFT_MISTAKE(WEFT_E_HORIZON, "a period must be 1 us to 2^30 us");
-  if (p->event.next) return WEFT_OK; /* already running: the post that follows reports it */
+  /* The event is running already: the post that follows reports that. */
+  if (p->event.next) return WEFT_OK;
 #if WEFT_DEBUG
   uint32_t runs = p->runs;
   if (runs && p->rate.whole && p->event.actor != a)

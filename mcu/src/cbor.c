@@ -1,4 +1,4 @@
-/* cbor.c: the values of weft_mcu/cbor.h. */
+/* cbor.c: the functions of weft_mcu/cbor.h. */
 #include "weft_mcu/cbor.h"
 
 enum { DEEPEST = 16 };
@@ -109,7 +109,7 @@ weft_cbor_item weft_cbor_next(weft_cbor *r) {
   weft_cbor_item item = {WEFT_CBOR_NONE, 0, 0, 0};
   unsigned major, low;
   if (r->at == r->end || !take_head(r, &major, &low, &item.n)) return item;
-  if (major == 6) { /* tag 2 or 3 (a big number), and its bytes */
+  if (major == 6) { /* This is tag 2 or 3 (a big number); its bytes follow. */
     unsigned inner;
     bool large = item.n == 2 || item.n == 3;
     if (!take_head(r, &inner, &low, &item.n) || !large || inner != 2 ||
@@ -133,7 +133,7 @@ weft_cbor_item weft_cbor_next(weft_cbor *r) {
     return item;
   }
   if (major >= 2 && item.n > (size_t)(r->end - r->at))
-    return r->bad = true, item; /* each item has at least one byte */
+    return r->bad = true, item; /* Each item has at least one byte. */
   if (major == 2 || major == 3) {
     item.bytes = r->at;
     r->at += item.n;
@@ -159,8 +159,8 @@ float weft_cbor_read_float(weft_cbor *r) {
   return i.kind == WEFT_CBOR_UINT ? (float)i.n : -1.0f - (float)i.n;
 }
 
-/* Works without recursion: `left` has the number of items that each level still needs. An entry
- * of a map counts as two items; its key is the item with the even number. */
+/* This works without recursion: `left` has the number of items that each level still needs. An
+ * entry of a map counts as two items; its key is the item with the even number. */
 bool weft_cbor_is_whole(const uint8_t *from, size_t length) {
   weft_cbor r = weft_cbor_reader(from, length);
   uint64_t left[DEEPEST + 1];
@@ -179,7 +179,8 @@ bool weft_cbor_is_whole(const uint8_t *from, size_t length) {
     if ((key && nests) || (i.kind == WEFT_CBOR_LARGE && depth == DEEPEST)) return false;
     if (!nests) continue;
     if (depth == DEEPEST) {
-      if (i.n) return false; /* its items would be nested too deep; an empty one is allowed */
+      if (i.n) return false; /* The items would be nested too deep; an empty list or map is
+                              * allowed. */
       continue;
     }
     left[++depth] = i.kind == WEFT_CBOR_MAP ? 2 * i.n : i.n;

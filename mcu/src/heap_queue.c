@@ -10,15 +10,17 @@
  *     walking from its place towards the root. Its link is never 0 (idle). While a core holds the
  *     event (claimed), the place is 0x8000 + the upper bits of the post's number, which are then
  *     stored nowhere else.
- *  3. Order: release time, then priority (high first), then the number of the post. So equal events
- *     are first in, first out, and an event that is put back gets its old position. The number has
- *     30 bits and is compared by the sign of the difference: an event may wait while 2^29 others
+ *  3. The order is: release time, then priority (high first), then the number of the post. So
+ *     events of equal time and priority are first in, first out, and an event that is put back gets
+ *     its old position. The number has 30 bits and is compared by the sign of the difference: an
+ *     event may wait while 2^29 others
  *        are posted.
  *
- * Pop moves the hole down to a leaf, and then the last entry up from there. A heap with four
- * children per entry was tried: its push took 212 cycles, its pop 780. The search for the first
- * event whose actor is free goes down from the root and stops below each event that qualifies. If b
- * events of busy actors stand above that event, the search costs O(b), as in the list.
+ * A pop moves the hole down to a leaf, and then moves the last entry up from there. A heap with
+ * four children per entry was tried: its push took 212 cycles, its pop 780. The search for the
+ * first event whose actor is free goes down from the root and stops below each event that
+ * qualifies. If b events of busy actors stand above that event, the search costs O(b), as in the
+ * list.
  */
 #define WEFT_OP(name) heap_##name
 #include "scheduler.h"
@@ -26,8 +28,8 @@
 enum { MOST = 16383, HELD = 0x8000, HIGH = 0x3fff }; /* 4 * MOST fits into a place */
 
 WEFT_INLINE weft_heap *heap_of(weft_queue *q) { return (weft_heap *)(void *)q; }
-/* One shift is enough: it removes the 14 lower bits, and turns the offset in words into one in
- * bytes. */
+/* One shift is enough: it removes the 14 lower bits, and turns the offset in words into an
+ * offset in bytes. */
 WEFT_INLINE weft_event *event_at(uint8_t *base, weft_heap_entry entry) {
   return (weft_event *)(void *)(base + (entry >> 14));
 }
@@ -35,8 +37,8 @@ WEFT_INLINE weft_heap_entry *entry_at(weft_heap_entry *one, unsigned place) {
   return (weft_heap_entry *)(void *)((uint8_t *)one + place);
 }
 
-/* Return whether event a goes before event b if both have the same release time. Not inlined,
- * since ties are rare and registers are few. */
+/* Return whether event a goes before event b if both have the same release time. This is not
+ * inlined, since ties are rare and registers are few. */
 static bool __attribute__((noinline))
 tie_before(uint8_t *base, weft_heap_entry entry_a, weft_heap_entry entry_b) {
   const weft_event *a = event_at(base, entry_a), *b = event_at(base, entry_b);
@@ -53,15 +55,15 @@ static bool before(uint8_t *base, weft_heap_entry a, weft_heap_entry b) {
 /* The two loops below count entries in bytes (4 i, a place) and leave ties to other functions. So
  * the low registers of the Cortex-M0+ hold all that the loops need. */
 
-/* Store an entry that sinks or is new, and write its place into its event. Not used for an entry
- * that rises (invariant 2). */
+/* Store an entry that sinks or is new, and write its place into its event. This is not used for an
+ * entry that rises (invariant 2). */
 WEFT_INLINE void put_at(weft_heap_entry *one, uint8_t *base, unsigned place,
                         weft_heap_entry entry) {
   *entry_at(one, place) = entry;
   event_at(base, entry)->node.place = (uint16_t)place;
 }
-/* Like climb() when the parent of the hole has the same release time as `entry`: priority and
- * number decide. */
+/* Do what climb() does when the parent of the hole has the same release time as `entry`:
+ * priority and number decide. */
 static void __attribute__((noinline))
 climb_tie(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry) {
   unsigned above;
@@ -71,15 +73,15 @@ climb_tie(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry en
   }
   put_at(one, base, hole, entry);
 }
-/* Put an entry into the hole or above it. Ancestors with a later time sink into the hole, while
- * possible three at a time: an entry that goes before its third ancestor also goes before the two
- * between. */
+/* Put an entry into the hole or above it. Ancestors with a later time sink into the hole, three at
+ * a time where possible: an entry that goes before its third ancestor also goes before the two
+ * ancestors in between. */
 WEFT_HOT static void __attribute__((noinline))
 climb(weft_heap_entry *one, uint8_t *base, unsigned hole, weft_heap_entry entry) {
   uint32_t time = event_at(base, entry)->time;
 #ifdef WEFT_HEAP_CLIMB
   WEFT_HEAP_CLIMB(one, base, hole, time, entry,
-                  tie); /* the loops below, compiled as the port wants them */
+                  tie); /* The loops below are compiled as the port wants them. */
 #else
   unsigned above;
   while ((above = hole >> 5 << 2)) {
@@ -123,13 +125,12 @@ WEFT_HOT static void __attribute__((noinline)) take_out(weft_heap *h, unsigned h
   unsigned end = 4 * --h->count;
   if (hole == end + 4) return;
   weft_heap_entry *one = h->index - 1;
-  uint8_t *times =
-      h->base + offsetof(weft_node,
-                         time); /* the base of all times: a load by two registers and no addition */
+  /* From the base of all times, a load takes two registers and no addition. */
+  uint8_t *times = h->base + offsetof(weft_node, time);
 sink:;
 #ifdef WEFT_HEAP_SINK
   WEFT_HEAP_SINK(one, times, hole, end,
-                 tie); /* the loop below, compiled as the port wants it */
+                 tie); /* This is the loop below, compiled as the port wants it. */
 #else
   for (unsigned child; (child = hole + hole) < end; hole = child) {
     weft_heap_entry earlier = *entry_at(one, child), other = *entry_at(one, child + 4);
@@ -143,7 +144,7 @@ sink:;
     *entry_at(one, hole) = earlier;
   }
 #endif
-  if (hole + hole == end) { /* an only child */
+  if (hole + hole == end) { /* This is an only child. */
     *entry_at(one, hole) = *entry_at(one, end);
     hole = end;
   }
@@ -186,8 +187,8 @@ WEFT_INLINE void heap_put_back(weft_queue *q, weft_event *e) {
   (void)heap_put(heap_of(q), e, e->node.place & HIGH);
 }
 
-/* Return the place of the first entry whose actor is free, or 0 if there is none. The root's
- * actor is busy. */
+/* Return the place of the first entry whose actor is free, or 0 if there is none. Called when
+ * the actor of the root is busy. */
 static unsigned __attribute__((noinline)) first_below(weft_heap *h) {
   weft_heap_entry *one = h->index - 1;
   uint16_t todo[20]; /* at most one entry per level waits here, and two of the last level */
@@ -229,8 +230,8 @@ WEFT_INLINE bool heap_goes_first(weft_queue *q, uint32_t time) {
   return !h->count || (int32_t)(event_at(h->base, h->index[0])->time - time) > 0;
 }
 
-/* Remove the event, which is at its place or above. The search also finds out whether the event
- * is in this queue at all. */
+/* Remove the event, which is at its place or above that place. The search also finds out whether
+ * the event is in this queue at all. */
 WEFT_INLINE bool heap_remove(weft_queue *q, weft_event *e) {
   weft_heap *h = heap_of(q);
   weft_heap_entry *one = h->index - 1;

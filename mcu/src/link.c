@@ -22,7 +22,7 @@ enum { AWAITED, OURS, GIVEN_UP, REFUSED }; /* REFUSED: given up before the PC ha
 enum { OWES_POISON = 1, OWES_RETIRE = 2 };
 enum { RETIRED = 1, POISONED = 2, DIED = 3 };
 enum { START = 40, HEADER = 32, FIELDS = 5 };
-enum { COMPACT = 32 }; /* a compact frame without its body is never longer */
+enum { COMPACT = 32 }; /* a compact frame without its body is never longer than this */
 enum {
   LARGEST = 1024
 }; /* the largest frame that is accepted; a value is stored in its destination as it arrives */
@@ -102,8 +102,8 @@ static bool writes(const weft_link_op *op) {
     if (op->guards[i].end->writes) return true;
   return false;
 }
-/* Return the number of bytes in the body of the operation's OFFER, as a compact frame and as an
- * ordinary one. */
+/* Return the number of bytes in the body of the operation's OFFER, both as a compact frame and
+ * as an ordinary frame. */
 static size_t body_of(const weft_link_op *op) {
   size_t n = 0;
   bool head = false;
@@ -151,9 +151,9 @@ static unsigned may_go(const weft_link_op *op) {
 }
 static void finish(weft_link *l, weft_link_op *op, weft_link_status status, unsigned won);
 
-/* Send everything that was waiting for room or for an end to be handed out. Operations go first,
- * in their order, then the messages about ends, so before an end is given up all its values are
- * written. */
+/* Send everything that was waiting for room or for an end to be handed out. Operations go first, in
+ * their order, then the messages about ends. So all values of an end are written before the end is
+ * given up. */
 static void say(weft_link *l) {
   if (!l->greeted || l->why) return;
   for (weft_link_op *op = l->ops, *next; op; op = next) {
@@ -162,7 +162,8 @@ static void say(weft_link *l) {
       unsigned may = may_go(op);
       if (may == AWAITED) continue;
       if (may == GIVEN_UP || body_of(op) + HEADER > l->largest) {
-        /* its `over` may change which operation is next, so the loop is started again later */
+        /* The operation's `over` may change which operation is next, so the loop is started
+         * again later. */
         finish(l, op, may == GIVEN_UP ? WEFT_LINK_BAD_USE : WEFT_LINK_TOO_LONG, 0);
         l->fresh = true;
         return;
@@ -207,13 +208,13 @@ static weft_link_status status_of(const weft_link_end *e) {
 }
 
 /* Find out whether the operation is over before it is offered. Guards whose channels have
- * retired fall silent until all deciding guards have (rule 5.6). */
+ * retired fall silent until all deciding guards have fallen silent (rule 5.6). */
 static weft_link_status look(const weft_link *l, weft_link_op *op, unsigned *won) {
   bool alive = false, out = writes(op);
   *won = 0;
   op->silent = 0;
   if (!op->count || op->count > WEFT_LINK_GUARDS) return WEFT_LINK_BAD_USE;
-  if (l->why) return WEFT_LINK_PENDING; /* the operation waits for the next session */
+  if (l->why) return WEFT_LINK_PENDING; /* The operation waits for the next session. */
   for (unsigned i = op->count; i-- > 0;)
     if (op->guards[i].end->state >= GIVEN_UP) return *won = i, WEFT_LINK_BAD_USE;
   for (unsigned i = 0; i < op->count; i++) {
@@ -232,7 +233,7 @@ bool weft_link_offer(weft_link *l, weft_link_op *op) {
   unsigned won;
   weft_link_op **at = &l->ops;
   for (; *at; at = &(*at)->next)
-    if (*at == op) return true; /* it is under way already */
+    if (*at == op) return true; /* The operation is under way already. */
   op->in_doubt = op->sent = op->leaving = op->asked = false;
   op->length = 0;
   op->status = (uint8_t)look(l, op, &won);
@@ -271,7 +272,7 @@ static void over(weft_link *l, const char *why) {
     l->ends[i].owes = 0;
     if (!l->ends[i].how) l->ends[i].how = DIED;
   }
-  weft_link_op *all = l->ops; /* operations offered from now on wait for the next session */
+  weft_link_op *all = l->ops; /* Operations offered from now on wait for the next session. */
   l->ops = l->sink = 0;
   while (all) {
     weft_link_op *op = all;
@@ -423,8 +424,8 @@ static weft_link_op *op_of(weft_link *l) {
     if (op->sent && op->number == l->field[OP]) return op;
   return 0;
 }
-/* Return the index of the guard that was number `n` among those offered; op->count if there is
- * none. */
+/* Return the index of the guard that was number `n` among the offered guards; op->count if there
+ * is none. */
 static unsigned guard_of(const weft_link_op *op, uint64_t n) {
   unsigned i = 0;
   for (; i < op->count; i++)
@@ -483,9 +484,9 @@ static void ended(weft_link *l, weft_link_op *op) {
     op->guards[i].end->strength = (uint8_t)(l->field[VAL] >> 8);
   }
   if (op->leaving) return finish(l, op, status_of(op->guards[i].end), i);
-  status = look(l, op, &won); /* a choice goes on with the guards that are left */
+  status = look(l, op, &won); /* A choice goes on with the guards that are left. */
   if (status) return finish(l, op, status, status == WEFT_LINK_RETIRED ? i : won);
-  /* the operation gets a new number: a late answer to the old number belongs to no operation */
+  /* The operation gets a new number, so a late answer to the old number belongs to no operation. */
   op->sent = false;
   l->fresh = true;
 }
@@ -523,7 +524,7 @@ static void frame_ends(weft_link *l) {
   if (l->kind == GIVE) return give(l);
   if (l->kind != DONE && l->kind != VALUE && l->kind != WITHDRAWN && l->kind != ENDED)
     return fault(l, "a frame that has no business on a board");
-  if (l->sink) { /* zeros at the end of the value were left out, at most seven */
+  if (l->sink) { /* Up to seven zeros at the end of the value were left out. */
     if (l->field[VAL] > padded(l->body))
       return fault(l, "a value that is not of the length it says");
     for (uint64_t k = l->body; k < l->field[VAL]; k++) value_byte(l->sink, 0);
@@ -583,7 +584,7 @@ static void link_now(weft_link *l, uint32_t now) {
 static void started(weft_link *l, uint32_t now) {
   uint32_t from = get32(l->in + 12), to = get32(l->in + 16), lease = get32(l->in + 20),
            again = get32(l->in + 24);
-  if (from == NOBODY || from == l->mine) return; /* an echo */
+  if (from == NOBODY || from == l->mine) return; /* The START is an echo. */
   if (l->linked) {
     if (from != l->theirs || (l->knows_me && to == NOBODY))
       return lose(l, "the PC has started anew");
@@ -592,7 +593,8 @@ static void started(weft_link *l, uint32_t now) {
     return;
   }
   l->says = true;
-  if (to != NOBODY && to != l->mine) return; /* meant for an earlier session of this board */
+  /* The START is meant for an earlier session of this board. */
+  if (to != NOBODY && to != l->mine) return;
   l->theirs = from;
   if (lease > 3600000) lease = 3600000;
   if (again > 60000) again = 60000;
@@ -634,7 +636,7 @@ static void take_packet(weft_link *l, uint32_t now) {
   l->owes = true;
   if (number != l->due) return;
   l->due++;
-  /* stop if `news` has begun the next session, to which these bytes do not belong */
+  /* This stops if `news` has begun the next session, to which these bytes do not belong. */
   for (unsigned i = WEFT_LINK_HEAD; i < n && l->mine == mine; i++) session_byte(l, p[i]);
 }
 

@@ -1,4 +1,4 @@
-/* list_queue.c: the sorted list.
+/* list_queue.c: the queue that is a sorted list.
  *
  * Invariants
  *  1. The list is a ring through q->head, ordered by release time, then priority (high first), then
@@ -18,8 +18,8 @@ WEFT_INLINE void link_between(weft_node *at, weft_event *e, weft_node *next) {
   at->next = &e->node;
 }
 
-/* Insert e behind the events with its time and priority, or in front of them. The search begins
- * at the event that was inserted last, if that goes before e. So an actor among others with the
+/* Insert e behind the events with its time and priority, or in front of them. The search begins at
+ * the event that was inserted last, if that event goes before e. So an actor among others with the
  * same period finds its place right behind that event, however many actors there are and however
  * many events wait far behind. */
 WEFT_HOT static int __attribute__((noinline))
@@ -33,7 +33,7 @@ insert_either(weft_queue *q, weft_event *e, bool in_front) {
   }
 #ifdef WEFT_SEARCH_RING
   WEFT_SEARCH_RING(&q->head, time, at, next,
-                   end); /* the loop below, compiled as the port wants it */
+                   end); /* This is the loop below, compiled as the port wants it. */
 #else
   for (;; at = next) {
     next = at->next;
@@ -43,7 +43,7 @@ insert_either(weft_queue *q, weft_event *e, bool in_front) {
     if (!distance) break;
   }
 #endif
-  do { /* pass the events with the same time */
+  do { /* This passes the events with the same time. */
     if (priority_of(next) < priority) break;
     at = next;
     next = at->next;
@@ -56,8 +56,8 @@ end:
 WEFT_INLINE int list_insert(weft_queue *q, weft_event *e) { return insert_either(q, e, false); }
 WEFT_INLINE void list_put_back(weft_queue *q, weft_event *e) { (void)insert_either(q, e, true); }
 
-/* The common cases of an insertion, inlined: a time before all others, and the place right
- * behind the event that was inserted last. */
+/* Insert e in one of the two common cases, which are inlined: a time before all others, and the
+ * place right behind the event that was inserted last. */
 WEFT_INLINE int list_insert_alone(weft_queue *q, weft_event *e) {
   uint32_t time = e->time;
   weft_node *next = q->first;
@@ -72,7 +72,8 @@ WEFT_INLINE int list_insert_alone(weft_queue *q, weft_event *e) {
   next = at->next;
   if (next != &q->head && (int32_t)(next->time - time) <= 0) return WEFT_TIED;
   q->near = &e->node;
-  __asm("" : "+r"(at)); /* without this GCC would merge the two stores and move registers for it */
+  __asm("" : "+r"(at)); /* Without this GCC would merge the two stores and move registers for
+                         * that. */
   link_between(at, e, next);
   return WEFT_OK;
 }

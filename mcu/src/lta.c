@@ -2,7 +2,7 @@
  *
  * Invariants: an event of the arena is posted or in its queue's `unused` list (under the queue's
  * lock), never both. It goes back to `unused` before its action runs, so an action can always
- * schedule one more event. The queue of an event is found through its actor's mark, which lies in
+ * schedule one more event. The queue of an event is found through the actor's mark, which lies in
  * the array of exactly one queue.
  */
 #include "weft_mcu/lta.h"
@@ -24,7 +24,7 @@ typedef struct lta_event {
 
 static event_queue_t *queues;
 
-/* Memory for one queue. When the last queue is deinitialised, all of it is given back. */
+/* Memory for one queue. When the last queue is deinitialised, all of the memory is given back. */
 #ifdef WEFT_LTA_MALLOC
 static void *take(size_t bytes) { return malloc(bytes); }
 static void give(event_queue_t *q) { free(q->memory); }
@@ -33,7 +33,7 @@ static void give(event_queue_t *q) { free(q->memory); }
 static _Alignas(8) uint8_t arena[WEFT_LTA_ARENA];
 #define ARENA_BEGIN ((uintptr_t)arena)
 #define ARENA_END (ARENA_BEGIN + sizeof arena)
-#else /* the memory that the program leaves free */
+#else /* This is the memory that the program leaves free. */
 #define ARENA_BEGIN (((uintptr_t)WEFT_FREE_BEGIN + 7) & ~(uintptr_t)7)
 #define ARENA_END ((uintptr_t)WEFT_FREE_END)
 #endif
@@ -50,8 +50,8 @@ static void give(event_queue_t *q) {
 }
 #endif
 
-/* Post the event at e->release; if that is beyond the horizon, post it for a hop in that
- * direction. */
+/* Post the event at e->release. If that time is beyond the horizon, post the event for a nearer
+ * time on the way. */
 static uint32_t hop(weft_event *e, uint32_t release);
 static uint32_t invoke(weft_event *e, uint32_t release);
 enum { HOP = 1 << 30 };

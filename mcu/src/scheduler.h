@@ -1,8 +1,8 @@
 /* scheduler.h: the worker, and post, re-post and cancel, written once for every kind of queue.
  *
- * A kind of queue defines WEFT_OP(name) before it includes this file, and the operations declared
- * below after that; everything here is inlined into it. (A constant table of functions gave the
- * same code, except at -Og, where GCC does not inline indirect calls.)
+ * A kind of queue defines WEFT_OP(name) before it includes this file, and defines the operations
+ * declared below after that; everything here is inlined into the file of that kind. (A constant
+ * table of functions gave the same code, except at -Og, where GCC does not inline indirect calls.)
  *
  * The protocol (checked as a Promela model in tests/model/claim.pml, and on this very code with
  * random schedules in tests/host)
@@ -41,7 +41,7 @@ static int WEFT_OP(post_rare)(weft_queue *, weft_event *, uint32_t,
 WEFT_INLINE int WEFT_OP(insert)(
     weft_queue *, weft_event *); /* insert by e->time, behind events of the same time and
                                   * priority */
-/* insert in front of events of the same time and priority */
+/* Insert in front of events with the same time and priority. */
 WEFT_INLINE void WEFT_OP(put_back)(weft_queue *, weft_event *);
 WEFT_INLINE weft_event *WEFT_OP(take)(
     weft_queue *); /* take out the first event whose actor is free, and mark that actor; 0 if
@@ -71,8 +71,8 @@ WEFT_INLINE void weft_check_owner(weft_queue *q) {
   else if (q->owner != (int32_t)weft_core())
     weft_panic("weft: a queue without a lock is used by two cores; give it a lock of its own");
 }
-/* A time this far past (us) is taken for one beyond the horizon, not for a late post: 4.5
- * minutes. */
+/* A time that is this far past (in us; 4.5 minutes) is taken for a time beyond the horizon, not for
+ * a late post. */
 enum { WEFT_PAST = 1 << 28 };
 WEFT_INLINE void weft_check_release(uint32_t release) {
   if ((int32_t)(release - weft_now32()) < -WEFT_PAST)
@@ -161,8 +161,8 @@ WEFT_INLINE int weft_post_with(weft_queue *q, weft_event *e, uint32_t release) {
   return weft_posted(q, lock, irq, code);
 }
 
-/* Take e out of the queue, or away from a waiting core; the caller holds the lock. Return false
- * if e is in neither. */
+/* Take e out of the queue, or away from a waiting core; the caller holds the lock. Return false if
+ * e is neither in the queue nor held by a core. */
 WEFT_INLINE bool weft_withdraw(weft_queue *q, weft_event *e) {
   if (!e->next) return false;
   for (unsigned core = 0; core < WEFT_CORES; core++)
@@ -189,7 +189,7 @@ WEFT_INLINE int weft_post_as_with(weft_queue *q, weft_event *e, uint32_t release
   int code = WEFT_OK;
   if (e->next && policy == WEFT_KEEP) code = WEFT_IGNORED;
   else if (e->next && (policy != WEFT_MOVE || !weft_withdraw(q, e)))
-    code = WEFT_E_QUEUED; /* or it is in another queue */
+    code = WEFT_E_QUEUED; /* The event may also be in another queue. */
   else {
     e->time = release;
     code = WEFT_OP(insert)(q, e);
@@ -224,7 +224,7 @@ WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint
   weft_wait_until(release, &q->news.of[core]);
   weft_lock_thread(q->lock);
   if (q->claimed[core] != e && WEFT_MUTANT != 4)
-    return false; /* withdrawn: the canceller has freed the actor */
+    return false; /* The event was withdrawn: the canceller has freed the actor. */
   q->claimed[core] = 0;
   if (!q->news.of[core]) return true;
   if (WEFT_MUTANT != 2) weft_release(e->actor);
@@ -232,7 +232,7 @@ WEFT_INLINE bool weft_wait_for(weft_queue *q, weft_event *e, unsigned core, uint
   return false;
 }
 
-/* Return whether some action (the same one or another) has posted e already, although e's action
+/* Return whether some action (of e or of another event) has posted e already, although e's action
  * asks for it again. Then that post counts. */
 WEFT_INLINE bool weft_posted_meanwhile(const weft_event *e) {
   if (__builtin_expect(!e->next, 1)) return false;
@@ -266,8 +266,8 @@ WEFT_INLINE void weft_work_with(weft_queue *q) {
       if (late < -WEFT_EARLY_US && !weft_wait_for(q, e, core, release)) break;
       weft_node *idle = 0;
       __asm(""
-            : "+r"(idle)); /* without this GCC would keep a zero in a high register over the
-                              whole loop, and pay for it here */
+            : "+r"(idle)); /* Without this GCC would keep a zero in a high register over the
+                              whole loop, and pay for it here. */
       e->next = idle;
       weft_count_out(q);
       weft_unlock_thread(q->lock);
@@ -304,7 +304,7 @@ WEFT_INLINE void weft_work_with(weft_queue *q) {
         continue;
       }
       weft_release(actor);
-      (void)WEFT_OP(insert)(q, e); /* a heap still has the room that the event had */
+      (void)WEFT_OP(insert)(q, e); /* A heap still has the room that the event had. */
       weft_news(q);
       weft_wake();
       break;

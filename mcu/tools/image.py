@@ -15,7 +15,7 @@ FLASH, FAMILY = 0x10000000, 0xE48BFF56
 
 
 def segments(elf: bytes) -> list[tuple[int, bytes]]:
-    """(physical address, contents) of every loadable segment with contents, by address."""
+    """Returns (physical address, contents) of every loadable segment with contents, by address."""
     if elf[:6] != b"\x7fELF\x01\x01":
         raise SystemExit("image.py: not a 32-bit little-endian ELF file")
     (phoff,) = struct.unpack_from("<I", elf, 28)
@@ -31,7 +31,7 @@ def segments(elf: bytes) -> list[tuple[int, bytes]]:
 
 
 def crc32_mpeg2(data: bytes) -> int:
-    """CRC-32/MPEG-2, the one the boot ROM checks (RP2040 datasheet, 2.8.1.3.1)."""
+    """Computes CRC-32/MPEG-2, which the boot ROM checks (RP2040 datasheet, 2.8.1.3.1)."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte << 24
@@ -41,8 +41,8 @@ def crc32_mpeg2(data: bytes) -> int:
 
 
 def flat(parts: list[tuple[int, bytes]]) -> tuple[int, bytes]:
-    """Returns one block from the lowest address; gaps are zero; the boot code's checksum filled
-    in.
+    """Returns one block from the lowest address. Gaps are zero; the checksum of the boot code is
+    filled in.
     """
     base = parts[0][0]
     memory = bytearray(max(a + len(d) for a, d in parts) - base)

@@ -1,6 +1,7 @@
-"""The thesis's own ways, written anew for today's asyncio and _thread, with which Weft is
-compared: aPyCSP's channels over a yielding or a rescheduling future (uaPyCSP), and
-PyCSP-locksharing's over a CFuture and a re-entrant lock (uPyCSP)."""
+"""The thesis's own implementations, with which Weft is compared, written anew for today's asyncio
+and _thread: aPyCSP's channels over a yielding or a rescheduling future (uaPyCSP), and
+PyCSP-locksharing's over a CFuture and a re-entrant lock (uPyCSP).
+"""
 
 import asyncio
 from asyncio import core
@@ -68,7 +69,7 @@ class Alt:
 
 
 def channels(Future):
-    """aPyCSP's channel and alternative over a kind of future."""
+    """Makes aPyCSP's channel and alternative over a kind of future."""
 
     class Channel:
         def __init__(self, name=""):
@@ -146,7 +147,7 @@ async def quiet(coro):
 
 
 async def parallel(*coros):
-    """gather() as the thesis has it: a task that poison ended is quiet."""
+    """Does what gather() does in the thesis: a task that poison ended is quiet."""
     return await asyncio.gather(*[quiet(c) for c in coros])
 
 
@@ -154,8 +155,9 @@ async def parallel(*coros):
 
 
 def locked():
-    """PyCSP-locksharing's channel over a CFuture and one re-entrant lock for all channels; needs
-    _thread."""
+    """Makes PyCSP-locksharing's channel over a CFuture and one re-entrant lock for all channels.
+    Needs _thread.
+    """
     from _thread import allocate_lock, get_ident, start_new_thread
 
     class RLock:

@@ -32,7 +32,7 @@ def measured(where: str, *argv: str, heap: int = 0) -> str:
 
 
 def fits(where: str, what: str, kb: int) -> str:
-    """Returns how many wait in a heap of that many KB."""
+    """Returns how many processes or tasks wait in a heap of that many KB."""
     try:
         output = measured(where, "room_on_device.py", what, heap=kb * 1024)
     except AssertionError as e:

@@ -366,7 +366,9 @@ def waiting_yield(number):
 
 
 def waiting(number):
-    """Measures two processes that send a value back and forth while `number` others wait."""
+    """Measures two processes that send a value back and forth while `number` other processes
+    wait.
+    """
     if way == "yield":
         waiting_yield(number)
         return
@@ -384,9 +386,9 @@ def waiting(number):
 
         @process
         async def asks(i, o, never):
-            # The time is taken here, and below, and not by measured(): the allocator makes the
-            # coroutine that measured() calls only after it has passed over the memory of all
-            # waiting processes.
+            # The time is measured here, and below, and not by measured(): the allocator makes the
+            # coroutine of measured() only after it has passed over the memory of all waiting
+            # processes.
             for k in range(samples + 1):
                 gc.collect()
                 t = ticks()

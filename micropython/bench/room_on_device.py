@@ -14,7 +14,7 @@ import sys
 sys.path.append("/".join(__file__.split("/")[:-1]) or ".")
 what = sys.argv[1]
 n = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-MOST = 4000  # the most threads, since the machine has other work
+MOST = 4000  # the most threads, since the machine has other work too
 ROUNDS = 10
 
 
@@ -149,7 +149,7 @@ def line():
     def taking_out(q):
         if what == "list":
             return [v for v in q if v & 1]
-        for _ in range(n):  # a deque has no remove: round once
+        for _ in range(n):  # a deque has no remove, so each element goes around once
             v = q.popleft()
             if v & 1:
                 q.append(v)

@@ -40,7 +40,7 @@ async def button(presses, paces):
 
 @process
 async def finger():
-    """On a PC: presses the button twice."""
+    """Plays a finger, on a PC: presses the button twice."""
     for _ in range(2):
         await sleep_ms(50)
         for pin in PLAYED:

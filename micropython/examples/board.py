@@ -1,5 +1,6 @@
-"""The parts of a board that the examples use: its pin, or on a PC a pin that a script presses;
-its second core, or a stand-in for it."""
+"""The parts of a board that the examples use: a pin, or on a PC a pin that a script presses; the
+second core, or a stand-in for it.
+"""
 
 try:
     from machine import Pin  # noqa: F401

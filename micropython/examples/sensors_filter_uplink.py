@@ -29,7 +29,7 @@ async def average(one, two, out, number):
 async def uplink(source):
     sent = 0
     async for _ in source:
-        await sleep_ms(2)  # the radio is slow: all processes before it wait
+        await sleep_ms(2)  # the radio is slow, so all processes before it wait
         sent += 1
     return sent
 

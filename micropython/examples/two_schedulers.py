@@ -36,7 +36,7 @@ async def sums(source, stop, number):
 
 
 raw = core1.Channel("raw")  # between two processes of core 1
-line = core1.to_main(8, "means")  # from core 1 to core 0, and the other way:
+line = core1.to_main(8, "means")  # from core 1 to core 0; the next line leads the other way:
 stop = core1.from_main(1, "stop")
 summed, (sampled, _) = run(
     sums(+line, -stop, 250), core1.run(samples(+stop, -raw, 500), means(+raw, -line))

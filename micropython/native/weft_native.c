@@ -502,7 +502,7 @@ static void turn(proc_t* p) {
   mp_obj_t volatile ret = MP_OBJ_NULL;
   mp_obj_t go = p->go;
   if (go != mp_const_none && go != ONCE) {
-    if (p->g == mp_const_none) {  // the process has no generator, so `go` is a function
+    if (p->g == mp_const_none) {  // the process has no generator: `go` is a function to call
       mp_obj_t none = mp_const_none;
       mp_call_function_n_kw(go, 1, 0, &none);
       return;

@@ -34,7 +34,7 @@ typedef struct {
   mp_obj_t ok, r, rt, w, wt, x, q;
 } chan_t;
 
-typedef struct {  // the buffer of a channel: a ring of values
+typedef struct {  // a channel's buffer: a ring of values
   mp_obj_base_t base;
   size_t first, count, size;
   mp_obj_t values[];
@@ -58,7 +58,7 @@ typedef struct {  // a select that the core performs without Python code
 
 typedef struct {
   proc_t *head, *tail, *cur;
-  proc_t* who;  // for at_once(): the process that is counted
+  proc_t* who;  // the process whose operations at_once() counts
   // for at_once(): how many more operations it may do
   mp_int_t left;
   mp_obj_t read, write, ended, failed, strange;  // set by hooks()

@@ -1,8 +1,8 @@
-// The core does a fair select of readers of plain channels whose waiting queues have
-// nothing but processes in them. A select that waits is in no queue: `ok` of each of its channels
-// is the sel_t itself. A writer that arrives commits it. Any other code that touches one of the
-// channels, or asks where the process waits, is Python code: chan_attr() and proc_attr() notice
-// that, and first replace the sel_t by an Alternative of weft/_alt.py (sel_settle).
+// The core itself does a fair select of readers of plain channels, if their waiting queues hold
+// only processes. A select that waits is in no queue: `ok` of each of its channels is the sel_t
+// itself. A writer that arrives commits it. Any other code that touches one of the channels, or
+// asks where the process waits, is Python code: chan_attr() and proc_attr() notice that, and first
+// replace the sel_t by an Alternative of weft/_alt.py (sel_settle).
 //
 // weft_native.c includes this file, after its own reading and writing. A natmod has no select.
 #pragma once

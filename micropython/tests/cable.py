@@ -108,7 +108,7 @@ class Cable:
             data = os.read(fd, 512)
         except OSError:
             data = b""
-        if not data and fd == self.board:  # the board was reset: another one comes
+        if not data and fd == self.board:  # the board was reset, and another one will be connected
             os.close(fd)
             self.board = None
         to = self.board if fd == self.pc else self.pc

@@ -18,7 +18,7 @@ async def writes(out, n):
 
 @process
 async def reads(source, n):
-    for _ in range(16):  # what happens once is not measured
+    for _ in range(16):  # warms up: one-time costs are not measured
         await source
     began = ticks()
     for _ in range(n - 16):

@@ -186,7 +186,7 @@ def test_an_index_error_of_a_process_is_its_failure():
 
 def test_an_interrupt_between_two_processes_leaves_the_loop():
     if core.NATIVE:
-        return  # this core takes from a queue of its own
+        return  # this core's run queue is its own
     from weft import _plain
 
     def interrupted():
@@ -441,7 +441,7 @@ def test_ends_and_failures():
     same(run(), [("odd", "strange", 12), ("odd", "ValueError")])
 
     def told():
-        for what in (None, 5):  # None: it suspends itself, and nothing of Weft knows of it
+        for what in (None, 5):  # None: the process suspends itself, and Weft does not know where
             try:
                 yield what
             except ValueError:

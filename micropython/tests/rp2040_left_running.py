@@ -1,5 +1,6 @@
-"""A program for test_rp2040.py: it ends while a function that allocates all the time still runs on
-core 1. The prompt comes back, and then a soft reset."""
+"""A program for test_rp2040.py, which ends while a function that allocates all the time still runs
+on core 1. The prompt comes back, and then a soft reset.
+"""
 
 import _thread
 

@@ -1,5 +1,6 @@
-"""Tests that a million communications allocate the bytes that README.md says: by gc.mem_alloc()
-with collection off, on 64-bit ports."""
+"""Tests that a million communications allocate as many bytes as README.md says, measured by
+gc.mem_alloc() with collection off, on 64-bit ports.
+"""
 
 from __future__ import annotations
 

@@ -106,8 +106,9 @@ def test_what_was_plugged_out_is_let_go_of() -> None:
 
 
 def test_a_board_that_talks_while_nobody_is_at_the_pc() -> None:
-    """The board writes more bytes than the device and its own line have room for. They are lost,
-    and the board does not wait."""
+    """The board writes more bytes than the device and its own line have room for. The excess is
+    lost, and the board does not wait.
+    """
     ends, board = socket.socketpair()
     with board, cable.Cable(ends.detach()) as line:
         board.sendall(b"x" * 1_000_000)

@@ -14,7 +14,7 @@ from micropython.bench.on_board import fits, instructions, measured
 
 from . import board
 
-pytestmark = pytest.mark.together  # what was counted is kept by the lane
+pytestmark = pytest.mark.together  # the lane keeps the counts
 
 
 @functools.cache
@@ -42,7 +42,7 @@ def test_commstime_beside_the_rescheduling_future(where: str, way: str, most: fl
 @pytest.mark.parametrize(
     ("where", "way", "most"),
     [
-        ("board-pure", "await", 9500),  # 16,000 were asked
+        ("board-pure", "await", 9500),  # earlier, the test required 16,000
         ("board-pure", "yield", 7000),
         ("board-native", "await", 1500),
         ("board-native", "yield", 1500),
@@ -110,8 +110,8 @@ def channel_costs(where: str) -> dict[str, float]:
 def test_a_buffer_and_a_select_beside_a_plain_communication(
     where: str, what: str, most: float
 ) -> None:
-    """Once a buffer and a select cost 22 and 52 times as much as a plain communication (rules 1.5,
-    5.4).
+    """Earlier, a buffer and a select cost 22 and 52 times as much as a plain communication (rules
+    1.5, 5.4).
     """
     costs = channel_costs(where)
     assert 0 < costs[what] <= most * costs["plain"]
@@ -124,7 +124,7 @@ def test_a_larger_heap_takes_more_processes_on_the_board() -> None:
 
 
 def test_the_pieces_of_a_process_that_waits() -> None:
-    """The parts that theses/UPYCSP.md adds up: 144 bytes are of the native core's objects."""
+    """The parts that theses/UPYCSP.md adds up: 144 bytes belong to the native core's objects."""
     message = board.figures(measured("board-native", "room_on_device.py", "pieces"))
     own = ("coroutine", "Proc", "Chan", "reader end", "writer end")
     assert sum(message[name] for name in own) == 144

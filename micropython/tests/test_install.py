@@ -75,7 +75,7 @@ def on_board(line: str) -> dict[str, int]:
 
 
 def sums(folder: Path, ending: str) -> dict[str, int]:
-    """Returns the result that `on_board` must have when weft was installed from this folder."""
+    """Returns the expected result of `on_board` after an installation from this folder."""
     return {
         f"/lib/{path.relative_to(folder)}": binascii.crc32(path.read_bytes())
         for path in (folder / "weft").rglob(f"*{ending}")

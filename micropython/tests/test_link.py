@@ -13,7 +13,7 @@ import subprocess
 import threading
 import tty
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -331,7 +331,7 @@ def test_who_waits_for_a_board_that_is_killed_is_woken() -> None:
 
         @process
         def kills() -> None:
-            go(None)  # this makes sure that the board is ready
+            go(None)  # makes sure that the board is ready
             board.kill()
 
         run(reads(), kills())
@@ -418,15 +418,18 @@ def test_a_board_learns_that_the_pc_has_gone_and_what_is_in_doubt() -> None:
 
 def test_a_board_that_is_silent_for_the_lease_has_died() -> None:
     """wire 12.6: the line is up, but no byte comes"""
-    with plugged("echo", "lease=300", lease=0.5) as (pc, board):
-        there, back = ends(pc, there="r", back="w")
-        there(1)
-        assert back() == 1
-        os.kill(board.process.pid, signal.SIGSTOP)
-        with pytest.raises(PeerDied):
-            back()
-        assert "lease" in pc.wait()
-        os.kill(board.process.pid, signal.SIGCONT)
+    stopped = False
+    while not stopped:
+        with suppress(PeerDied), plugged("echo", "lease=300", lease=0.5) as (pc, board):
+            there, back = ends(pc, there="r", back="w")
+            there(1)  # on a busy machine the board may be silent for the lease: PeerDied, again
+            assert back() == 1
+            os.kill(board.process.pid, signal.SIGSTOP)
+            stopped = True
+            with pytest.raises(PeerDied):
+                back()
+            assert "lease" in pc.wait()
+            os.kill(board.process.pid, signal.SIGCONT)
 
 
 def test_an_error_that_leaves_the_board_s_block_is_a_death_and_leaving_it_is_none() -> None:
@@ -554,7 +557,7 @@ def test_ends_by_name_of_the_right_side_and_once() -> None:
 def test_a_socket_is_a_line_too_and_it_does_not_matter_who_is_first(kind: str) -> None:
     ours, theirs = socket.socketpair()
     board = Unix("native", theirs.detach(), "echo")
-    if kind == "late":  # the board's START has come before the program on the PC begins
+    if kind == "late":  # the board's START arrives before the program on the PC begins
         assert ours.recv(4, socket.MSG_PEEK)
     with ours, serial.connect(ours) as pc:
         there, back = ends(pc, there="r", back="w")

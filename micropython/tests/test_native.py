@@ -30,7 +30,7 @@ CORES = {
 }
 HERE = Path(__file__).parent
 
-pytestmark = pytest.mark.together  # what a program printed is kept by the lane
+pytestmark = pytest.mark.together  # the lane keeps the output of programs
 
 
 def wasm(program: Path, folder: Path) -> str:
@@ -69,7 +69,7 @@ def figures(where: str, program: str) -> dict[str, float]:
 
 
 NATIVES = ["native", "gil", "natmod", "board-native", "board-natmod"]
-# The first uses the core alone, the second the whole package.
+# The first program uses the core alone, the second the whole package.
 PROGRAMS = ["native_commstime", "native_package"]
 
 

@@ -48,8 +48,9 @@ print(run(main()))
 
 @pytest.mark.parametrize("tier", tiers.MICROPYTHONS)
 def test_a_ring_and_an_io_call_do_not_wait_for_the_keyboard(tier: str) -> None:
-    """The objects that poll() gets have no file descriptor. poll() must not take them for 0, the
-    standard input."""
+    """The objects that are registered with poll() have no file descriptor. poll() must not take
+    this for 0, the standard input.
+    """
     running = subprocess.Popen(
         [*tiers.command(tier), "-c", SILENT],
         env=tiers.environment(tier),
@@ -57,6 +58,6 @@ def test_a_ring_and_an_io_call_do_not_wait_for_the_keyboard(tier: str) -> None:
         stdout=subprocess.PIPE,
         text=True,
     )
-    with running:  # the standard input is open, and nothing comes
+    with running:  # the standard input is open, but no bytes come
         assert running.stdout is not None
         assert running.stdout.read() == "7\n"

@@ -17,12 +17,12 @@ from conformance import micropython as converter
 
 from . import tiers
 
-pytestmark = pytest.mark.together  # what a tier says of a file of scenarios is kept by the lane
+pytestmark = pytest.mark.together  # the lane keeps the outcomes of a file of scenarios on a tier
 
 SCENARIOS = tiers.MADE / "scenarios"
 THREADS = ("pure", "native", "gil", "cpython", "pypy")  # threads are Python over either core
-# Left to the soak: conformance/tests/test_pure.py runs the scenarios on CPython with the pure code,
-# PyPy runs the same code, and a global lock makes a difference to threads alone.
+# Tiers that are left to the soak: conformance/tests/test_pure.py runs the scenarios on CPython with
+# the pure code, PyPy runs the same code, and a global lock makes a difference to threads alone.
 REPEAT = {"coroutines": ("gil", "cpython", "pypy"), "threads": ("cpython", "pypy")}
 
 

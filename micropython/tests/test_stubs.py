@@ -135,7 +135,7 @@ def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef, method: bool) -> li
 
 
 def differs(stub: list[list[object]], there: list[list[object]] | None) -> bool:
-    """Returns whether two lists of parameters differ. `*error` in a stub stands for any parameters;
+    """Returns whether two lists of parameters differ. `*error` in a stub matches any parameters;
     private parameters of the module may have any name.
     """
     if there is None or [p[1] for p in stub] == ["VAR_POSITIONAL"]:

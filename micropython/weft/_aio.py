@@ -267,7 +267,9 @@ class _Look:
     told = note
 
     def remove(self, t):
-        """asyncio calls this when it cancels the task, which leaves the queue without a value."""
+        """asyncio calls this when it cancels the task, which then leaves the waiting queue without
+        a value.
+        """
         self.w.task = None
         self.node.c.unlink(False, self.node)
         _waits.pop(id(t), None)
@@ -388,7 +390,7 @@ async def write(wr, v):
         raise alt.e
 
 
-_asked = []  # tasks cancelled after their operation had committed: the next one raises it (6.3)
+_asked = []  # tasks cancelled after a commit: their next operation raises it (6.3)
 
 
 def again(t):

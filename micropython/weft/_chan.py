@@ -29,7 +29,7 @@ ENDS = (core.Rd, core.Wr)
 Proc = core.Proc
 
 
-ours = None  # in a plain run: the Task that _foreign has put in the place of asyncio's
+ours = None  # in a plain run: the Task with which _foreign has replaced asyncio's
 
 
 def outsider():
@@ -94,9 +94,9 @@ class Channel:
         return "<channel %r>" % self.name
 
     def _look(self):
-        # A select that the native core does by itself is in no queue, and takes part in nothing
-        # that is done here. Whoever reads or sets a field of `k` has an Alternative put in its
-        # place; a state that such an Alternative looks at is changed after that.
+        # A select that the native core does by itself is in no queue, and the code here does not
+        # see it. Code that reads or sets a field of `k` causes an Alternative to take its place. So
+        # a state that such an Alternative examines is changed after that.
         k = self.k
         k.r  # noqa: B018
         out = self.pz or self.nodes or self.nr == 0 or self.nw == 0
@@ -215,8 +215,8 @@ class Channel:
                 self._look()
         return True
 
-    # These four are for a plain rendezvous with only Procs in its queues. _full replaces them when
-    # the first channel needs more.
+    # The next four methods serve a plain rendezvous with only Procs in its queues. _full replaces
+    # them when the first channel needs more.
 
     def first(self, out):
         return self.k.w if out else self.k.r
@@ -261,8 +261,9 @@ class Channel:
             self.lose(self.buf.popleft())
 
     def _tell(self, out):
-        """Tells all parties in a queue that the channel has ended for them. One that is told may
-        take others out of the queue."""
+        """Tells all parties in a queue that the channel has ended for them. A party that is told
+        may take others out of the queue.
+        """
         line, x = [], self.k.w if out else self.k.r
         while x is not None:
             line.append(x)
@@ -275,7 +276,7 @@ class Channel:
                 fail(x, self.error(not out, x.v if out else None))
 
     def _left(self, out, died):
-        """A writer end (`out`) or a reader end was closed."""
+        """Handles the closing of a writer end (`out`) or of a reader end."""
         self.k.r  # noqa: B018 (as in spoil)
         if out:
             self.nw -= 1
@@ -332,8 +333,9 @@ def closed(end, what):
 
 
 def begin(p, what):
-    """Every operation that the core does not do itself begins with this check. Raises Cancelled if
-    p was asked to end, or BadUse."""
+    """Checks whether p may begin an operation; every operation that the core does not do itself
+    calls this first. Raises Cancelled if p was asked to end, or BadUse.
+    """
     if p is None:
         raise bad("ORDINARY", what)
     if p.at is not None:
@@ -346,7 +348,9 @@ def begin(p, what):
 
 
 def cancelled(p):
-    """Returns the Cancelled for process p to raise; its request to end is served by that."""
+    """Returns the Cancelled for process p to raise; with that its request to end has been
+    served.
+    """
     p.at = None
     p.x.asked = False
     e = Cancelled("%s was cancelled" % p.x.where)

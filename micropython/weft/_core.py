@@ -14,7 +14,7 @@ try:
             raise ValueError
         try:
             from weft_native import Buf  # noqa: F401
-        except ImportError:  # a natmod: the hooks do what is to be done at a channel with a buffer
+        except ImportError:  # for a natmod, the hooks do the operations at channels with a buffer
             from collections import deque
 
             def Buf(k, n):  # noqa: N802

@@ -58,8 +58,9 @@ Process.over, Process.enter, Process.leave = over, enter, leave
 
 
 def tell(proc):
-    """The process has ended: wakes the processes that wait for its end. Returns whether its failure
-    is theirs, and not its group's."""
+    """Wakes the processes that wait for the end of this process. Returns whether its failure
+    belongs to them, and not to its group.
+    """
     proc.watchers, nodes = (), proc.watchers
     for n in nodes:
         if n.alt.live:

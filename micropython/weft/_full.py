@@ -33,7 +33,8 @@ def furnish(c, capacity, overflow):
 
 class Node:
     """A guard or an extended read in a waiting queue. Its `alt`, an _alt.Alt or an Ext, is told
-    when it commits or when the channel ends."""
+    when the Node commits or when the channel ends.
+    """
 
     def __init__(self, alt, i, c, out):
         self.alt, self.i, self.c, self.out = alt, i, c, out
@@ -176,8 +177,9 @@ def serve(self):
 
 
 def pay(self, v, e):
-    """Puts the value for which a slot was kept into the buffer, or frees the slot if the value
-    could not be made (e)."""
+    """Puts the value for which a slot was kept into the buffer, or frees the slot if making the
+    value failed with `e`.
+    """
     self.owed -= 1
     self._look()
     if self.pz or (self.nr == 0 and self.first(False) is None):
@@ -227,7 +229,7 @@ def put(self, v, p):
 
 
 def hand(self, x, v, p):
-    """Gives v to x, a waiting reader. Returns as `put`."""
+    """Gives v to x, a waiting reader. Returns what `put` returns."""
     if isinstance(x, Node):
         alt = x.alt
         if alt.ext:

@@ -1,4 +1,4 @@
-"""`async for` over a reader. This module is loaded when a program first does so."""
+"""`async for` over a reader. This module is loaded when a program first uses it."""
 
 from .errors import Retired
 

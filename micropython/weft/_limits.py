@@ -75,7 +75,7 @@ class Limit:
         """Leaves the block. Returns True if this limit's own Cancelled left it: it ends here.
 
         Raises:
-            TimeoutError: the same, of a limit made by `timeout` or `deadline`.
+            TimeoutError: in the same case, if `timeout` or `deadline` made the limit.
             BadUse: this is another process, or an inner limit has not been left.
         """
         if self not in proc.limits:

@@ -14,7 +14,7 @@ import struct
 
 try:
     from binascii import crc32
-except ImportError:  # a port without it
+except ImportError:  # a port without this module
 
     def crc32(data, c=0):
         c ^= 0xFFFFFFFF
@@ -77,8 +77,8 @@ class Line:
         self.most, self.again, self.lease = most, again, lease
         self.asked = (lease, again)
         self.linked = self.owes = self.says = False
-        # Whether a packet of the peer has come. From then on its STARTs have this end's token,
-        # unless the peer has started anew.
+        # Whether a packet of the peer has come. From then on the peer's STARTs have this end's
+        # token, unless the peer has started anew.
         self.knows_me = False
         self.lost = None  # the reason why the peer is lost
         self.piece = bytearray()
@@ -209,8 +209,9 @@ class Line:
             self.again_at = now + self.again
 
     def passed(self, now):
-        """Looks at the time: has packets sent again that were not acknowledged for too long, and
-        ends the line if the lease is over."""
+        """Checks the time: has unacknowledged packets sent again if they are old enough, and ends
+        the line if the lease is over.
+        """
         if not self.linked or self.lost:
             return
         if self.lease and now - self.heard >= self.lease:

@@ -160,12 +160,12 @@ class Thread(_proc.Process):
                 before.k.at = REQ if before.asked and not self.party.stopped else None
             flush()
 
-    # The core calls these to resume the process, which wakes its thread.
+    # The core calls the next methods to resume the process, which wakes its thread.
 
     def send(self, _):
         self.wake()
         self.poke()
-        return core.ONCE  # it waits in a way of its own
+        return core.ONCE  # the process waits in its own way
 
     # The natmod resumes by __next__ if it can. Without this method __getattr__ would raise.
     def __next__(self):
@@ -184,7 +184,7 @@ class Thread(_proc.Process):
 
     def poke(self):
         sem = self.sem
-        if sem.locked():  # else the process was poked before, and has not looked yet
+        if sem.locked():  # if not, the process was poked before, and has not noticed yet
             try:
                 sem.release()
             except RuntimeError:  # two threads poked it at the same moment

@@ -155,8 +155,8 @@ def Buf(k, n):
 
 
 AT_ONCE = 1000  # the most operations of a process in a row that complete at once
-_who = None  # the process of the last such operation
-_left = 0  # how many more operations it may do
+_who = None  # the process that did the last such operation
+_left = 0  # how many more such operations it may do
 
 
 def at_once(p):
@@ -358,7 +358,8 @@ def _counted(pop, left):
 def loop(limit):
     """Runs processes until the run queue is empty, or `limit` of them if it is not 0. For a process
     that yields a reader the loop does the work of Rd.__next__, without a call. An IndexError tells
-    it that the queue is empty; a test each time would take longer."""
+    the loop that the queue is empty; a test each time would take longer.
+    """
     global _cur
     left = [limit]
     once, done, reader = ONCE, DONE, Rd

@@ -19,9 +19,9 @@ from ._chan import ENDS, FLIGHT, LATE, REQ, bad, begin, cancelled, resume, shut
 from .errors import Cancelled, NoRoom, Poisoned, Retired
 
 _all = []
-_roomy = 0  # the core's run queue has room for at least so many processes
+_roomy = 0  # the core's run queue has room for at least this many processes
 _run = None
-dead = None  # weft.threads: the deadlock that was found
+dead = None  # in weft.threads: the deadlock that was found
 WRAPS = ()  # the classes of ends that weft.threads puts around the core's
 shell = None  # inside asyncio's loop: the class that wraps each coroutine (_aio._Shell)
 
@@ -57,8 +57,8 @@ class Process:
         self.given = name
         return self
 
-    # These are no properties, because with a property in a class MicroPython searches the class at
-    # every store to a field, and a process costs twice as much.
+    # These attributes are no properties, because with a property in a class MicroPython searches
+    # the class at every store to a field, and a process costs twice as much.
     def __getattr__(self, what):
         if what == "done":  # not a field: at the end of a process there may be no memory for one
             return self.ends == ()
@@ -91,7 +91,7 @@ class Process:
 
     def start(self, party):
         global _roomy
-        if self.k or self.ends == ():  # the second is the mark of never()
+        if self.k or self.ends == ():  # never() has set `ends` to ()
             raise bad("STARTED", self.where)
         kw = self.kw
         try:
@@ -224,7 +224,7 @@ def ended(p, value):
 def failed(p, error):
     if p.x is None:
         raise error
-    if isinstance(error, StopIteration):  # from _aio._Shell, which is no generator
+    if isinstance(error, StopIteration):  # _aio._Shell raises this, since it is no generator
         finish(p.x, error.value, None)
     else:
         finish(p.x, None, error)

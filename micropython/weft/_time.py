@@ -39,7 +39,7 @@ core.time = sys.modules[__name__]
 _timers = []
 _sources = []
 _poller = None
-watcher = None  # in a guest of asyncio: watcher(s) makes asyncio wait for the source s
+watcher = None  # set in a guest of asyncio: watcher(s) makes asyncio wait for the source s
 virtual = False
 _vt = 0
 _ticking = False
@@ -51,7 +51,7 @@ def now_ms():
 
 def later(n):
     """Returns the time n milliseconds from now, for a timer, which is never early (8.5). `now_ms`
-    leaves out the part of a millisecond that has passed, so a time that is to come is one more.
+    leaves out the part of a millisecond that has passed, so a future time is one more.
     """
     t = now_ms() + n
     return t if virtual or n <= 0 else t + 1

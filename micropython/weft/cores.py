@@ -336,7 +336,7 @@ class _Core1(IOBase):
         self.sleeping.first = p
         return core1_.ONCE
 
-    # These run on core 0.
+    # The next methods run on core 0.
 
     async def network(self, processes):
         p = core.cur()
@@ -505,7 +505,7 @@ class _Core1(IOBase):
         self.stop()
         return False
 
-    # These run on core 1.
+    # The next methods run on core 1.
 
     def body(self):
         try:
@@ -612,7 +612,7 @@ def _failed_(p, e, _):
 
 def _stuck(*_):
     """Records a deadlock (10.1) and cancels the processes of core 1: none of them can go on, and
-    none waits for core 0. Returns False if this was done before.
+    none waits for core 0. Returns False if the deadlock was recorded before.
     """
     if core1.dead is not None:
         return False
@@ -629,7 +629,7 @@ def _again(p, *_):
     p.e = None
 
 
-# These run on core 1.
+# The next functions run on core 1.
 
 
 def _whole(g):
@@ -686,7 +686,7 @@ def _refuse(self):
 
 
 def _told(how):
-    """A method of ends that calls how(end, strength), on core 0 while core 1 runs."""
+    """Returns a method of ends that calls how(end, strength), on core 0 while core 1 runs."""
 
     def do(end, strength, _):
         how(end, strength)

@@ -39,7 +39,7 @@ class Cancelled(BaseException):
     """The process was asked to end (rule 6). `value` is the value of a write that was withdrawn."""
 
     value = None
-    by = None  # the limit that asked (_limits.Limit); None if the request was from elsewhere
+    by = None  # the limit that made the request (_limits.Limit); None if it came from elsewhere
 
 
 def __getattr__(name):

@@ -63,7 +63,8 @@ class Ring(IOBase):
     def reader(self):
         """Returns a new reader end, which reads the values that were put. Call it within a run."""
         if self._c is None or (not self._w.closed and self not in _time._sources):
-            # The first reader of this run gets a new channel: that of an earlier run is over.
+            # The first reader of this run gets a new channel, because the channel of an earlier run
+            # is over.
             self._c = _chan.Channel(self._name, capacity=self._size, overflow="block")
             self._w = self._c.writer()
             _time.source(self, True)
@@ -78,7 +79,7 @@ class Ring(IOBase):
             _time.source(self, False)
             self._w.retire()
 
-    # The scheduler calls these.
+    # The scheduler calls the next methods.
 
     def ioctl(self, request, flags):
         return (flags if self._in != self._out else 0) if request == 3 else -1

@@ -84,7 +84,7 @@ class Link:
         self.why = None  # the reason why the session is over
         self.t = 0
 
-    # A program calls these.
+    # A program calls the next methods.
 
     async def __aenter__(self):
         p = core.cur()

@@ -48,7 +48,7 @@ from .errors import (  # noqa: F401
 
 
 # Reader.read and Writer.write have few variables, because MicroPython allocates a call's state on
-# the heap if it is larger than 11 words; `try` takes 3 of them.
+# the heap if it is larger than 11 words; a `try` takes 3 of these.
 
 
 def _waits_to_read(p, rd):

@@ -1,5 +1,5 @@
-"""A member of a network that takes names which its certificate is not for (WIRE.md 17.3, 17.4). The
-same attacks are tried on programs in Python and in C++.
+"""A member of a network that takes names which its certificate does not grant (WIRE.md 17.3, 17.4).
+The same attacks are tried on programs in Python and in C++.
 
     with Thief(url, keys) as thief:
         take, told = TAKES["overwrite"]
@@ -107,7 +107,7 @@ class Thief:
                 client.writer(name).retire()
             except BadUse as error:
                 return str(error)
-            except PeerDied:  # a session with itself: the client was let in
+            except PeerDied:  # the client has a session with itself, so it was let in
                 assert self.got == []
 
     def puts(self, entry: dict[str, Any]) -> Callable[[Thief, str], None]:
@@ -147,7 +147,7 @@ class Thief:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Removes all that the thief has left at the server."""
+        """Removes everything that the thief has left at the server."""
         for name in self._written:
             self.delete(name)
         self.network.close()
@@ -198,7 +198,7 @@ TAKES: dict[str, tuple[Callable[[Thief, str], None], str]] = {
 }
 
 
-# --- bytes on the way -----------------------------------------------------------------------------
+# --- bytes under way ----------------------------------------------------------------------------
 
 
 def connected(address: str) -> socket.socket:

@@ -35,7 +35,7 @@ from weft._net import server as _net_server
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.append(str(ROOT))  # this makes the package conformance importable
+sys.path.append(str(ROOT))  # makes the package conformance importable
 SERVER = ROOT / ".build/net/bin/nats-server"
 os.environ["WEFT_NATS_SERVER"] = str(SERVER)
 # Programs start in half the time without aiohttp, as for users who have only weft-csp[net].
@@ -44,7 +44,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 
-# The builds of the C++ programs, as WEFT_NET_CPP names them: as users have them, and with
+# The builds of the C++ programs, by the names in WEFT_NET_CPP: as users build them, and with
 # sanitizers.
 BUILDS = os.environ.get("WEFT_NET_CPP", "asan").split()
 FOUND = 99  # the status of a program in which a sanitizer has found something
@@ -78,14 +78,14 @@ class Program:
         )
 
     def next_report(self) -> Any:
-        """Returns the next thing that the program says."""
+        """Returns the next report of the program."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, f"it has ended, with {self.process.wait()}"
         return json.loads(line)
 
     def go(self) -> None:
-        """Lets the program go on where it waits for this."""
+        """Lets the program go on if it waits for that."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
@@ -154,7 +154,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def other_keys(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
-    """The keys of another member, which may also hold all names."""
+    """Makes the keys of another member, which may also hold all names."""
     folder = tmp_path_factory.mktemp("net") / "other"
     return net.make_keys(folder, by=keys, name="other", offers=["*"])
 
@@ -179,7 +179,7 @@ def keys_of(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Callable[..
 
 @pytest.fixture(scope="session")
 def strange_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Keys of another authority."""
+    """Makes keys of another authority."""
     return net.make_keys(tmp_path_factory.mktemp("net") / "strange")
 
 
@@ -187,7 +187,7 @@ def strange_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def keys_for_a_day(
     keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[int], Path]:
-    """Makes keys of the same authority that are good for one day, so many days from now."""
+    """Makes keys of the same authority that are good for one day, that many days from now."""
 
     def make(days: int) -> Path:
         begins = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=days)
@@ -223,7 +223,7 @@ _tried = os.getpid() * 331 % SOME
 
 @contextlib.contextmanager
 def of_its_own() -> Iterator[str]:
-    """An address at which a server can be started again, after it was killed.
+    """Yields an address at which a server can be started again, after it was killed.
 
     Meanwhile no other lane takes the port (each port that is in use has a file), nor does the
     system, for a connection to anywhere: the port is below those that the system gives, if there
@@ -256,7 +256,7 @@ def own_address() -> Iterator[str]:
 
 @pytest.fixture
 def server(keys: Path, tmp_path: Path, own_address: str) -> Iterator[_net_server.Server]:
-    """A server of the test's own."""
+    """Starts a server for one test alone."""
     folder = tmp_path / "server"
     net.make_keys(folder, by=keys, offers=["*"])
     with _net_server.Server(folder, own_address) as started:
@@ -271,7 +271,7 @@ def network(server: Any, keys: Path) -> Iterator[net.Network]:
 
 @pytest.fixture
 def refusing() -> Iterator[str]:
-    """An address where nobody listens, and nobody else can."""
+    """Yields an address where no program listens, and none can."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield f"127.0.0.1:{bound.getsockname()[1]}"
@@ -347,8 +347,8 @@ def agent(server: Any, keys: Path) -> Iterator[Callable[..., Agent]]:
 
 @pytest.fixture(scope="session")
 def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    """The host gpu1, with two OS processes, for all tests that leave it as it was: its start takes
-    longer than most of them.
+    """The host gpu1, with two OS processes, for all tests that leave it unchanged: its start takes
+    longer than most tests.
     """
     folder = tmp_path_factory.mktemp("gpu1") / "server"
     net.make_keys(folder, by=keys)
@@ -364,7 +364,7 @@ def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent
 
 @pytest.fixture
 def caller(gpu1: Agent, keys: Path) -> Iterator[net.Network]:
-    """A member of the network of gpu1."""
+    """Joins the network of gpu1 as a member."""
     with net.join(gpu1.url, keys=keys, name="caller") as joined:
         yield joined
 
@@ -405,7 +405,7 @@ def stand_in(impostor: Any, name: str, network: Any) -> None:
 
 @pytest.fixture
 def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The transports of the sessions that are made."""
+    """Collects the transports of the sessions that are made."""
     found: list[Any] = []
     carry = _net_link.carry
 

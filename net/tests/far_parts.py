@@ -1,4 +1,4 @@
-"""What the hosts of the tests run: a module that caller and host both have."""
+"""The functions that the hosts of the tests run: a module that caller and host both have."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def dies(numbers: Any) -> None:
 
 @ps.process
 def writes_for_ever(numbers: Any, reports: Any) -> None:
-    """Says how it ended: a cancellation runs its `finally`."""
+    """Reports how it ended: a cancellation runs its `finally`."""
     try:
         while True:
             numbers.write(os.getpid())
@@ -103,7 +103,7 @@ def writes_for_ever(numbers: Any, reports: Any) -> None:
 
 @ps.process
 def squares(jobs: Any, results: Any) -> None:
-    """Squares jobs. A job is not lost with the process that has it in hand."""
+    """Squares jobs. A job is not lost if the process that has it in hand dies."""
     while True:
         with jobs.extended() as n:
             results.write([n, n * n, os.getpid()])
@@ -111,7 +111,7 @@ def squares(jobs: Any, results: Any) -> None:
 
 @ps.process
 def waits_with(jobs: Any, pids: Any) -> None:
-    """Has each job in hand until it has said so; the first job for ever."""
+    """Holds each job in hand until it has reported that; holds the first job for ever."""
     while True:
         with jobs.extended() as job:
             pids.write([os.getpid(), job])
@@ -217,7 +217,7 @@ gives_odd = ps.process(loads)
 fails_oddly = ps.process(untold)
 
 
-# --- for an Executor: plain functions -------------------------------------------------------------
+# --- plain functions, for an Executor -------------------------------------------------------------
 
 
 def plus(a: Any, b: Any) -> Any:
@@ -270,7 +270,7 @@ def begins(number: int) -> None:
 
 
 def reads_and_says(server: str, keys: str, name: str) -> None:
-    """Reads values, and says when it is cancelled."""
+    """Reads values, and reports when it is cancelled."""
     with net.join(server, keys=keys) as network:
         values, reports = network.reader(name), network.writer(f"{name}/said")
         try:
@@ -296,12 +296,12 @@ def finds(values: Any, path: str) -> None:
 
 
 def writes_later(writer: Any, path: str) -> None:
-    """Starts a thread that stays, and writes what it finds in that file."""
+    """Starts a thread that stays, and that writes the contents of that file."""
     threading.Thread(target=lambda: writer.write(waits_for_file(path))).start()
 
 
 def meets(server: str, keys: str, name: str) -> int:
-    """Says its pid, and returns once it reads something."""
+    """Reports its pid, and returns once it reads something."""
     with net.join(server, keys=keys) as network:
         network.writer(f"{name}/a").write(os.getpid())
         network.reader(f"{name}/b").read()

@@ -1,12 +1,12 @@
 // A fuzz target for the input that weft/net.hpp takes from the network (WIRE.md 17), built with
-// clang++ -fsanitize=fuzzer,address,undefined. The first byte of the input says what the rest is:
-// an entry under a name, a first message, a request for a session by the relay, pieces, typed
+// clang++ -fsanitize=fuzzer,address,undefined. The first byte of the input tells the kind of the
+// rest: an entry under a name, a first message, a request for a session by the relay, pieces, typed
 // values, or packets of the relay. If its high bit is set, the rest changes a valid input, so that
 // code behind the first checks is reached.
 //
-// It checks that nothing crashes; that an accepted input has all fields that are read later, and is
-// the same after it was sent and read again; that the result of pieces does not depend on how they
-// are cut; and that no packet line yields bytes that were not queued.
+// The target checks that nothing crashes; that an accepted input has all fields that are read
+// later, and is unchanged after it was sent and read again; that the result of pieces does not
+// depend on how they are cut; and that no packet line yields bytes that were not queued.
 #include <cstdlib>
 
 #include "weft/net.hpp"

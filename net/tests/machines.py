@@ -1,5 +1,5 @@
-"""Machines of a test: namespaces with a network each, and a switch between them that delays, loses
-and cuts.
+"""The machines of a test: namespaces with a network each, and a switch between them that delays,
+loses and cuts.
 
     with Machines(3, seed=1) as machines:                     10.77.0.1, 10.77.0.2, 10.77.0.3
         machines.configure(delay=0.02, loss=0.02)                  from now on, for each packet
@@ -12,8 +12,8 @@ sends again what the switch loses, as on any bad network.
 
 Invariants
 - A namespace lives as long as its holder, a `cat` whose input belongs to the test: when the test
-  ends, everything goes.
-- The switch draws what it loses from a seed, in the order in which packets come.
+  ends, all namespaces go.
+- The switch draws the packets that it loses from a seed, in the order in which packets come.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Losses:
 
     def next(self, loss: float) -> bool:
         if not loss:
-            self.left = 0  # this makes later losses begin anew
+            self.left = 0  # makes the count of losses begin anew
             return False
         if not self.left:
             self.left = round(1 / loss)
@@ -88,7 +88,7 @@ class Machines:
         ]
         for holder in self.holders:
             assert holder.stdout is not None
-            assert holder.stdout.readline() == b"\n"  # the holder is in its namespace
+            assert holder.stdout.readline() == b"\n"  # the holder is in its namespace now
         pids = [str(h.pid) for h in self.holders]
         self.switch = subprocess.Popen(
             [sys.executable, str(Path(__file__).resolve()), str(seed), *pids],
@@ -106,7 +106,8 @@ class Machines:
         return counts
 
     def configure(self, **how: Any) -> dict[str, int]:
-        """Sets how packets go from now on. Returns the counts so far: `passed`, `lost`, `cut`.
+        """Sets how the switch treats packets from now on. Returns the counts so far: `passed`,
+        `lost`, `cut`.
 
         Args:
             delay: seconds, each way.
@@ -123,7 +124,7 @@ class Machines:
         return f"{NETWORK}.{machine}"
 
     def inside(self, machine: int) -> list[str]:
-        """Returns what must stand before a command that is to run on that machine."""
+        """Returns the words that must stand before a command to run it on that machine."""
         return ["nsenter", f"--net=/proc/{self.holders[machine - 1].pid}/ns/net", "--"]
 
     def reached(self, url: str, machine: int) -> str:
@@ -169,11 +170,11 @@ class _Switch:
         self.losses = Losses(seed)
         self.how: dict[str, Any] = {"delay": 0.0, "jitter": 0.0, "loss": 0.0, "cut": []}
         self.counts = {"passed": 0, "lost": 0, "cut": 0}
-        self.due: list[tuple[float, int, int, bytes]] = []  # when, number, receiver, packet
+        self.due: list[tuple[float, int, int, bytes]] = []  # time, number, receiver and packet
         self.number = 0
 
     def came(self, machine: int, packet: bytes) -> None:
-        # IPv6 looks for neighbours, and there are none.
+        # Other packets are IPv6, which looks for neighbours, and there are none.
         to = packet[19] if packet[0] >> 4 == 4 else 0
         if to not in self.devices:
             return
@@ -187,7 +188,9 @@ class _Switch:
             heapq.heappush(self.due, (time.monotonic() + late, self.number, to, packet))
 
     def deliver(self) -> float | None:
-        """Delivers what is due. Returns the seconds until the next packet is due, or None."""
+        """Delivers the packets that are due. Returns the seconds until the next packet is due, or
+        None.
+        """
         while self.due:
             wait = self.due[0][0] - time.monotonic()
             if wait > 0:

@@ -55,7 +55,9 @@ def packed(text: bytes) -> bytes:
 
 
 def says(tls: ssl.SSLContext, address: str, first: bytes) -> dict[str, Any] | None:
-    """Sends a first message to the program at the address. Returns its answer; None: it hung up."""
+    """Sends a first message to the program at the address. Returns its answer, or None if it hung
+    up.
+    """
     host, port = address.rsplit(":", 1)
     with (
         socket.create_connection((host, int(port))) as raw,

@@ -223,7 +223,7 @@ void passes_on(weft::net::Network& network, const Args& a) {
   say("has them");
   say_how_it_ends(passes(std::move(in), std::move(out)).named("passes"));
 }
-// Does the same as the home of both channels, whose names it withdraws when told.
+// As `passes`, but as the home of both channels, whose names it withdraws when told.
 void passes_on_at_home(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> there(weft::named("there")), back(weft::named("back"));
   auto in = back.reader();
@@ -302,8 +302,8 @@ void comes_to_itself(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Reports, as the program ends and after all that was registered later, whether OpenSSL still
-// works.
+// Reports whether OpenSSL still works at the end of the program, after all functions that were
+// registered later have run.
 void says_whether_openssl_is_there() {
   std::atexit([] { say(OPENSSL_init_crypto(0, nullptr) == 1); });
 }

@@ -1,5 +1,5 @@
-"""The other programs of the tests: python programs.py NAME ARGS…. Each says what it has to in lines
-of JSON.
+"""The other programs of the tests: python programs.py NAME ARGS…. Each program reports in lines of
+JSON.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def takes_what_never_comes(address: str, keys: str) -> None:
 
 
 def gives_pickles(address: str, keys: str) -> None:
-    """Says that it does not trust, but then sends pickles."""
+    """Announces that it does not trust, but then sends pickles."""
     from weft._net import link as _net_link
 
     made = _net_link._session
@@ -206,7 +206,7 @@ def is_home(server: str, keys: str, name: str) -> None:
 
 
 def is_home_elsewhere(server: str, keys: str, name: str, address: str, relay: str) -> None:
-    """Announces another address than its own, as a program does that cannot be reached there."""
+    """Announces another address than its own, like a program that cannot be reached there."""
     with net.join(server, keys=keys, name="home", relay=relay) as network:
         network._meeting.address = address
         c = th.Channel(name)
@@ -242,7 +242,7 @@ def squares_by_name(server: str, keys: str, name: str) -> None:
 
 
 def reads_by_name(server: str, keys: str, name: str) -> None:
-    """Reads until the channel ends, or Ctrl-C comes. Says which."""
+    """Reads until the channel ends, or Ctrl-C comes. Reports which of the two happened."""
     with net.join(server, keys=keys) as network:
         values = network.reader(name)
         try:
@@ -420,7 +420,7 @@ def is_server(folder: str, address: str) -> None:
 
 
 def sums(server: str, keys: str, address: str, capacity: str) -> None:
-    """Is the home of a channel, and adds up all that comes."""
+    """Is the home of a channel, and adds up all values that come."""
     with net.join(server, keys=keys, address=address) as network:
         c = th.Channel("c", capacity=int(capacity))
         r = c.reader()
@@ -458,7 +458,7 @@ def _until_it_ends(call: Any) -> Any:
 
 def is_cut(server: str, keys: str, address: str) -> None:
     """Is the home of four channels: `never`, a read of which does not end before the session;
-    `ticks`, to which it writes one value; `jobs`, which it reads; and `again`.
+    `ticks`, to which the program writes one value; `jobs`, which it reads; and `again`.
     """
     with net.join(server, keys=keys, address=address) as network:
         names = ("never", "ticks", "jobs", "again")
@@ -530,7 +530,8 @@ def squares_on_two(server: str, keys: str, address: str, n: str) -> None:
         found: dict[int, int] = {}
         twice: list[int] = []
         while len(found) < int(n):
-            # Until this block ends its writer is in the write, and so in the block of its job.
+            # Until this block ends, the writer is still in its write, and so in the block of its
+            # job.
             with results.extended() as (i, square, pid):
                 twice += [i] if i in found else []
                 found[i] = square
@@ -555,7 +556,7 @@ def squares_on_two(server: str, keys: str, address: str, n: str) -> None:
 
 
 def offers_and_withdraws(server: str, keys: str, name: str) -> None:
-    """Offers and withdraws a name again and again, whatever the server does. Says how often the
+    """Offers and withdraws a name again and again, whatever the server does. Reports how often the
     other member has seen the name.
     """
     seen = 0

@@ -6,13 +6,14 @@ and a proxy between them that delays, stops and cuts.
         [*machines.inside(2), "python", …]                    a command, on the second
 
 Loopback loses nothing, and the system acknowledges bytes whatever a program does. So two things
-differ from a network. A lost piece is a stream that stops for RESENT, which is how it looks from
-above TCP. And a cut ends the connections, since no program would ever notice silence.
+differ from a network. A lost piece makes the stream stop for RESENT, as a loss appears above TCP.
+And a cut ends the connections, since no program would ever notice silence.
 
 Invariants
 - Every connection of a program goes through the proxy: programs.py asks for a port that leads to
   the address (`through`), and says which machine it is. The tests do so for the server's URL.
-- Bytes of a connection keep their order. What is drawn is drawn from the seed, as bytes come.
+- Bytes of a connection keep their order. Losses and delays are drawn from the seed, in the order in
+  which bytes come.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from typing import Any
 from machines import Losses
 
 NETWORK = "127.77.0"
-RESENT = 0.2  # seconds after which TCP would send again what was lost
+RESENT = 0.2  # seconds after which TCP would send lost bytes again
 TOLD = "WEFT_TEST_PROXY"  # the environment variable that tells a program "PORT MACHINE"
 
 
@@ -51,7 +52,7 @@ def _machine_of(address: str) -> int:
 
 
 class Loopback:
-    port = 0  # where the server of the tests listens: any port
+    port = 0  # the port at which the server of the tests listens; 0 stands for any
     loss = 0.05  # the loss of a bad network; there are fewer pieces than packets
 
     def __init__(self, _: int, seed: int) -> None:
@@ -131,7 +132,7 @@ class Loopback:
         except asyncio.CancelledError:
             self.counts["cut"] += 1
         except OSError:
-            pass  # nobody is there, or one of the two has gone
+            pass  # no program is there, or one of the two has gone
         finally:
             del self.open[task]
             for writer in writers:

@@ -1,5 +1,5 @@
-"""A certificate says which names its owner may hold (WIRE.md 17.3, 17.4, 17.9). Members that take
-other names get nothing: attackers.py. test_cpp_attackers.py does the same with C++ programs.
+"""A certificate grants the names that its owner may hold (WIRE.md 17.3, 17.4, 17.9). Members that
+take other names (attackers.py) gain nothing. test_cpp_attackers.py does the same with C++ programs.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def test_bytes_that_are_said_again(url, lab, keys_of, program):  # wire 17.1, 17
 
 
 def test_nobody_offers_what_his_keys_are_not_for(url, keys, keys_of, tmp_path):  # wire 17.3
-    """The error has a command, and keys made by that command may hold the name."""
+    """The error names a command, and keys made by that command may hold the name."""
     with net.join(url, keys=keys_of("m2"), name="m2") as network:
         with pytest.raises(
             BadUse,

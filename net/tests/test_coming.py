@@ -24,7 +24,7 @@ async def refuse(_: Any) -> Any:
 
 
 _there: set[Any] = set()  # the connections of the listener
-_kept: list[asyncio.StreamWriter] = []  # the test's ends of connections
+_kept: list[asyncio.StreamWriter] = []  # the test's ends of its connections
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +98,7 @@ def test_the_oldest_of_many_who_say_nothing_goes(keys, monkeypatch, how):  # wir
     async def main() -> None:
         async with listener(keys) as where:
             received = [await connected(keys, where, how) for _ in range(7)]
-            # These connections are closed, and not because they are slow.
+            # These connections are closed, but not because they are slow.
             for reader in received[:4]:
                 with contextlib.suppress(ConnectionError):
                     assert await reader.read() == b""

@@ -1,6 +1,6 @@
 """C++ programs (`weft/net.hpp`) on one network with Python and C++ programs (WIRE.md 17), those of
-programs.py and programs.cpp. Each test is run with three builds: as users have them, under ASan and
-UBSan, and under TSan.
+programs.py and programs.cpp. Each test is run with three builds: one as users have it, one with
+ASan and UBSan, and one with TSan.
 """
 
 from __future__ import annotations
@@ -330,8 +330,8 @@ def beside(network: Any, cpp: Any, name: str, *args: object) -> Any:
 
 
 def test_a_deadlock_with_cpp_is_told_in_both(server, keys, network, cpp):  # wire 10.8, 17.23
-    """Once nobody can come any more, the deadlock is reported by itself: one report, with processes
-    and lines of both programs.
+    """Once no program can come any more, the deadlock is reported by itself: one report, with
+    processes and lines of both programs.
     """
     p, r, w = beside(network, cpp, "passes_on", server.url, keys)
     network.withdraw("d/there")
@@ -379,8 +379,8 @@ def test_a_deadlock_between_two_in_cpp(server, keys, cpp):  # wire 10.6, 17.23
 
 
 def test_a_program_that_takes_no_part(server, keys, network, cpp, monkeypatch):  # wire 17.23
-    """Nothing is concluded beside a program that takes no part: it may do anything. Here it is
-    killed after some rounds.
+    """Nothing is concluded beside a program that takes no part: such a program may do anything.
+    Here it is killed after some rounds.
     """
     p, r, w = beside(network, cpp, "passes_on_alone", server.url, keys)
     network.withdraw("d/there")

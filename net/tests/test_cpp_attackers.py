@@ -97,7 +97,7 @@ def test_a_home_in_cpp_keeps_its_name_from_a_thief(server, keys_of, cpp):  # wir
             client, "lab/results", thief.puts(false)
         )
         thief.put("lab/results", old)
-        client.writer("lab/results").retire()  # this uses the ticket that nobody had shown
+        client.writer("lab/results").retire()  # uses the ticket that was never shown
         assert "ticket for 'lab/results' is not valid" in thief.refused(
             client, "lab/results", thief.puts(old)
         )

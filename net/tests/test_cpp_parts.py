@@ -1,5 +1,5 @@
 """Tests parts of `weft/net.hpp` without other programs: the ways of its relay (ways.cpp), and, by
-libFuzzer, what it takes from the network (fuzz.cpp).
+libFuzzer, its input from the network (fuzz.cpp).
 """
 
 from __future__ import annotations

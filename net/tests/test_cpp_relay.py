@@ -35,7 +35,7 @@ def network(server: Any, keys: Path) -> Iterator[net.Network]:
 
 
 def test_cpp_writes_to_python(server, keys, network, cpp):  # wire 17.17
-    """The C++ program uses the relay without being told to: the entry has no address."""
+    """The C++ program uses the relay without being asked: the entry has no address."""
     c = th.Channel("numbers")
     r = c.reader()
     network.offer("lab/numbers", c, writers=True)
@@ -132,7 +132,7 @@ def silent() -> Iterator[str]:
 def test_an_address_that_does_not_answer(
     server, keys, program, cpp, request, nowhere
 ):  # wire 17.17
-    """The program then uses the relay, without being told to."""
+    """The program then uses the relay, without being asked."""
     address = request.getfixturevalue(nowhere)
     home = program("is_home_elsewhere", server.url, keys, "lab", address, "auto")
     assert home.next_report() == "offered"
@@ -267,7 +267,7 @@ def test_rubbish_at_the_meeting_place(server, keys, network, cpp, asks):  # wire
 
 
 def test_rubbish_into_a_session(server, keys, network, cpp):  # wire 17.19, 17.21
-    """A program that writes to a session's subject changes nothing of what the session says."""
+    """A program that writes to a session's subject changes nothing in the session's data."""
     p = cpp("writes_for_ever", server.url, keys, "c", relay="only")
     assert p.next_report() == "offered"
     r = network.reader("c")
@@ -353,7 +353,7 @@ def test_who_leaves_says_so(server, keys, network, cpp):  # wire 17.19
     session.close()
     assert p.next_report()[1] == "PeerDied"
     assert p.ended() == 0
-    # Its last message, or its last acknowledgement, is still to come.
+    # The session's last message, or its last acknowledgement, is still to come.
     while network._meeting._relay._ways:
         network._call(asyncio.sleep(0))
     with pytest.raises((PeerDied, BadUse)):

@@ -1,5 +1,5 @@
-"""A thread that waits for another program has sent its own bytes by itself; the loop does the rest
-(WIRE.md 12.2: whoever carries the bytes is the link).
+"""A thread that waits for another program has sent its own bytes by itself; the loop carries all
+others (WIRE.md 12.2: the carrier of the bytes is the link).
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def test_a_read_wakes_no_loop_to_ask_for_it(keys, program, pumps):  # wire 12.2
             for n in values:
                 numbers.write(n)
                 assert squares.read() == n * n
-            # Each write and each read sends something: twice as many.
+            # Each write and each read sends something, so there were twice as many messages.
             assert len(pumps) < len(values)
             numbers.retire()
 
 
 class Noted:
-    """A feed. `rest` is called once it has been asked for more."""
+    """A feed that notes its calls. `rest` is called once the feed has been asked for more."""
 
     def __init__(self, feed: Any) -> None:
         self._feed = feed
@@ -100,8 +100,8 @@ def test_what_the_socket_does_not_take_is_the_loops(
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Counts how often bytes that came were taken before the loop's steps, wholly or in part, and
-    how often by the loop.
+    """Counts how often incoming bytes were taken before the loop's steps, wholly or in part, and
+    how often the loop took them.
     """
     found = {"whole": 0, "part": 0, "loop": 0}
     turn, heard = _net_tls._OverTcp._turn, _net_tls._OverTcp.buffer_updated
@@ -134,8 +134,8 @@ class Raises(Noted):
 def test_what_one_connection_raises_ends_that_one_alone(
     keys, program, transports
 ):  # wire 12.1, 17.2
-    """Before the loop's steps an exception would have ended the loop, with all sessions of the
-    program.
+    """An exception that is raised before the loop's steps would have ended the loop, with all
+    sessions of the program.
     """
     with net.listen(keys=keys) as door:
         ends = []

@@ -39,7 +39,7 @@ def gone(pid: int) -> bool:
         return True
 
 
-# --- what comes back ------------------------------------------------------------------------------
+# --- results -------------------------------------------------------------------------------------
 
 
 def test_results_come_back(gpu1, caller):  # wire 17.9, 17.10
@@ -82,7 +82,7 @@ def test_ends_go_over(gpu1, caller):  # wire 17.10
 
 
 def test_a_trace_says_that_it_was_there_and_no_more(gpu1, caller, tmp_path):  # rule 14.7
-    """What runs on another machine is not seen, and the trace and `weft trace` say so."""
+    """Processes on another machine are not observed, and the trace and `weft trace` say so."""
     file = tmp_path / "t.jsonl"
     values, back = th.Channel("values"), th.Channel("back")
 
@@ -208,7 +208,7 @@ def test_how_one_ended_where_both_trust(agent, server, keys):  # rules 3.5, 4.3,
         assert isinstance(n, NoResult) and n.how == "retired" and "far_parts.py" in repr(n)
 
 
-# An agent that says what it likes makes no class of the caller, and runs nothing.
+# An agent that sends any fields it likes makes no class of the caller, and runs nothing.
 @pytest.mark.parametrize(
     ("module", "kind", "args"),
     [
@@ -230,7 +230,7 @@ def test_a_failure_makes_exceptions_only(module, kind, args):  # wire 17.11
     assert type(error) is RuntimeError and str(error) == "b"
 
 
-# --- what goes over -------------------------------------------------------------------------------
+# --- arguments -----------------------------------------------------------------------------------
 
 
 def test_plain_values_only(gpu1, caller):  # wire 17.10
@@ -386,7 +386,7 @@ def test_an_allowed_module_that_kills_its_process(agent, tmp_path):  # wire 17.9
 
 
 def test_what_killed_agents_leave_is_removed_by_the_next(agent, tmp_path, monkeypatch):
-    """Nothing is removed of an agent that lives, or of other programs."""
+    """Files of an agent that lives, and of other programs, stay."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     own = ("--hosts", "1", "--allow", "far_parts:pid")
 
@@ -461,7 +461,7 @@ def test_without_keys_of_the_network(agent, server, strange_keys):
 
 
 def test_the_server_is_lost(agent, server, network):  # wire 17.8
-    """A host that is known goes on."""
+    """A host that is known goes on serving."""
     agent()
     assert th.run(parts.add.on("gpu1")(1, 2)) == 3
     server.stop(signal.SIGKILL)
@@ -507,7 +507,7 @@ def test_an_agent_that_is_killed(agent, network):  # wire 17.12
     keep.retire()
     with pytest.raises(ConnectionError, match=r"the agent of host 'gpu1' does not answer at"):
         th.run(parts.add.on(network.host("gpu1"))(1, 2))
-    while not gone(there.report["pids"][0]):  # the agent's OS processes end with it
+    while not gone(there.report["pids"][0]):  # the agent's OS processes end with the agent
         th.sleep(0.01)
 
 
@@ -600,7 +600,7 @@ def test_a_caller_that_is_killed(agent, server, keys, program):
         assert th.run(parts.pid.on(network.host("gpu1"))()) == pid
 
 
-# --- what is said of hosts
+# --- what reports say of hosts
 
 
 def test_hosts_are_listed(agent, server, keys):

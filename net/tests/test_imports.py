@@ -1,4 +1,4 @@
-"""Modules that a program does not import before it uses them, so that it starts quickly."""
+"""Checks that a program imports some modules only when it uses them, so that it starts quickly."""
 
 from __future__ import annotations
 

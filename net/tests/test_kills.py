@@ -28,7 +28,7 @@ from weft.errors import BadUse, ChannelEnd
 
 HERE = Path(__file__).resolve().parent
 EVERY = slice(None) if os.environ.get("WEFT_KILLS") == "all" else slice(1, None, 10)
-TOLD = (BadUse, ConnectionError, ChannelEnd)  # the errors that a program may get that waited
+TOLD = (BadUse, ConnectionError, ChannelEnd)  # the errors that a program may get while it waits
 
 
 def steps(*roles: str) -> list[str]:
@@ -36,7 +36,7 @@ def steps(*roles: str) -> list[str]:
 
 
 def killing(step: str, file: Path, pid: str = "") -> list[str]:
-    """Returns what must stand before a command, so that the command kills at that step."""
+    """Returns the words that must stand before a command, so that it is killed at that step."""
     return ["env", f"WEFT_NET_KILL={step} {file} {pid}".rstrip(), "WEFT_TEST_RENEW=0.2"]
 
 
@@ -56,8 +56,8 @@ def network(server: Any, keys: Path) -> Iterator[net.Network]:
 
 
 class Attempt(threading.Thread):
-    """Writes to a channel by name until that fails with `error`. If it has only lost patience with
-    a busy program, it asks again, until the kill has come.
+    """Writes to a channel by name until that fails with `error`. If a write has only lost patience
+    with a busy program, it is repeated, until the kill has come.
     """
 
     def __init__(self, network: net.Network, name: str, killed: Path) -> None:
@@ -88,7 +88,7 @@ def offered_anew(network: net.Network, name: str, channel: Any) -> None:
 
 
 def meets(network: net.Network, server: Any, keys: Path, program: Any, name: str) -> None:
-    """Another program comes by a name of this program, and its value arrives."""
+    """Checks that another program comes by a name of this program, and that its value arrives."""
     c = th.Channel("next")
     r = c.reader()
     offered_anew(network, name, c)
@@ -139,7 +139,7 @@ def test_who_comes(step, network, server, keys, program, tmp_path):  # wire 17.2
 @pytest.mark.parametrize("step", steps("home", "comer"))
 def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.8, 17.22
     """The server is started again. The program at that step has succeeded, or gets an error; then
-    all goes on as before.
+    the network goes on as before.
     """
     killed = tmp_path / "killed"
     address = server.url.removeprefix("tls://")
@@ -174,7 +174,7 @@ def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.
 
 
 def test_a_host_dies_before_it_has_the_call(server, keys, agent, monkeypatch):  # wire 17.12
-    """The session has ended, and was let go of, when the call's ends are about to be given."""
+    """The session has ended, and was released, when the call's ends are about to be given."""
     agent("gpu1", "--hosts", "1")
     runs, killed = _net_hosts.FarHosts._run, []
 

@@ -35,8 +35,8 @@ def test_what_never_comes(pipe):  # wire 17.25
 
 @pytest.mark.parametrize("looks", [0, 3000], ids=["sleeps", "looks"])
 def test_what_comes_meanwhile(pipe, looks):  # wire 17.25
-    """The byte comes from a thread that gets the GIL while this one waits; also if answers have
-    come at once so often that this thread spins for them.
+    """The byte comes from a thread that gets the GIL while this one waits; this also holds if
+    answers came at once so often that this thread spins for them.
     """
     here = os.pipe()
 
@@ -59,7 +59,7 @@ def test_what_comes_meanwhile(pipe, looks):  # wire 17.25
 
 
 def test_the_loop_waits_so(monkeypatch):  # wire 17.25
-    """For a timer it never waits no time at all: it would not sleep."""
+    """The loop never waits for a timer with a time of 0, which would not let it sleep."""
     waits = []
     wait = _native._wait_for
 

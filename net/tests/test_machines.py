@@ -57,7 +57,7 @@ def meeting(
     server = program("is_server", folder, address, before=lan.inside(1))
     url = server.next_report()
     yield lambda machine: lan.reached(url, machine)
-    server.go()  # if it were killed, it would leave the NATS server behind
+    server.go()  # a killed program would leave the NATS server behind
     assert server.ended() == 0
 
 
@@ -77,8 +77,8 @@ def meeting(
     ids=["rendezvous", "buffer", "large"],
 )
 def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wire 17.7
-    """Some of the packets are lost; each takes 20 ms and up to 5 more, so that some overtake
-    others. All values arrive, in order, as they were.
+    """Some of the packets are lost; each takes 20 to 25 ms, so that some overtake others. All
+    values arrive unchanged and in order.
     """
     home = program("sums", meeting(2), keys, f"{lan.address(2)}:0", capacity, before=lan.inside(2))
     assert home.next_report() == "offered"
@@ -111,7 +111,7 @@ def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
     assert home.next_report() == [
         "PeerDied",
         False,
-    ]  # this is the outcome of its read: the writer was on the other machine
+    ]  # the outcome of its read, whose writer was on the other machine
     assert home.next_report()[0] == "PeerDied"
     assert lan.configure(cut=[])["cut"] > 0
     p.go()
@@ -121,8 +121,8 @@ def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
 
 
 def test_a_host_that_is_cut_off(lan, meeting, keys, program):  # wire 17.12
-    """The host has a job in hand, which is done again on the other host: none is lost. Its death
-    has no signal, because nobody knows how it ended, or whether.
+    """The host has a job in hand, which is done again on the other host, so no job is lost. Its
+    death has no signal, because nobody knows how it ended, or whether.
     """
     agents = {
         i: Agent(
@@ -156,9 +156,7 @@ def test_a_host_that_is_cut_off(lan, meeting, keys, program):  # wire 17.12
 
 
 def is_of(pid: int, ancestor: int) -> bool:
-    """Returns whether an OS process is `ancestor`, or was started by it or by one that it
-    started.
-    """
+    """Returns whether an OS process is `ancestor`, or a descendant of it."""
     while pid not in (0, ancestor):
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     return pid == ancestor

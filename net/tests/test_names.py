@@ -187,7 +187,7 @@ def test_a_ticket_is_good_once(server, keys, program):  # wire 17.4
 
 def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, monkeypatch):  # wire 17.4
     """The next ticket is there even if no renewal ever comes, as after a program that was refused
-    because of its certificate, or because of the home's.
+    because of its certificate, or because of the home's certificate.
     """
     monkeypatch.setattr(_net_names, "RENEW", 1e6)
     with joined(server, keys) as network, joined(server, keys) as other:
@@ -204,7 +204,7 @@ def test_several_at_once_get_a_ticket_each_and_the_home_writes_one_for_each(
     server, keys, monkeypatch
 ):  # wire 17.4
     """Of the programs that try for the same ticket all but one are too late, and the home does not
-    write for them: if it did, more of them would be too late, for ever.
+    write for those: otherwise more of them would be too late, for ever.
     """
     monkeypatch.setattr(_net_names, "RENEW", 1e6)
     wrote, write = [], _net_names.Meeting._write
@@ -220,7 +220,7 @@ def test_several_at_once_get_a_ticket_each_and_the_home_writes_one_for_each(
         return [entry["ticket"] for entry in await asyncio.gather(*comers)]
 
     with joined(server, keys) as network, joined(server, keys) as other:
-        monkeypatch.setattr(_net_names, "_own_homes", set())  # as if another program took them
+        monkeypatch.setattr(_net_names, "_own_homes", set())  # as if another program had it
         network.offer("lab", th.Channel("c"), writers=True)
         taken = [t for _ in range(3) for t in on_loop(other, tickets(other._meeting))]
         assert len(set(taken)) == len(taken) == 36
@@ -400,7 +400,7 @@ def test_the_home_is_killed(server, keys, program):  # wire 17.7
 
 
 def test_the_name_of_a_killed_home_is_free_again(server, keys, program, monkeypatch):  # wire 17.3
-    # This is the lifetime of entries in the bucket, which this program makes.
+    # This sets the lifetime of entries in the bucket, which this program makes.
     monkeypatch.setattr(_net_names, "LIVES", 1.0)
     with joined(server, keys) as network:
         p = program("is_home", server.url, keys, "lab")
@@ -413,8 +413,8 @@ def test_the_name_of_a_killed_home_is_free_again(server, keys, program, monkeypa
 
 
 def test_the_server_is_killed_under_load(server, keys, program, tmp_path):  # wire 17.8
-    """Programs with sessions go on; a program that comes gets an error; and when the server is back
-    all is as before.
+    """Programs with sessions go on; a program that comes gets an error; and when the server is
+    back, programs meet as before.
     """
     with joined(server, keys) as network:
         c = th.Channel("numbers")
@@ -441,7 +441,7 @@ def test_the_server_is_killed_under_load(server, keys, program, tmp_path):  # wi
 
 
 def test_a_server_that_comes_back_empty(server, keys, program, tmp_path, monkeypatch):  # wire 17.8
-    """The bucket has gone with the server's disk: each program writes its names again."""
+    """The bucket is lost with the server's disk: each program writes its names again."""
     monkeypatch.setattr(_net_names, "RENEW", 0.1)
     with joined(server, keys) as network:
         c = th.Channel("c")
@@ -479,7 +479,9 @@ def test_a_name_that_another_took_meanwhile(server, keys, monkeypatch):  # wire 
 
 
 def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, monkeypatch):
-    """A renewal that was cancelled while its message was under way does this. wire 17.3"""
+    """A renewal that was cancelled while its message was under way writes the name again. wire
+    17.3
+    """
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
         look, looks = network._meeting._entry_of, []
@@ -521,7 +523,7 @@ def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monk
 
 
 def test_a_session_that_ends_is_heard_out_before_it_is_let_go(server, keys):
-    """The session's link reads on a thread of its own: what it had not read would be lost. wire
+    """The session's link reads on a thread of its own: unread bytes would be lost. wire
     17.13
     """
     done: queue.Queue[str] = queue.Queue()

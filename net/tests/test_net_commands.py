@@ -112,7 +112,7 @@ def test_the_server_ends_by_itself(folder, up):
 
 
 def test_two_terminals(folder, up):
-    """Does what the page shows: a program offers a name, and another one finds the server by the
+    """Follows the page: a program offers a name, and another one finds the server by the
     folder alone.
     """
     assert weft("ls", "--keys", folder).stderr == (
@@ -228,7 +228,7 @@ def test_an_authority_is_not_replaced(keys, tmp_path):
         (made / name).unlink()
     with pytest.raises(BadUse, match=r"has an authority already.* say by="):
         net.make_keys(made)
-    assert _commands_net._made(made) == made  # these are the keys as `weft net up` makes them
+    assert _commands_net._made(made) == made  # `weft net up` makes the same keys
     assert (made / "authority-key.pem").read_bytes() == authority
     _net_keys.context(made, server=True)
 

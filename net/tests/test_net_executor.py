@@ -49,7 +49,7 @@ def test_calls_and_their_results(gpu1, caller):  # wire 17.14
 
 
 def test_its_number_of_calls(agent, network):
-    """As many calls run at once as there are OS processes, if no number is given."""
+    """Without a number, as many calls run at once as there are OS processes."""
     agent("gpu1", "--hosts", "2")
     agent("gpu2", "--hosts", "1")
     with Executor(on=network.hosts(2)) as pool:
@@ -195,7 +195,7 @@ def test_two_functions_at_once(gpu1, caller):
 
 def test_a_process_that_dies(agent, network):  # wire 17.12, 17.14
     """All calls that were under way, or waited, are broken, as by ProcessPoolExecutor. Results that
-    had come stay.
+    had arrived stay.
     """
     agent("gpu1", "--hosts", "1")
     with Executor(on="gpu1") as pool:
@@ -211,7 +211,7 @@ def test_a_process_that_dies(agent, network):  # wire 17.12, 17.14
 
 
 def test_a_second_ctrl_c_gives_up_its_calls(agent, server, keys, program):
-    """Rule 6.7. The host is stopped, and answers nothing. The first Ctrl-C cancels the run, but a
+    """Rule 6.7. The host is stopped, and does not answer. The first Ctrl-C cancels the run, but a
     process that waits for a future comes to no operation.
     """
     there = agent("gpu1", "--hosts", "1")
@@ -252,7 +252,7 @@ LIES = [
 
 @pytest.mark.parametrize("lie", LIES, ids=str)
 def test_results_that_are_none(lie):  # wire 17.14
-    """A program that sends such things counts as one that died, so that the calls do not wait for
+    """A program that sends such messages counts as one that died, so that the calls do not wait for
     ever.
     """
 
@@ -350,7 +350,7 @@ def test_a_network_that_was_left(agent, server, keys):
 def test_a_call_that_begins_as_the_network_is_left(agent, server, keys, monkeypatch):
     """The call does not go on in a session that nobody ends."""
     agent("gpu1", "--hosts", "1")
-    loop = _net_loop.use()  # the loop goes on, as for another network
+    loop = _net_loop.use()  # the loop stays, as if for another network
     network = net.join(server.url, keys=keys)
     way_to = network._meeting._way_to
     reached, left = threading.Event(), threading.Event()
@@ -406,8 +406,8 @@ def test_what_makes_no_sense(agent, network, server, keys):
 
 
 def test_who_waits_in_vain_is_told_where_it_is(gpu1, caller, fifo):
-    """No rounds ask a host of another machine: so only a timeout reports a call that waits there
-    for ever. test_where_calls_are.py tests where the call waits.
+    """Rounds do not ask a host of another machine, so only a timeout reports a call that waits
+    there for ever. test_where_calls_are.py tests where the call waits.
     """
     path, go = fifo
     with Executor(1, on="gpu1") as pool:
@@ -502,8 +502,8 @@ def stuck() -> str:
 
 
 def test_beside_one_that_has_no_calls(gpu1, caller):
-    """The deadlock is reported again and again: neither the Executor's threads nor its sessions
-    might wake a process, but only its calls.
+    """The deadlock is reported again and again: the Executor's threads and sessions cannot wake a
+    process, only its calls can.
     """
     with Executor(on="gpu1") as pool:
         stuck()

@@ -1,8 +1,8 @@
 """Random networks of processes, some of which run on hosts of a network, are compared with the
 model: rules 1 to 7 between machines (WIRE.md 15, 17).
 
-They have no barriers, no ends in values and no reports of deadlocks, because these do not reach
-over machines. So these networks cannot come to a deadlock, as far as the model finds out.
+The networks have no barriers, no ends in values and no reports of deadlocks, because these do not
+reach over machines. So only networks are used for which the model finds no deadlock.
 
 WEFT_NETWORKS=n: how many of each kind.
 """
@@ -27,7 +27,7 @@ from weft._net import server as _net_server
 EACH = int(os.environ.get("WEFT_NETWORKS", "4"))
 SCHEDULES = 100  # how many schedules the model tries to find a deadlock
 FEATURES = (DEFAULT | {"cancel", "watched"}) - {"barrier", "mobile"}
-# Without trust a caller learns of a failure, and not which object it was.
+# Without trust a caller learns that a call failed, but not which object it raised.
 TYPED = FEATURES - {"fail"}
 # name: features, number of agents, their options
 CASES = {
@@ -43,7 +43,7 @@ CASES = {
 def machines(
     request: pytest.FixtureRequest, keys: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ApartDriver]:
-    """A program that joins the network, and hosts with two OS processes each."""
+    """Yields a program that joins the network, with hosts of two OS processes each."""
     features, many, how = CASES[request.param]
     folder = tmp_path_factory.mktemp("networks") / "server"
     net.make_keys(folder, by=keys)

@@ -1,7 +1,7 @@
-"""Whatever a member says, in whatever place, it gets an error in words or is sent away, and no
-other program notices (WIRE.md 14.2, 17.2, 17.3, 17.9, 17.18). Tested are first messages to homes
-and agents, entries in the bucket, requests by the relay, answers of agents, calls and their
-results, and files of keys.
+"""Whatever a member sends, and wherever, it gets an error in words or is dismissed, and no other
+program notices (WIRE.md 14.2, 17.2, 17.3, 17.9, 17.18). Tested are first messages to homes and
+agents, entries in the bucket, requests by the relay, answers of agents, calls and their results,
+and files of keys.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def test_to_a_home(server, keys, network):  # wire 17.2, 17.4
 
 
 def test_to_a_door(keys):  # wire 17.2
-    """A door has no names, and takes sessions with any program that says its name."""
+    """A door has no names, and accepts a session with any program that gives its own name."""
     tls = _net_keys.context(keys, server=False)
     with net.listen(keys=keys) as door:
         good = {"host": "h", "trust": False, "name": None}
@@ -79,7 +79,7 @@ def test_to_an_agent(gpu1, keys, caller):  # wire 17.9, 17.12
     odd = [*with_odd_fields(good, "host", "trust", "python", "weft")]
     odd += with_odd_fields({**good, "fate": "0"}, *good)
     odd += with_odd_fields({**good, "where": "0"}, *good)
-    # Otherwise each message would start new OS processes.
+    # The messages above have the agent's digest: with another one, each starts new OS processes.
     other = {**good, "digest": asked.digest + "x"}
     for text in [*TEXTS, json.dumps(other).encode(), *drawn(25, odd)]:
         answer = says(tls, entry["address"], packed(text))
@@ -216,7 +216,7 @@ ANSWERS = [
 
 
 def test_what_is_answered_by_the_relay(network):  # wire 17.18
-    """A program that is asked for a session gives odd answers. Each is reported as a refusal."""
+    """A program that is asked for a session answers oddly. Each answer is reported as a refusal."""
     client = network._meeting._nats
     place = f"{'1' * 64}.{'1' * 16}"
     answers = iter(ANSWERS)
@@ -259,7 +259,7 @@ ODD = [
 
 
 def test_what_an_agent_answers(server, keys_of, network, apart):  # wire 17.9, 17.12
-    """A member that may be a host gives odd answers: only the call is lost."""
+    """A member that may be a host answers oddly: only the call is lost."""
     fields: dict[str, Any] = {}
 
     class Odd(FalseAgent):
@@ -292,7 +292,7 @@ ORDERS = [None, 5, "x", [], [1], [[], {}], [[], {}, 5], [5, {}, []], [[], 5, []]
 
 
 def test_what_a_caller_orders(caller, gpu1, monkeypatch):  # wire 17.10
-    """The call fails, and its OS process takes the next one."""
+    """The call fails, and its OS process takes the next call."""
     host = caller.host("gpu1")
     for odd in ORDERS:
         with monkeypatch.context() as patch:

@@ -61,7 +61,7 @@ def test_on_two_machines_and_on_a_cluster(where, server, keys, agent, tmp_path):
 @pytest.mark.soak
 def test_a_tree_of_farms(server, keys, agent, tmp_path):
     """Whichever of the lower programs computed which batches, the sum is the same. A program that
-    came when all was done waits for the name, as the page says.
+    comes after the work is done waits for the name, as the page says.
     """
     (tmp_path / "below.py").write_text(BELOW)
     for name in ("gpu1", "gpu2"):

@@ -1,5 +1,5 @@
-"""What of a network counts as outside (rule 10.3, WIRE.md 17.16): a deadlock is reported, unless
-another program may come.
+"""Which parts of a network count as outside (rule 10.3, WIRE.md 17.16): a deadlock is reported,
+unless another program may come.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def takes(r: Any) -> list[Any]:
 
 @th.process
 def takes_then(r: Any, then: Any) -> Any:
-    """Calls `then` first, so that what `then` sets off comes while the others wait."""
+    """Calls `then` first, so that the effects of `then` come while the others wait."""
     then()
     return r.read()
 
@@ -167,8 +167,8 @@ def test_a_network_that_is_left_with_its_names(server, keys):  # wire 17.16
 
 
 def test_a_session_until_it_is_over(network, server, keys, program):  # wire 17.16
-    """The session goes on when the name is withdrawn, and values still come by it. Then it ends
-    while all wait, and that is reported.
+    """The session goes on when the name is withdrawn, and values still come by the session. Then
+    the session ends while all wait, and the deadlock is reported.
     """
     p = program("writes_when_told", server.url, keys, "lab/c", 1000)
     assert p.next_report() == "here"
@@ -239,7 +239,7 @@ def test_an_agent_until_it_is_closed(server, keys):  # wire 17.16
 
 
 def test_a_process_that_waits_for_a_host(network, agent):  # wire 17.16
-    """A process asks the network for the host, and all other processes wait for that one."""
+    """A process asks the network for the host, and all others wait for the process that asks."""
     c = th.Channel("c")
 
     @th.process

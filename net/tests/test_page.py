@@ -23,7 +23,7 @@ def test_the_home_and_who_writes_to_it(server, tmp_path):
     home, writer, *_ = BLOCKS
     assert "offer(" in home and "network.writer(" in writer
     folder = tmp_path / "server"
-    (folder / "server").write_text(server.url)  # what `weft net up` would note
+    (folder / "server").write_text(server.url)  # the note that `weft net up` would write
     where = {**os.environ, "WEFT_NET": str(folder)}
     children = [
         subprocess.Popen([sys.executable, "-c", text], env=where, stdout=subprocess.PIPE, text=True)

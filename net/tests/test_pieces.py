@@ -38,7 +38,7 @@ KEYS: Any = None  # the keys of the connection; None: it has no TLS
 
 
 async def over_tcp() -> tuple[Any, Any]:
-    """Opens a connection. Returns its two ends, each with its reader and writer."""
+    """Opens a connection. Returns the two ends, each with its reader and writer."""
     loop = asyncio.get_running_loop()
     arrived: asyncio.Future[Any] = loop.create_future()
 
@@ -69,7 +69,7 @@ async def over_tcp() -> tuple[Any, Any]:
 
 
 def says_no_more(writer: asyncio.StreamWriter) -> None:
-    """Says that no more bytes come. With TLS that is an end in both directions."""
+    """Announces that no more bytes come. With TLS this ends both directions."""
     if writer.can_write_eof():
         writer.write_eof()
     else:
@@ -112,7 +112,7 @@ async def pours(link: socket.socket) -> None:
 async def received(link: socket.socket, most: int = 1 << 30) -> bytes:
     """Returns what comes until the end, or until that many bytes have come."""
     data = b""
-    with contextlib.suppress(ConnectionResetError):  # bytes that were sent are unread: also an end
+    with contextlib.suppress(ConnectionResetError):  # a reset, with unread bytes, is also an end
         while len(data) < most and (more := await recv(link)):
             data += more
     return data
@@ -144,7 +144,7 @@ def test_a_link_that_closes_with_something_unread_has_said_what_it_said():  # wi
     async def network() -> None:
         (leaves, a), (stays, b) = await both()
         await sends(b, b"never read")
-        await asyncio.get_running_loop().sock_recv(a, 1)  # the rest has come too
+        await asyncio.get_running_loop().sock_recv(a, 1)  # by now the other bytes have come too
         await sends(a, b"last")
         a.close()
         assert await received(b) == b"last"
@@ -195,7 +195,7 @@ def test_without_a_descriptor_for_a_thread_the_loop_passes_on(ways, monkeypatch)
 
 
 def test_an_os_process_that_takes_little_at_a_time():  # wire 17.13
-    """What is in TLS meanwhile, while nothing more comes, is passed on too."""
+    """Bytes that TLS holds while no others come are passed on too."""
 
     async def network() -> None:
         (first, a), (second, b) = await both(takes=1)
@@ -254,7 +254,7 @@ def test_who_has_said_all_stays_until_the_other_has():  # wire 17.13
         link.close()
         last = struct.pack("<I", 4) + b"last" + struct.pack("<I", 0)
         assert await asyncio.wait_for(reader.readexactly(len(last)), HEARD) == last
-        for _ in range(40):  # more than the system takes for a reader that does not read
+        for _ in range(40):  # more than the system buffers for a reader that does not read
             writer.write(struct.pack("<I", 200_000) + bytes(200_000))
             await asyncio.wait_for(writer.drain(), HEARD)
         assert not carrier.done()
@@ -291,7 +291,7 @@ def test_a_link_that_is_slow_gets_all_that_was_said_before_the_end():  # wire 17
         for piece in pieces:
             writer.write(struct.pack("<I", len(piece)) + piece)
         writer.write(struct.pack("<I", 0))
-        for _ in range(100):  # what comes while nobody reads at the link
+        for _ in range(100):  # data that comes while nobody reads at the link
             await asyncio.sleep(0)
         assert not carrier.done()
         got = b""
@@ -379,8 +379,8 @@ def test_one_that_is_cancelled_lets_go_of_all(ways):  # wire 17.13
 
 
 def test_between_machines_no_loop_passes_on(ways, monkeypatch):  # wire 17.10
-    """Over TCP with TLS a thread passes the bytes on: a loop in Python takes longer than all the
-    rest.
+    """Over TCP with TLS a thread passes the bytes on: a loop in Python would take longer than
+    everything else.
     """
 
     async def never(*_: Any) -> None:

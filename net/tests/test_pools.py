@@ -1,4 +1,4 @@
-"""Pools of hosts on other machines: which host takes a call, and what becomes of the call when the
+"""Pools of hosts on other machines: which host takes a call, and what happens to the call when the
 host dies (WIRE.md 17.9 to 17.12).
 """
 
@@ -61,7 +61,7 @@ def test_supervised_over_a_pool(agent, network):
     @th.process
     def gives(jobs: Any) -> None:
         for i in range(n):
-            jobs.write(i)  # returns when the reader has done it: the value is lent, not taken
+            jobs.write(i)  # returns once the reader is done with the value, which is only lent
 
     @th.process
     def gathers(results: Any) -> dict[int, int]:
@@ -85,7 +85,7 @@ def test_supervised_over_a_pool(agent, network):
 @pytest.mark.parametrize("gone", [False, True], ids=["it has no ticket", "it has gone"])
 def test_a_pool_asks_another_host(agent, network, gone, monkeypatch):  # wire 17.9
     """The first host has no ticket, or its name goes between the list and the question. Its agent
-    does not write meanwhile, as one whose machine is cut off.
+    does not write meanwhile, as if its machine were cut off.
     """
     monkeypatch.setattr(_net_named, "SOON", 0.3)
     stopped, other = (agent(name, "--hosts", "1") for name in ("gpu1", "gpu2"))
@@ -106,7 +106,9 @@ def test_a_pool_asks_another_host(agent, network, gone, monkeypatch):  # wire 17
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_what_was_in_hand_is_reported(agent, server, keys, trust):
-    """Without trust the value is reported as a plain value too: nothing of a host is unpickled."""
+    """Without trust the value is reported as a plain value too: nothing from a host is
+    unpickled.
+    """
     agent("gpu1", "--hosts", "1", *["--trust"][: int(trust)])
     reported = []
     with net.join(server.url, keys=keys, trust=trust) as network:

@@ -32,11 +32,13 @@ def joined(server: Any, keys: Any, relay: str = "only", **more: Any) -> net.Netw
     return net.join(server.url, keys=keys, relay=relay, **more)
 
 
-# --- what goes directly goes by the relay too (by name: test_names.py) ----------------------------
+# --- direct sessions and relayed ones behave alike (by name: test_names.py) -----------------------
 
 
 def test_plain_and_large_values_there_and_back(server, keys, program):  # wire 17.19
-    """Values of some megabytes go too: more than a window, in messages that the server accepts."""
+    """Values of some megabytes arrive too: more than a window, in messages that the server
+    accepts.
+    """
     values: list[Any] = [None, -(2**70), 1.5, "text ✓", [1, {"k": b""}], bytes(range(256)) * 12_000]
     with joined(server, keys) as network:
         out, back = th.Channel("values"), th.Channel("back")
@@ -83,7 +85,7 @@ def test_poison(server, keys, program):
 
 
 def test_a_host(server, keys, agent):
-    """Calls, what they raise, and the death of the host's OS process."""
+    """Calls, their exceptions, and the death of the host's OS process arrive through the relay."""
     agent("gpu1", "--relay", "only")
     with joined(server, keys, "auto") as network:
         host = network.host("gpu1")
@@ -134,9 +136,7 @@ def nowhere(request: pytest.FixtureRequest) -> str:
 
 
 def test_an_address_that_does_not_answer(server, keys, program, nowhere, monkeypatch):  # wire 17.17
-    """The program then uses the relay, without being told to; and the next time it does so at
-    once.
-    """
+    """The program then uses the relay, without being asked; the next time it does so at once."""
     monkeypatch.setattr(_net_names, "REACH", 0.3)
     p = program("is_home_elsewhere", server.url, keys, "lab", nowhere, "auto")
     assert p.next_report() == "offered"
@@ -229,7 +229,7 @@ def test_no_such_relay(server, keys, relay):
         joined(server, keys, relay)
 
 
-# --- who is told ----------------------------------------------------------------------------------
+# --- reports -------------------------------------------------------------------------------------
 
 
 def ls(server: Any, keys: Any, *more: str) -> str:
@@ -343,7 +343,7 @@ def test_one_that_is_stopped_is_dead_after_the_lease(
 
 
 def test_ctrl_c(server, keys, program):
-    """A program that is interrupted says so: the other side need not wait for the lease."""
+    """An interrupted program announces its end: the other side need not wait for the lease."""
     with joined(server, keys) as network:
         c = th.Channel("c")
         w = c.writer()

@@ -279,7 +279,7 @@ def _reads_too(r: Any) -> Any:
     return r.read()
 
 
-# --- who may not come -----------------------------------------------------------------------------
+# --- refused --------------------------------------------------------------------------------------
 
 
 def test_a_certificate_of_another_authority(keys, strange_keys):  # wire 17.1
@@ -357,7 +357,7 @@ def test_no_certificate(keys):  # wire 17.1
         try:
             with _tls(keys, certificate=False).wrap_socket(raw) as tls:
                 tls.sendall(_net_link._pack({"host": "x", "name": "y"}))
-                refused = not tls.recv(1)  # in TLS 1.3 the refusal comes only now
+                refused = not tls.recv(1)  # in TLS 1.3 the refusal comes only at this point
         except OSError:
             refused = True
         assert refused
@@ -400,7 +400,7 @@ def _answer_to(door: net.Door, keys: Path, first: bytes) -> Any:
         tls.sendall(first)
         if len(first) < 12 or (first[:8] == b"WEFTNET1" and _size(first) > len(first)):
             with socket.socket(fileno=os.dup(tls.fileno())) as below:
-                below.shutdown(socket.SHUT_WR)  # nothing more is sent
+                below.shutdown(socket.SHUT_WR)  # no more bytes will be sent
         try:
             received = b""
             while part := tls.recv(4096):

@@ -1,7 +1,7 @@
-"""A receiver is stopped: what its sender keeps for it is bounded (WIRE.md 17.20).
+"""A receiver is stopped: the memory that its sender uses for it is bounded (WIRE.md 17.20).
 
-WEFT_STOPPED=n: it is stopped for n seconds; else until the system takes no more of what the sender
-has for it.
+WEFT_STOPPED=n: it is stopped for n seconds; else until the system takes no more of the sender's
+bytes.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def test_its_sender_keeps_no_more_than_was_under_way(
             waits = max(waits, transport.get_write_buffer_size())
 
         try:
-            while not (queued > SIZE and waits > 0):  # nobody takes the values any more
+            while not (queued > SIZE and waits > 0):  # no receiver takes the values any more
                 look()
             over = threading.Event()
             if SECONDS:

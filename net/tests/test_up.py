@@ -38,6 +38,12 @@ exec sh -c "$*"
 """
 
 
+def ignores(pid: int, number: signal.Signals) -> bool:
+    """Returns whether that OS process ignores the signal."""
+    ignored = Path(f"/proc/{pid}/status").read_text().partition("\nSigIgn:")[2].split()[0]
+    return bool(int(ignored, 16) >> number - 1 & 1)
+
+
 def gone(pid: int) -> bool:
     """Waits until that OS process has ended, which is not a child of this one."""
     try:
@@ -178,9 +184,7 @@ def test_a_program_that_is_not_there(start):
 
 
 def test_it_is_killed(start):
-    """Nobody ends the agents when `weft up` is killed, but they see that their standard input
-    ends.
-    """
+    """When `weft up` is killed, the agents notice that their standard input ends."""
     process = start("--ssh", "node1", "--ssh", "node2")
     hosts = joined(process)
     process.kill()
@@ -199,7 +203,7 @@ def test_agents_that_end(start):
     assert "node1: the agent ended with status" in errors and "node2: the agent" in errors
 
 
-# --- what does not start --------------------------------------------------------------------------
+# --- failed starts --------------------------------------------------------------------------------
 
 
 def test_a_node_that_refuses(start):
@@ -224,7 +228,7 @@ def test_an_agent_that_does_not_start(start, args, why):
 
 
 def test_keys_that_are_not_for_the_nodes(start, keys_of):  # wire 17.9
-    """A node's keys are for its name, or for all hosts. The user sees what its agent says."""
+    """A node's keys are for its name, or for all hosts. The user sees the agent's error."""
     assert Node("me@gpu1.lab", None).name == "gpu1-lab"
     assert _net_keys.Keys(keys_of("gpu1-lab")).member.may_hold("host=gpu1-lab")
     status, errors = ended(start("--ssh", "gpu2", "--remote-keys", str(keys_of("lab1"))))
@@ -256,6 +260,8 @@ def test_a_node_that_does_not_answer(start, where, monkeypatch):
         agents.start()
         with pytest.raises(BadUse, match="not joined within 1 s"):
             agents.wait(1.0)
+        while not ignores(agents.all[0].process.pid, signal.SIGTERM):  # until it is deaf
+            os.sched_yield()
     assert agents.all[0].over == -signal.SIGKILL
     assert log == ["deaf does not answer: its agent ends by itself within 30 s"]
 
@@ -266,7 +272,7 @@ def test_what_a_shell_says_first(start):
     assert [h["host"] for h in joined(process)] == ["chatty"]
 
 
-# --- an agent that is left ------------------------------------------------------------------------
+# --- an agent that is left behind -----------------------------------------------------------------
 
 LEFT = """
 import sys, threading
@@ -293,7 +299,7 @@ def test_an_agent_whose_input_is_silent():
 
 
 def test_an_agent_that_cannot_end():
-    """SIGTERM is not enough if what the agent waits for does not answer."""
+    """SIGTERM is not enough if the peer for which the agent waits does not answer."""
     text = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)" + LEFT
     process = subprocess.Popen([sys.executable, "-c", text, "0.2"], stdin=subprocess.PIPE)
     assert process.wait() == 143

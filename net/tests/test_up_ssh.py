@@ -128,7 +128,7 @@ def test_from_start_to_end(sshd, start, tmp_path):
 
 
 def test_it_is_killed(sshd, start, tmp_path):
-    """`ssh` passes on that its input has ended, so that no agent is left."""
+    """`ssh` passes on the end of its input, so that no agent is left."""
     sshd.client(tmp_path / "bin/ssh", "user")
     process = start(*NODES)
     hosts = joined(process)

@@ -1,5 +1,5 @@
-"""Typed values to programs that are not trusted (WIRE.md 17.15): which arrive, which are refused,
-and that nothing which comes runs any code.
+"""Typed values to programs that are not trusted (WIRE.md 17.15): which values arrive, which are
+refused, and that no incoming value runs any code.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from weft.errors import BadUse, Retired
 
 
 class C:
-    """The part of a channel that the packing functions read."""
+    """The fields of a channel that the packing functions read."""
 
     name = "c"
 
 
 def passed(value: Any) -> Any:
-    """Returns the value as it arrives."""
+    """Returns the value in the form in which it arrives."""
     return _net_values._loads(_net_values._dumps(value, C), C)
 
 
 def refused(content: Any) -> str:
-    """Returns what a reader says to an object with this content, whose bytes are well-formed."""
+    """Returns a reader's error for an object with this content, whose bytes are well-formed."""
     packed = cbor2.dumps(cbor2.CBORTag(27, content))
     assert _net_values._native._cbor_fault(packed, True) is None
     with pytest.raises(BadUse, match=r"^read on channel 'c': .*\. The value is lost$") as raised:
@@ -50,7 +50,7 @@ def refused(content: Any) -> str:
     return str(raised.value)
 
 
-# --- what arrives ---------------------------------------------------------------------------------
+# --- values that arrive ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_large_arrays(array):  # wire 17.15
         assert (one.dtype, one.shape) == (array.dtype, array.shape)
         assert one.tobytes() == array.tobytes()
         assert one.flags.writeable and one.flags.c_contiguous
-    received[...] = received[::-1]  # nothing else uses the bytes of `received`
+    received[...] = received[::-1]  # no other code uses the bytes of `received`
 
 
 @pytest.mark.parametrize("kind", ["<f8", "<i2", "<U2", "<c16", "|b1", "<M8[25s]"])
@@ -214,7 +214,7 @@ def test_random_values_arrive(value):  # wire 17.15
     assert passed(value) == value
 
 
-# --- what cannot be written -----------------------------------------------------------------------
+# --- values that cannot be written ----------------------------------------------------------------
 
 
 class _Color(enum.Enum):
@@ -269,7 +269,7 @@ def test_how_deep():  # wire 17.15
         passed([deep])
 
 
-# --- what a program accepts -----------------------------------------------------------------------
+# --- classes that a program accepts ---------------------------------------------------------------
 
 
 def test_accepts_gives_the_class_back():
@@ -322,7 +322,7 @@ def test_the_programs_own_module_has_its_files_name(tmp_path, monkeypatch):  # w
     assert _net_values.module_of("points") == "points"
 
 
-# --- what a reader refuses ------------------------------------------------------------------------
+# --- values that a reader refuses -----------------------------------------------------------------
 
 LARGE = b"ab" * 10_000
 
@@ -417,7 +417,7 @@ def test_no_numpy_at_the_reader(monkeypatch):
 
 
 def test_what_cbor_itself_refuses():
-    """The check of the bytes comes first; this is for what the check might overlook."""
+    """The check of the bytes comes first; this test is for values that the check might overlook."""
     with pytest.raises(BadUse, match=r"(?s)^read on a channel: .*\. The value is lost"):
         _net_values._loads(bytes.fromhex("8201"), None)
 
@@ -441,7 +441,7 @@ def test_faults_of_the_bytes():  # wire 17.15, 14.2
     assert "deeper than 64" in fault("d81b81" * 40 + "01")
 
 
-# --- nothing that comes runs anything -------------------------------------------------------------
+# --- no incoming value runs code ------------------------------------------------------------------
 
 _watched: list[str] | None = None
 _RUNS = ("import", "exec", "compile", "open", "os.system", "subprocess.Popen", "pickle.find_class")

@@ -34,7 +34,7 @@ def test_arguments_that_the_host_does_not_accept(agent, network):  # wire 17.11
     ) as raised:
         th.run(parts.x_of.on("gpu1")(Unknown(3)))
     assert "Traceback" in str(raised.value.__cause__)  # the error was raised on the host
-    assert th.run(parts.pid.on("gpu1")()) == before  # no OS process has died of the refused pickle
+    assert th.run(parts.pid.on("gpu1")()) == before  # the refused pickle has killed no OS process
 
 
 def test_results_that_this_program_does_not_accept(agent, network):  # wire 17.11
@@ -79,7 +79,7 @@ class _Evil:
 
 @pytest.mark.parametrize("message", ["arguments", "failure"])
 def test_a_pickle_among_plain_values_is_no_pickle(gpu1, caller, tmp_path, monkeypatch, message):
-    """wire 17.10: bytes that stand where a pickle would, between programs that do not trust."""
+    """wire 17.10: bytes in the place of a pickle stay bytes, between programs that do not trust."""
     evil = pickle.dumps(((), {"x": _Evil(tmp_path / "made")}))
     if message == "arguments":
         monkeypatch.setattr(_net_calls, "packed", lambda *_: evil)

@@ -1,5 +1,6 @@
 """The packet lines of the relay by themselves (WIRE.md 17.18 to 17.21): two relays in one program,
-with a server between them, and a third client that listens to everything and sends what it likes.
+with a server between them, and a third client that listens to everything and sends whatever it
+likes.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ HEARD = 300.0  # seconds after which a test that hangs fails
 
 
 async def flushed(client: Any) -> None:
-    """Waits until the server has all that was said. (The client's flush() alone may ask before
+    """Waits until the server has all messages. (The client's flush() alone may ask before
     messages that still wait to be sent: a subscription might not be there yet.)
     """
     while client.pending_data_size:
@@ -201,7 +202,7 @@ def test_what_the_connection_does_not_take_does_not_wait_twice(paired):  # wire 
         while way._sending < PACKET * WINDOW:
             await asyncio.sleep(0.001)
         now = way._now()
-        for later in range(0, 10_000, 100):  # all of it would be sent again, many times
+        for later in range(0, 10_000, 100):  # all of these would be sent again, many times
             way._line.passed(now + later)
             way._pump()
         assert waiting == 1
@@ -212,12 +213,12 @@ def test_what_the_connection_does_not_take_does_not_wait_twice(paired):  # wire 
     paired(test)
 
 
-# --- a third client that sends what it likes ------------------------------------------------------
+# --- a third client that sends whatever it likes --------------------------------------------------
 
 
 async def overheard(pair: Pair) -> list[Any]:
-    """Returns a list of what is sent from now on, as the server sees it, or a client that may
-    listen to everything.
+    """Returns a list of the messages that are sent from now on, as the server sees them, or a
+    client that may listen to everything.
     """
     seen: list[Any] = []
 
@@ -292,8 +293,8 @@ def test_rubbish_that_asks_for_a_session(paired):  # wire 17.18
 
 
 def test_so_many_at_once(paired, monkeypatch):  # wire 17.18
-    """More hand-shakes at once than a program allows are refused; asking again for the same one
-    changes nothing.
+    """More hand-shakes at once than a program allows are refused; asking again for the same
+    hand-shake changes nothing.
     """
     monkeypatch.setattr(_net_relay, "MOST", 3)
 
@@ -330,7 +331,7 @@ def test_who_closes_tls_alone_has_said_all(paired):  # wire 17.21
         (_, w), (r, _) = await pair.session()
         way = pair.ways[0]
         w.write(b"last")
-        with contextlib.suppress(ssl.SSLError):  # unwrap() waits for the same from the other side
+        with contextlib.suppress(ssl.SSLError):  # unwrap() waits for the other side to close too
             way._tls.unwrap()
         way._send()
         way._pump()
@@ -434,8 +435,8 @@ def test_no_line(wrong):
 
 @contextlib.contextmanager
 def permitting(server: Any, folder: Path, fingerprints: dict[str, str]) -> Iterator[str]:
-    """Runs a server in place of `server` that tells clients by their certificates, and gives each
-    the permissions that the page lists.
+    """Runs a server in place of `server` that recognises clients by their certificates, and gives
+    each the permissions that the page lists.
     """
     settings = json.loads((folder / "server.conf").read_text())
     settings["tls"] = settings["tls"] | {"verify_and_map": True}

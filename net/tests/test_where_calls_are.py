@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("never_away")
 
 
 def late(call: Any, says: str) -> str:
-    """Returns what a timeout of the call says, as soon as it contains `says`."""
+    """Returns the text of the call's timeout, as soon as it contains `says`."""
     seconds = 0.01
     while True:
         with pytest.raises(cf.TimeoutError) as raised:
@@ -46,7 +46,7 @@ def late(call: Any, says: str) -> str:
 @contextlib.contextmanager
 def pool_of(workers: int) -> Iterator[Executor]:
     """Yields an Executor whose calls are given up at the end of the block, so that a failed test
-    waits for none.
+    waits for no call.
     """
     with Executor(workers, on="gpu1") as pool:
         try:
@@ -67,8 +67,8 @@ def write(path: str) -> None:
 
 def test_at_which_channel(agent, network):
     """The text has function, operation, channel and line, as reports about this machine have. For a
-    process that comes to no operation it has the line where the process is. The call then gets the
-    value that it waits for: the question loses no call.
+    process that comes to no operation the text has the line where the process is. The call then
+    gets its value: the question loses no call.
     """
     there = agent("gpu1", "--hosts", "1")
     with pool_of(1) as pool:
@@ -137,8 +137,8 @@ def test_one_that_is_stopped_does_not_say(agent, network, monkeypatch):
 
 
 def test_who_may_ask(agent, network):
-    """The question needs the number of a call, which only the call's caller knows; about a call
-    that is over nothing is said.
+    """The question needs the number of a call, which only the call's caller knows; there is no
+    answer about a call that is over.
     """
     there = agent("gpu1", "--hosts", "1")
     with pool_of(1) as pool:
@@ -259,7 +259,9 @@ sys.stdin.read()
 
 
 def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, server, keys):
-    """wire 17.14: it is cancelled at its next operation, once, so that it can still clean up."""
+    """wire 17.14: the call is cancelled at its next operation, once, so that it can still clean
+    up.
+    """
     agent("gpu1", "--hosts", "1")
     jobs, reports = ([th.Channel(name) for name in "ab"] for _ in range(2))
     held = [c.writer() for c in jobs]  # these writers make the calls wait

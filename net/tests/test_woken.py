@@ -18,14 +18,12 @@ import pytest
 from weft._extension import native as _native
 from weft._net import loop as _net_loop
 
-SHORT = 100_000  # ns
+SHORT = 100_000  # the length of a short slice, in ns
 TASKS = Path("/proc/self/task")
 
 
 def slice_of(thread: int) -> int:
-    """Returthe length of a short slice, in ns the time slice of a thread in ns, as the kernel says
-    it.
-    """
+    """Returns the time slice of a thread in ns, as the kernel reports it."""
     found = re.search(r"^se\.slice\s*:\s*(\d+)", (TASKS / f"{thread}/sched").read_text(), re.M)
     assert found is not None
     return int(found[1])

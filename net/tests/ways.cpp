@@ -1,6 +1,6 @@
 // Tests the ways of the relay by themselves (WIRE.md 17.19, 17.20): two of them in one program, and
-// between them code that does to messages what a server does. Also tests other parts of
-// weft/net.hpp that need no server.
+// between them code that treats messages as a server does. Also tests other parts of weft/net.hpp
+// that need no server.
 #include <doctest/doctest.h>
 #include <sys/ioctl.h>
 
@@ -20,7 +20,8 @@ using Chars = std::string;
 // with checks.
 constexpr w::LineOptions kLine{.window = 8, .most = 1024, .again_ms = 200, .lease_ms = 60'000};
 
-// Two ways. A thread carries the messages, and loses those that it is told to lose.
+// Two connected ways. A thread carries the messages between them, and loses those that it is told
+// to lose.
 class Pair {
  public:
   explicit Pair(w::LineOptions o = kLine, unsigned lost_of_100 = 0, unsigned seed = 1)
@@ -144,7 +145,7 @@ TEST_CASE("wire 17.19: what was said last comes before the end, and then both ar
     CHECK(drawn(p.sockets[1], last.size()) == last);
     pours.join();
     if (lost)
-      p.close(1);  // its last message may be lost
+      p.close(1);  // the last message of this way may be lost
     else
       CHECK(drawn(p.sockets[1]).empty());
     for (auto& way : p.ways) wait_until_over(*way);
@@ -173,7 +174,7 @@ TEST_CASE("wire 17.20: who does not read costs a bounded number of bytes") {
   ::fcntl(p.sockets[0], F_SETFL, ::fcntl(p.sockets[0], F_GETFL) | O_NONBLOCK);
   const Chars piece(50'000, 'y');
   std::size_t took = 0;
-  // Until the packets are sent again and again, and no more bytes are accepted.
+  // Waits until the packets are sent again and again, and no more bytes are accepted.
   const std::size_t window = std::size_t{kLine.window} * kLine.most;
   const std::size_t most = 4 * window + 2 * n::kHigh + 4 * 212'992;
   for (std::size_t quiet = p.messages(); p.messages() < quiet + 6 && took < most;) {
@@ -258,7 +259,7 @@ TEST_CASE("wire 17.19: the server is back, and what was not acknowledged goes at
     int left = 1;
     return ::ioctl(sockets[0], TIOCOUTQ, &left) != 0 || left == 0;
   };
-  carry(taken);  // it was sent and lost
+  carry(taken);  // these packets were sent and lost
   ways[0]->hurry();
   {
     const std::lock_guard g(lock);

@@ -11,7 +11,7 @@ inline void append(Owned<>& list, PyObject* item) noexcept {
   const Owned taken(item);
   if (list && (!item || PyList_Append(list.get(), item) < 0)) list.reset();
 }
-// As append(), for the i-th item of a tuple.
+// Like append(), for the i-th item of a tuple.
 inline void put(Owned<>& tuple, Py_ssize_t i, PyObject* item) noexcept {
   Owned taken(item);
   if (!tuple) return;

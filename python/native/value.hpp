@@ -7,7 +7,7 @@
 //
 // Invariants
 //  1 Engines over Value, and all that the files of the extension keep, are touched only with the
-//    GIL held. It is released only in a real sleep (runtime::around_sleep) and in calls of the
+//    GIL held. The GIL is released only in a real sleep (runtime::around_sleep) and in calls of the
 //    interpreter's, never under a lock. On a free-threaded build "the GIL" means the gate
 //    (gate.hpp).
 //  2 Under a lock of the core no Python code runs: a Value that is destroyed there is queued

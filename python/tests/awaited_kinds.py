@@ -1,5 +1,5 @@
-"""Waiting operations of every kind, each of which the test can let go on: for tests of who may step
-and who may leave such an operation.
+"""Waiting operations of every kind, each of which the test can release. They serve tests of which
+code may step, and which may leave, such an operation.
 """
 
 from __future__ import annotations

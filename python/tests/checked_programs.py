@@ -1,7 +1,8 @@
 """The programs that the tests of `weft check` check: right ones, wrong ones, and some that cannot
 be checked.
 
-Each function builds and runs a network. test_checking*.py say what a check has to find in each.
+Each function builds and runs a network. test_checking*.py have the findings that are expected for
+each.
 """
 
 from __future__ import annotations
@@ -145,13 +146,13 @@ def merged() -> Any:
 
 
 def loses_a_value() -> None:
-    """The reader has gone, in each order, before the second value is read."""
+    """In each order the reader has gone before the second value is read."""
     c = Channel("c", capacity=4)
     run(writes(c.writer(), 1, 2), reads(c.reader(), 1))
 
 
 def loses_by_poison() -> None:
-    """Poison empties a channel: no loss."""
+    """Poison empties a channel, which is no loss."""
     c = Channel("c", capacity=4)
 
     @process
@@ -371,7 +372,7 @@ _runs = [0]
 
 
 def says_when_it_runs() -> None:
-    """Writes a byte to a descriptor in its 50th run. It has very many schedules."""
+    """Writes a byte to a descriptor in its 50th run. The function has very many schedules."""
     _runs[0] += 1
     if _runs[0] == 50:
         os.write(int(os.environ["CHECKED_FD"]), b"x")
@@ -427,7 +428,9 @@ async def prefers(first, second, out):
 
 
 def starves_a_guard() -> None:
-    """Somebody always waits at the first guard, so the second one is not taken until the end."""
+    """Some process always waits at the first guard, so the second guard is not taken until the
+    end.
+    """
     a, b, c = Channel("a"), Channel("b"), Channel("c")
     run(
         *(writes(a.writer(), *range(400)) for _ in range(2)),
@@ -444,7 +447,7 @@ async def polls(source, times):
 
 
 def starves_a_process() -> None:
-    """Runs a process that polls, and so never waits and goes on and on."""
+    """Runs a process that polls, and so never waits and never ends."""
     c = Channel("c")
     writer = c.writer()
     run(polls(c.reader(), 1500), quiet_writer(writer))
@@ -488,7 +491,7 @@ def thread_writes(out, *values):
 
 
 def dines_in_a_block() -> None:
-    """Ordinary code and a process take two forks, each another one first."""
+    """Ordinary code and a process take two forks, each in a different order."""
     left, right = threads.Channel("left", capacity=1), threads.Channel("right", capacity=1)
     with threads.Group() as group:
         group.start(dines((left.writer(), left.reader()), (right.writer(), right.reader())))
@@ -530,8 +533,8 @@ def loses_in_two() -> None:
 
 
 def sells_a_seat(careful: bool) -> int:
-    """Two counters sell the last seat. Careless ones ask how many are left, and write what
-    remains.
+    """Two counters sell the last seat. Careless counters ask how many seats are left, and write the
+    remaining number.
     """
     ask, put = Channel("ask"), Channel("put")
 

@@ -45,7 +45,7 @@ class LeftBehind(Exception):
 
 
 def complete(*processes: Any) -> None:
-    """Runs the processes; each must come to its end."""
+    """Runs the processes; each must reach its end."""
     results = run(*processes)
     results = results if isinstance(results, list) else [results]
     if missing := [i for i, result in enumerate(results) if result != "end"]:
@@ -56,7 +56,7 @@ Mutex = tuple[Any, Any]
 
 
 def mutex(name: str) -> Callable[[], Mutex]:
-    """A mutex. Calling it returns the ends that one of its users needs."""
+    """Makes a mutex. Calling the mutex returns the ends that one of its users needs."""
     place = Channel(name, capacity=1)
     return lambda: (place.writer(), place.reader())
 

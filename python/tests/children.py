@@ -1,7 +1,8 @@
 """Programs that a test starts. They are ended when the block is left, in whatever way, and after a
 certain time in any case.
 
-No test is about that time: it ends programs that hang, and a slow machine does not come near it.
+No test is about that time: it only ends programs that hang, and even a slow machine stays far below
+it.
 
 Invariant: nothing that waits for such a program (for its output, for its end) waits longer than its
 `seconds`.
@@ -60,11 +61,12 @@ def _asleep(pid: int) -> dict[str, str] | None:
 
 
 def until_asleep(pid: int) -> None:
-    """Returns once every thread of the process sleeps: a thread that is about to do something runs,
-    or holds the lock and runs.
+    """Returns once every thread of the process sleeps: a thread that is about to act does not
+    sleep.
 
-    The threads are looked at one after another, and one that slept may have been woken by a later
-    one, which sleeps by the time it is looked at. So all must have slept from one look to the next.
+    The threads are looked at one after another. A thread that slept may have been woken by a later
+    one, which sleeps by the time it is looked at. So all threads must have slept from one look to
+    the next.
     """
     before = None
     while (now := _asleep(pid)) is None or now != before:

@@ -27,7 +27,7 @@ void merge(Reader<std::int64_t> numbers, Reader<std::string> texts,
       out.write({-1, std::get<1>(got)});
   }
 }
-// A buffer of one value: takes or gives, whichever is possible.
+// A buffer of one value: takes a value or gives one, whichever is possible.
 void place(Reader<std::int64_t> in, Writer<std::int64_t> out) {
   bool full = false;
   std::int64_t held = 0;
@@ -37,7 +37,7 @@ void place(Reader<std::int64_t> in, Writer<std::int64_t> out) {
     full = got.index() == 0;
   }
 }
-// Of two ready guards the one with priority is chosen; then a timer; then timers without time, and
+// Chooses the guard with priority of two ready ones; then a timer; then timers without time, and
 // skips; then a loud end.
 void choices(Reader<std::int64_t> a, Reader<std::int64_t> b, Writer<std::string> out) {
   out.write(select_first(b, a).index() == 0 ? "b" : "a");

@@ -10,7 +10,7 @@ using namespace weft::native;
 
 namespace {
 
-// Passes on what it reads, up to the `at`th value; then it does what `how` says.
+// Passes on what it reads, up to the `at`th value; then it crashes in the way that `how` names.
 void crash(Reader<std::int64_t> in, Writer<std::int64_t> out, std::int64_t at, std::string how) {
   for (std::int64_t x : in) {
     if (--at == 0) {
@@ -23,7 +23,7 @@ void crash(Reader<std::int64_t> in, Writer<std::int64_t> out, std::int64_t at, s
   }
 }
 void pid(Writer<std::int64_t> out) { out.write(getpid()); }
-// Passes on from either input, and says when no value comes.
+// Passes on values from either input, and reports when no value comes.
 void either(Reader<std::int64_t> a, Reader<std::int64_t> b, Writer<std::int64_t> out,
             std::int64_t times) {
   for (std::int64_t i = 0; i < times; ++i)

@@ -66,7 +66,7 @@ void makes_constants(Writer<Array<const double>> out) {
   a[1] = 1;
   out.write(std::move(a));
 }
-// The array goes to the reader that reads first; it stays here until one has.
+// The array goes to the reader that reads first; it stays here until a reader has it.
 void either(Reader<Array<double>> in, Writer<Array<double>> a, Writer<Array<double>> b,
             Writer<std::string> log) {
   for (auto& x : in) {
@@ -93,7 +93,7 @@ void keeps(Reader<std::int64_t> go, Writer<Pair> out, Writer<std::string> log) {
     log.write(std::to_string(std::get<0>(p)) + " with " + std::to_string(std::get<1>(p).size()));
   }
 }
-// A choice does the same, whatever the value is made of.
+// A choice that fails also leaves its argument as it was, whatever the value is made of.
 void keeps_text(Reader<std::int64_t> go, Writer<std::string> out, Writer<std::string> log) {
   std::string text = "a text that is too long to lie in the string itself";
   select(output(out, std::move(text)), after(std::chrono::milliseconds(1)));

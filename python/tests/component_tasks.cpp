@@ -18,7 +18,7 @@ using Log = Writer<std::string>;
 Task<> ints(Ints in, Out out) {
   while (auto x = co_await in.next()) co_await out.write(*x);
 }
-// Tasks that are awaited: with a value, without one, and some that throw.
+// Three kinds of tasks that are awaited: with a value, without one, and some that throw.
 Task<std::int64_t> sum_of(Ints& in, std::int64_t n) {
   std::int64_t sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += co_await in.read();

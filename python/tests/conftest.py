@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import gc
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -23,11 +24,14 @@ from loops import RUNNERS, Runner
 from weft import coroutines, greenlets, threads
 from weft._watching import observers as _observers
 
+# This makes modules of tools/ importable, however pytest was started.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+
 MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenlets": greenlets}
 
 
 # Files whose cases each start a program, an OS process or a component. A case there takes up to a
-# second, and a few combinations of parameters tell as much as all.
+# second, and a few combinations of parameters show as much as all.
 SPREAD = (
     "checking_command",
     "cli",
@@ -126,9 +130,9 @@ def b(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.fixture(autouse=True, scope="module")
 def _what_was_there_before() -> None:
-    """Freezes the objects that are there before a file's first test: they belong to no test, so the
-    collector need not look at them after each. (Without this, the remains of earlier files cost 45
-    ms a test in the end.)
+    """Freezes the objects that exist before a file's first test: they belong to no test, so the
+    collector need not visit them after each test. (Without this, the remains of earlier files cost
+    45 ms a test in the end.)
     """
     gc.collect()
     gc.freeze()
@@ -136,8 +140,8 @@ def _what_was_there_before() -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Generator[None, None, None]:
-    """Collects after each test: a warning about something never awaited or started belongs to that
-    test.
+    """Collects after each test: so that a warning about an object that was never awaited or started
+    belongs to that test.
     """
     yield
     gc.collect()
@@ -151,7 +155,7 @@ def play(request: pytest.FixtureRequest) -> Runner:
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Generator[Path, None, None]:
-    """A runtime directory; pytest's own are too long for a socket."""
+    """Makes a runtime directory; the paths of pytest's own are too long for a socket."""
     path = Path(tempfile.mkdtemp(prefix="weft"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(path))
     monkeypatch.delenv("WEFT_INSPECT", raising=False)

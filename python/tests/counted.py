@@ -85,8 +85,8 @@ def total() -> int:
 
 
 def grows(function: Callable[[], Any], times: int) -> tuple[int, int]:
-    """Returns by how much the count grows (0: it does not), and in how many calls. A count that
-    grows once is that of a cache. A thread keeps the last answers of the hosts that were asked,
+    """Returns by how much the count grows (0: not at all), and in how many calls. A count that
+    grows once belongs to a cache. A thread keeps the last answers of the hosts that were asked,
     some 250 references, which come and go. A count that grows in each of three rounds and in two
     long ones is a leak.
     """
@@ -156,7 +156,7 @@ def allowed(error: BaseException | None, seen: set[int] | None = None) -> bool:
 
 
 def outcome(function: Callable[[Any], None], fail: Fail) -> str:
-    """Returns what is wrong with how the call ended; an empty text if nothing is."""
+    """Returns what is wrong with the end of the call; an empty text if nothing is wrong."""
     beside: list[str] = []
 
     def told(what: Any) -> None:
@@ -222,7 +222,7 @@ def child(given: Any, name: str, first: int) -> None:
 
 def forked(given: Any, name: str, first: int) -> tuple[str, str]:
     """Returns what a new child prints, and how the child ended if it did not finish. This process
-    has imported all that is needed, and runs nothing, so it has no threads at the fork.
+    has imported all modules that are needed, and runs no network, so it has no threads at the fork.
     """
     import progress
 
@@ -260,7 +260,7 @@ def forked(given: Any, name: str, first: int) -> tuple[str, str]:
 
 
 def sweep(given: Any, name: str) -> list[str]:
-    """Returns what is wrong with a call. Each child goes on where the last one crashed."""
+    """Returns what is wrong with a call. Each child goes on where the previous one crashed."""
     wrong: list[str] = []
     first, crashes = 1, 0
     while True:

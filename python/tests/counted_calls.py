@@ -159,7 +159,7 @@ def buffers(fault: Any, b: Any) -> None:
 
 @on_each
 def one_write(fault: Any, b: Any) -> None:
-    """A write that fails has not happened; one that returns has (rule 1.1)."""
+    """A write that fails has not happened; a write that returns has (rule 1.1)."""
     value, values = Mark(), []
 
     async def body(b: Any, w: Any, r: Any) -> Any:
@@ -250,7 +250,7 @@ def extended(fault: Any, b: Any) -> None:
                 try:
                     await b.leave(block)
                 except MemoryError:
-                    # Perhaps the block was not left yet: then its writer would keep waiting.
+                    # Perhaps the block was not left yet; then its writer would keep waiting.
                     await b.leave(block)
         refused(lambda: r.extended(1))
         refused(lambda: r.extended(redeliver=True))
@@ -333,7 +333,9 @@ def one_select(fault: Any, b: Any) -> None:
 
 @on_each
 def one_output(fault: Any, b: Any) -> None:
-    """A choice that fails has written nothing; one that returns has written what it says."""
+    """A choice that fails has written nothing; a choice that returns has written the value of its
+    guard.
+    """
     value, values = Mark(), []
 
     async def body(b: Any, w: Any, r: Any) -> Any:

@@ -1,6 +1,7 @@
 """The calls that counted.py makes beyond the three backends: asyncio's tasks and guests, native
-components, ends at links to other programs, arrays, and values on their way. counted_calls.py says
-how a function here is built."""
+components, ends at links to other programs, arrays, and values that are being sent.
+counted_calls.py describes the form of the functions here.
+"""
 
 from __future__ import annotations
 
@@ -335,7 +336,7 @@ def links(fault: Any) -> None:
 
 @call
 def feeds(fault: Any) -> None:
-    """A link whose bytes Python carries; here they are nonsense."""
+    """Tests a link whose bytes Python carries; here the bytes are nonsense."""
     with fault:
         link = native._Link(-1, "whole", False, False, 0, 0, 0, 1)
         feed = link.feed()
@@ -354,7 +355,7 @@ def feeds(fault: Any) -> None:
 
 @call
 def lines(fault: Any) -> None:
-    """The serial line of a board, on which nonsense arrives."""
+    """Tests the serial line of a board, on which nonsense arrives."""
     with fault:
         line = native._Line(1, 4, 64, 10, 100, 50)
         line.queue(b"abc")
@@ -382,12 +383,12 @@ def values_on_their_way(fault: Any) -> None:
         refused(lambda: native._unpacked())
 
 
-# --- what weft's own modules call -----------------------------------------------------------------
+# --- functions that Weft's own modules call -----------------------------------------------------
 
 
 @call
 def looks(fault: Any) -> None:
-    """The questions that observers ask about a running network."""
+    """Asks the questions that observers ask about a running network."""
 
     async def asks(b: Any, p: Any) -> None:
         native._facts()

@@ -136,7 +136,7 @@ def raised(how: str, n: int) -> None:
 
 
 def comes(failing: Callable[[], Any]) -> None:
-    """Checks that the exception arrives as itself, or as its text if it comes from another OS
+    """Checks that the exception arrives unchanged, or as its text if it comes from another OS
     process and cannot be pickled.
     """
     try:

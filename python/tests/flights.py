@@ -1,4 +1,4 @@
-"""What the tests of the flight recorder share: a file made by hand, byte by byte."""
+"""The parts that the tests of the flight recorder share: a file made by hand, byte by byte."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def piece(letter: str, content: bytes = b"") -> bytes:
 
 
 def head(pid: int = 1, host: str = "here", ns: int = 1000, system: int = 0) -> bytes:
-    """A unit is a nanosecond, and unit 0 is at `ns`."""
+    """Makes the head of a file. A unit is a nanosecond, and unit 0 is at `ns`."""
     numbers = (0, ns, 1_000_000, ns + 1_000_000, system, pid, 0)
     return piece("H", b"".join(map(varint, numbers)) + text(host) + text("prog") + text("0"))
 
@@ -67,7 +67,9 @@ def end(dt: int, who: int) -> bytes:
 
 
 def pair(rounds: int) -> bytes:
-    """a computes for 90 units and b for 10, in turns; each waits for the other meanwhile."""
+    """Process `a` computes for 90 units and `b` for 10, in turns; each waits for the other
+    meanwhile.
+    """
     records = [process(1, "main/a"), process(2, "main/b"), place(1, "c"), place(2, "d")]
     records += [start(0, 0), start(0, 1)]
     for _ in range(rounds):

@@ -97,8 +97,8 @@ def moment(w: World) -> Any:
 
 
 def act_communicate(w: World) -> Any:
-    """Runs an operation. One that blocks is run as a select with a timer, so that it hangs only
-    because of a fault.
+    """Runs an operation. An operation that blocks is run as a select with a timer, so that it hangs
+    only because of a fault.
     """
     d = w.dice
     r, wr = w.fitting(w.api.Reader), w.fitting(w.api.Writer)
@@ -174,7 +174,7 @@ def act_alternative_use(w: World) -> Any:
 
 
 def act_operation(w: World) -> Any:
-    """Steps something that anybody may await."""
+    """Steps an object that can be awaited."""
     candidates = [
         t
         for t in w.things
@@ -182,7 +182,7 @@ def act_operation(w: World) -> Any:
     ]
     o = w.dice.choice(candidates) if candidates else w.thing()
     if isinstance(o, w.api.Reader) and not w.awaits:
-        return None  # next() reads, and no timer ends it where it blocks
+        return None  # next() reads, and where it blocks no timer ends it
     how = w.dice.choice(["send", "next", "throw", "close", "await", "drop"])
     if how == "send":
         return o.send(w.dice.choice([None, 1, Hostile(w)]))
@@ -224,7 +224,7 @@ def processes(w: World) -> list[Any]:
     made: list[Any] = []
     for _ in range(w.dice.choice([0, 1, 1, 2])):
         made.append(act_process(w) if w.dice.random() < 0.7 else w.fitting(Process))
-    # To iterate over a reader is to read.
+    # Iterating over a reader would read.
     return [p for p in made if w.awaits or not isinstance(p, w.api.Reader)]
 
 
@@ -357,8 +357,8 @@ def act_alarm(w: World) -> Any:
     if threading.current_thread() is not threading.main_thread():
         return None
     if w.backend in ("tasks", "guest"):
-        # Raised within asyncio's own code it may stop that for ever: test_asyncio_signals.py tests
-        # Weft's.
+        # An exception that is raised within asyncio's own code may stop that code for ever:
+        # test_asyncio_signals.py tests Weft's.
         return None
     signal.setitimer(signal.ITIMER_REAL, w.dice.choice([1e-6, 1e-5, 1e-4, 1e-3]))
     return None

@@ -12,7 +12,8 @@ seed. The last line says how many passed and failed.
 
 A program that makes no progress is not wrong by itself: by the rules a writer waits as long as an
 extended read holds its value, whoever cancels it (1.6), and a network waits as long as a thread
-lives that may hold its ends (10.3). So such a program is woken, and then made to let go:
+lives that may hold its ends (10.3). So such a program is woken, and then made to let go of its
+objects:
 
     HANG seconds without progress: SIGUSR1 wakes it, no more.
       It goes on or ends: FAILED, it had missed something.
@@ -64,7 +65,7 @@ lost: list[str] = []  # what the loop reported of exceptions that left its callb
 
 
 def say_where() -> None:
-    """Says where the program stands still: the reports of its loop go to the log, if this is a
+    """Reports where the program stands still: the reports of its loop go to the log, if this is a
     failure.
     """
     with contextlib.suppress(RuntimeError):
@@ -83,7 +84,7 @@ def told(loop: Any, context: dict[str, Any]) -> None:
 
 
 def let_go(w: World) -> None:
-    """Lets go of everything that the program keeps; the program begins nothing more."""
+    """Lets go of all objects that the program keeps; the program begins no more calls."""
     say_where()
     os.write(1, b"let go\n")
     w.over = True
@@ -131,8 +132,8 @@ def play(seed: int, backend: str, only: set[int] | None, steps: int) -> None:
                 )
             ]
             await asyncio.wait(network, timeout=HANG / 8)
-            # One request raises one Cancelled (rule 6.1), and a body goes on after it: so it must
-            # begin nothing more.
+            # One request raises one Cancelled (rule 6.1), and a body goes on after that: so it must
+            # begin no more calls.
             w.over = True
             network[0].cancel()
             await network[0]
@@ -163,7 +164,7 @@ def child(seeds: range, backend: str, only: set[int] | None, steps: int) -> None
         print(seed, flush=True)
         try:
             play(seed, backend, only, steps)
-        except Bell:  # the alarm came between two programs, where nothing of Weft runs
+        except Bell:  # the alarm came between two programs, where no code of Weft runs
             signal.setitimer(signal.ITIMER_REAL, 0)
     print("done", flush=True)
     sys.stdout.flush()
@@ -187,7 +188,7 @@ def start(
         given += ["--only", ",".join(map(str, sorted(only)))]
     env = {**os.environ, "FUZZ_TRACE": "1" if trace else "0", "PYTHONHASHSEED": "0"}
 
-    def deaf() -> None:  # until it runs a program, a child ignores the alarm
+    def deaf() -> None:  # a child ignores the alarm until it runs a program
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, signal.SIG_IGN)
 
@@ -214,8 +215,8 @@ def busy(pid: int) -> bool:
 def outcome(
     seeds: range, backend: str, steps: int, only: set[int] | None = None, trace: bool = False
 ) -> Any:
-    """Returns how a child ended, or None; at which seed; what it said; and the seeds whose programs
-    waited, and did so rightly.
+    """Returns how a child ended, or None; at which seed; its output; and the seeds whose programs
+    waited, and were right to wait.
     """
     p = start(seeds, backend, steps, only, trace)
     errors: list[str] = []

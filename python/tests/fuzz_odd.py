@@ -1,5 +1,5 @@
-"""Puts odd objects (odd_objects.py) wherever Weft touches a user's object (odd_world.py): nothing
-may crash, nothing may hang, and whatever has nothing to do with the object goes on.
+"""Puts odd objects (odd_objects.py) wherever Weft touches a user's object (odd_world.py): no
+program may crash or hang, and code that does not use the object goes on.
 
     python python/tests/fuzz_odd.py [--seed A[:B]] [--seconds N] [--cases N] [--only CASE…]
 
@@ -99,8 +99,8 @@ def child(seed: int, cases: int, only: set[int]) -> None:
 
 
 def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
-    """Runs a seed; returns how many cases it got through, and a text that says what is wrong, if
-    anything.
+    """Runs a seed; returns how many cases it got through, and a text that describes the fault, if
+    there is one.
     """
     command = [sys.executable, "-X", "faulthandler", __file__, "--child"]
     command += ["--seed", str(seed), "--cases", str(cases), "--only", *map(str, only)]
@@ -137,7 +137,7 @@ def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
             done += line.startswith("case ")
         errors.seek(0)
         output = errors.read()
-        if len(output) > 8000:  # the beginning says what is wrong, the end where other threads were
+        if len(output) > 8000:  # the beginning has the fault, the end the places of other threads
             output = f"{output[:3000]}\n…\n{output[-5000:]}"
         return done, f"seed {seed}: {what}: {last or 'its start'}\n{output}"
 

@@ -78,7 +78,7 @@ class Hostile:
 
 
 class World:
-    """The things of one program, and what may be done with them."""
+    """The things of one program, and the actions on them."""
 
     DEPTH = 3  # how deeply calls may nest
 
@@ -100,18 +100,14 @@ class World:
         self.count = 0
         self.depth = 0
         self.things: list[Any] = []
-        self.blocks: list[
-            Any
-        ] = []  # extended reads that somebody else refers to, as far as is known
+        self.blocks: list[Any] = []  # extended reads to which other code refers, as far as is known
         self.over = False
         self.trace = os.environ.get("FUZZ_TRACE") == "1"
         self.functions = functions_of(self)
 
     @property
     def awaits(self) -> bool:
-        """Whether operations are awaited where this is called; elsewhere they block, and are given
-        a timer.
-        """
+        """Whether operations are awaited here; otherwise they block, and get a timer."""
         from weft._native import where
 
         return where() in (1, 4)
@@ -174,7 +170,7 @@ class World:
     # --- extended reads
 
     def block(self, extended: Any) -> Any:
-        """Remembers an extended read. It is dropped when others let go of it, one call later."""
+        """Remembers an extended read. It is dropped one call after other code has let go of it."""
         self.forget_blocks()
         self.blocks.append(extended)
         return extended
@@ -184,8 +180,8 @@ class World:
         self.blocks[:] = [e for e in self.blocks if sys.getrefcount(e) > ours]
 
     def end_blocks(self) -> None:
-        """Ends the extended reads that something keeps for ever: it may be the value that they
-        took, held by its writer, who waits for them (rule 1.6).
+        """Ends the extended reads that would be kept for ever, for example by the value that they
+        took, which is held by a writer that waits for them (rule 1.6).
         """
         blocks, self.blocks = self.blocks, []
         for e in blocks:
@@ -279,9 +275,7 @@ def api_of(backend: str) -> Any:
 
 
 def bounded(w: World, awaitable: Any) -> Any:
-    """Awaits for a moment only: an operation that nobody would ever answer is withdrawn by its
-    driver.
-    """
+    """Awaits for a moment only: an operation without any partner is withdrawn by its driver."""
 
     @types.coroutine
     def drive() -> Any:

@@ -3,9 +3,9 @@ handlers while ordinary code uses the same Executor (rule 12.1).
 
     .venv/bin/python python/tests/handled.py [EVERY [PROGRAM…]]   last line: N passed, N failed
 
-EVERY: only every EVERY-th of these places is used (interrupted.py says which places they are). The
+EVERY: only every EVERY-th of these places is used (interrupted.py defines the places). The
 result that a handler waits for must come, although the interrupted code may hold the call. A
-program that hangs has failed: whoever runs it ends it, and its last line names the place.
+program that hangs has failed: it is ended from outside, and its last line names the place.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def warm() -> Executor:
     return pool
 
 
-# --- what is interrupted --------------------------------------------------------------------------
+# --- the code that is interrupted -----------------------------------------------------------------
 
 
 def submits(pool: Executor) -> Any:
@@ -52,7 +52,7 @@ def shuts_down(pool: Executor) -> Any:
     pool.shutdown()
 
 
-# --- what the handler does ------------------------------------------------------------------------
+# --- the deeds of the handler ---------------------------------------------------------------------
 
 
 def asks(pool: Executor) -> None:
@@ -73,7 +73,8 @@ def makes_another(_: Executor) -> None:
         assert other.submit(square, 4).result() == 16
 
 
-# what is made, what is interrupted, what the handler does, and the results that are allowed
+# A program: the object that is made, the code that is interrupted, the handler's deed, and the
+# results that are allowed.
 Program = tuple[Callable[[], Executor], Callable[[Executor], Any], Callable[[Executor], None], str]
 OVER = "RuntimeError: cannot schedule new futures after shutdown"
 PROGRAMS: dict[str, Program] = {

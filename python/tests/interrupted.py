@@ -4,13 +4,13 @@
     .venv/bin/python python/tests/interrupted.py [EVERY [PROGRAM…]]   last line: N passed, N failed
 
 EVERY: only every EVERY-th of these places is used. For each of them the program is run in the main
-thread, and Ctrl-C arrives at that place. Then nothing of the run may be left: no descriptor, no OS
-process, no thread, no handler of a signal; and the program runs again. A program that hangs is
-ended by whoever runs this; the last line names its place.
+thread, and Ctrl-C arrives at that place. Then the run must leave nothing behind: no descriptor, no
+OS process, no thread, no handler of a signal; and the program runs again. A program that hangs is
+ended from outside; the last line names its place.
 
 Python runs handlers where a function begins, and behind a call (CPython 3.11). A descriptor that a
-call has just returned, as a number, belongs to nobody there, and where `__exit__` begins no
-block has been left yet: those few places are left out (BARE). So are finalisers, which let no
+call has just returned, as a number, has no owner yet at that point, and where `__exit__` begins the
+block has not been left: those few places are left out (BARE). So are finalisers, which let no
 exception out.
 """
 
@@ -42,7 +42,7 @@ from weft._hosts import child_output
 from weft.processes import Channel, Executor, Hosts, Supervisor, process
 
 OURS = str(Path(weft.__file__).parent)
-BARE = {  # function: the name that was loaded last before the call
+BARE = {  # function → the name that was loaded last before the call
     "ChildOutput.open": "pipe",
     "_file": "MFD_CLOEXEC",
     "_over_memory": "fileno",
@@ -207,9 +207,7 @@ Place = tuple[str, int, str, int]
 
 
 class Tracer:
-    """Notes the places that are passed, in order; or makes a signal, Ctrl-C, arrive at one of
-    them.
-    """
+    """Notes the places that a program passes, in order, or makes Ctrl-C arrive at one of them."""
 
     def __init__(self, at: int | None = None, number: int = signal.SIGINT) -> None:
         self._number = number
@@ -247,12 +245,12 @@ def traced(f: Callable[[], Any], tracer: Tracer) -> Any:
         sys.settrace(None)
 
 
-# --- what is left ---------------------------------------------------------------------------------
+# --- what a program leaves behind -----------------------------------------------------------------
 
 
 def there_is() -> tuple[int, int, int, Any]:
-    """Returns how many descriptors, OS processes (the server and the tracker stay) and threads
-    there are, and which handler is set.
+    """Returns the numbers of descriptors, of OS processes (the server and the tracker stay) and of
+    threads, and the handler that is set.
     """
     children = 0
     for task in Path("/proc/self/task").iterdir():

@@ -1,11 +1,11 @@
-"""SIGINT and SIGTERM at any moment of a network, on every backend (rules 6, 6.7, 7.6): a storm of
-them, from outside.
+"""Sends a storm of SIGINT and SIGTERM from outside, at any moment of a network, on every backend
+(rules 6, 6.7, 7.6).
 
     .venv/bin/python python/tests/interrupts.py [ROUNDS [SEED]]   last line: N passed, N failed
 
 In each round a child starts a network that does not end by itself, prints "ready", and is sent
 signals some microseconds later. It must leave the network by the exception that the handler makes,
-leave nobody at its channels, and be ready for the next round. A seed decides the moment of a
+leave no party at its channels, and be ready for the next round. A seed decides the moment of a
 signal, but not the code that the signal interrupts.
 
 Invariant: the child takes the byte that ends a round only once no signal of that round can arrive
@@ -243,7 +243,7 @@ def spin(seconds: float) -> None:
 
 
 def storm(kind: str, rounds: int, seed: int, signals: tuple[signal.Signals, ...]) -> list[str]:
-    """Returns what was wrong, a line for each round. In each round the child is sent `signals`, one
+    """Returns the faults, a line for each round. In each round the child is sent `signals`, one
     some time after the other.
     """
     dice = random.Random(seed)
@@ -318,8 +318,8 @@ print("bye", flush=True)
 
 
 def at_the_end(rounds: int, seed: int) -> list[str]:
-    """Ctrl-C while the interpreter shuts down: the program ends, by itself or by the interrupt, and
-    does not crash.
+    """Sends Ctrl-C while the interpreter shuts down: the program ends, by itself or by the
+    interrupt, and does not crash.
     """
     dice = random.Random(seed)
     wrong = []

@@ -1,5 +1,5 @@
 // Networks that test_look_cpp.py looks at while they run: looked_at HOW [FILE]. A network prints
-// "ready" when it is at work.
+// "ready" when all its processes are at work.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,7 +70,7 @@ Process chooses(weft::Reader<int> a, weft::Writer<int> b) {
 Process sleeps() { co_await weft::sleep(1000s); }
 Process meets(weft::Barrier b) { co_await b.sync(); }
 
-// Each process waits, in a way of its own. `keep` holds the other ends.
+// Each process waits in its own way. `keep` holds the other ends.
 int waiting() {
   weft::Channel<int> c{weft::named("given")}, d{weft::named("silent")}, e{weft::named("other")};
   const auto keep = std::tuple(c.reader(), d.writer(), e.reader());
@@ -112,7 +112,7 @@ Process turns(weft::Reader<int> in, weft::Writer<int> out) {
     co_await out.write(*n);
   }
 }
-// A ring that never waits for anything outside.
+// A ring that never waits for anything outside itself.
 int ring() {
   weft::Channel<int> a{weft::named("a")}, b{weft::named("b")};
   weft::run(turns(a.reader(), b.writer()), relays(b.reader(), a.writer()));

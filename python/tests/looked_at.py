@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from children import child
+from children import child, weft
 
 from weft._watching import visit as _visit
 
@@ -68,7 +68,7 @@ WAITS = """
 def running(
     tmp_path: Path, text: str, *arguments: str, first: str = "ready", **how: Any
 ) -> Iterator[subprocess.Popen[str]]:
-    """A program that has said its first line."""
+    """Runs a program, and yields it once it has printed its first line."""
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(text), encoding="utf-8")
     with child("-m", "weft.cli", "run", *arguments, str(path), **how) as p:
@@ -76,6 +76,44 @@ def running(
         line = p.stdout.readline()
         assert line.startswith(first), line + p.stderr.read()
         yield p
+
+
+LOOKS = 25
+
+
+def looks_until(shows: Callable[[Any], object], pid: int, interval: float = 0.4) -> Any:
+    """Looks at the program until a look shows what it must, and returns that look.
+
+    A look lasts for a part of a second. On a busy machine a process may wait for a CPU meanwhile,
+    or the look may meet it at a moment between two others. So one look says little of what the
+    program usually does. The last of LOOKS looks is returned whatever it shows: the test's own
+    assertions then say what is wrong.
+    """
+    with _visit.Looking(pid) as looking:
+        looking.look(0.05)  # from then on, the channel of a thread that waits is known
+        for _ in range(LOOKS):
+            network = looking.look(interval)
+            if shows(network):
+                break
+    return network
+
+
+def weft_until(shows: Callable[[str], object], *arguments: str) -> str:
+    """Runs the command `weft` until its output shows what it must, and returns that output; each
+    run looks once, so the same holds as for looks_until()."""
+    for _ in range(LOOKS):
+        done = weft(*arguments)
+        assert done.returncode == 0, done.stderr
+        if shows(done.stdout):
+            break
+    return done.stdout
+
+
+def shares(network: Any, *wanted: tuple[str, float, tuple[str, ...]]) -> bool:
+    """Returns whether each process, given by its path, did one of the things for more than that
+    share of the look's time."""
+    rows = {row.path: row for row in network.rows}
+    return all(path in rows and rows[path].part(*things) > least for path, least, things in wanted)
 
 
 def refused(pid: int) -> str:

@@ -170,7 +170,7 @@ def tested(mutant: int, tests: list[str]) -> progress.Ran:
 
 
 def killed_by(name: str) -> str:
-    """Returns the test that notices the mutant; an empty text if none does."""
+    """Returns the test that notices the mutant; an empty text if no test does."""
     ran = tested(number(name), [MUTANTS[name].killer])
     if ran.hung:
         return f"{MUTANTS[name].killer} (hangs)"

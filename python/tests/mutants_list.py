@@ -1,4 +1,4 @@
-"""The mutants of the extension (mutants.py): what each one breaks, and the test that notices.
+"""The mutants of the extension (mutants.py): what each one breaks, and the test that must notice.
 
 `old` is in its file exactly once; line breaks and spaces do not matter. All mutants are in one
 build, and one is turned on when the program runs. So `new` has one of three forms: statements in

@@ -25,7 +25,7 @@ class Odd(NamedTuple):
     base: str
     method: str
     act: str
-    more: str = ""  #: the exception, or the value
+    more: str = ""  #: the exception, or the value, in words
 
     def __str__(self) -> str:
         return f"{self.base} {self.method} {self.act} {self.more}".strip()
@@ -89,7 +89,9 @@ VALUES: dict[str, Callable[[], Any]] = {
 
 
 def _an_end() -> Any:
-    """Reading or iteration ends, even where nobody would wake the reader."""
+    """Makes an exception by which reading or iteration ends, even where nobody would wake the
+    reader.
+    """
     c = th.Channel(capacity=1)
     w = c.writer()
     w.write(1)
@@ -170,7 +172,7 @@ def _delete() -> None:
     gc.collect()
 
 
-# How often methods were called that would otherwise be called without end.
+# How often those methods were called that would otherwise be called without end.
 _calls: dict[int, int] = {}
 
 
@@ -240,7 +242,7 @@ def make(odd: Odd) -> Any:
     """Makes the object.
 
     Raises:
-        whatever the method does, if Python calls it to make the object.
+        the exception of the method, if Python calls the method to make the object.
     """
     kind = _class_of(Odd(*odd))
     if odd.base == "class":

@@ -68,7 +68,7 @@ def value_by_greenlets(_: World, odd: Odd) -> Any:
 
 @place(VALUE)
 def value_that_is_dropped(_: World, odd: Odd) -> Any:
-    """The value is dropped by overflow, by poison, and with the channel."""
+    """The value is dropped: by overflow, by poison, and together with the channel."""
     c = th.Channel("c", capacity=1, overflow="drop_oldest")
     w = c.writer()
     w.write(make(odd))

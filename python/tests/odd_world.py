@@ -1,4 +1,4 @@
-"""What the places of odd objects (odd_places.py, odd_away.py, odd_components.py) share.
+"""The parts that the places of odd objects (odd_places.py, odd_away.py, odd_components.py) share.
 
     @place("__eq__ …")       adds a function of an odd object (odd_objects.py), with the methods
                              that are likely to be called there
@@ -92,7 +92,7 @@ class World:
         return self._pool
 
     def check(self) -> None:
-        """Checks that the deeds of an odd object have harmed nobody else."""
+        """Checks that the deeds of an odd object have harmed no other object."""
         if self._hosts is not None:
             assert th.run(gives.on(self._hosts)(7)) == 7
         if self._pool is not None:

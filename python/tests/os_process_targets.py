@@ -40,7 +40,7 @@ class Unsendable:
 
 
 class Picky(Exception):
-    """An exception that can be pickled, but not rebuilt."""
+    """An exception that can be pickled, but cannot be rebuilt."""
 
     def __init__(self, a: int, b: int) -> None:
         super().__init__(f"picky {a} {b}")
@@ -87,13 +87,13 @@ def ends_with_another(meeting: str, writes: bool, path: str) -> None:
 
     class Meets:
         def flush(self) -> None:
-            # The stream must be flushed once only, and the interpreter flushes it too.
+            # The stream must be flushed only once, and the interpreter flushes it too.
             sys.stdout = sys.__stdout__
             # Opening a FIFO waits for the other side.
             with Path(meeting).open("wb" if writes else "rb"):
                 Path(path).write_text("met", encoding="utf-8")
 
-    sys.stdout = Meets()  # type: ignore[assignment]  # which is flushed at the end
+    sys.stdout = Meets()  # the interpreter flushes this stream at the end
 
 
 @process
@@ -169,7 +169,7 @@ def inner_end() -> Any:
 
 @process
 def bad_writes(out: Any) -> list[str]:
-    """Writes values that are refused, each at its write; the channel goes on."""
+    """Writes values that are refused, each at its write; the channel stays usable."""
     messages = []
     for value in (Unsendable(), [lambda: 0], [inner_end()], Channel("d")):
         try:
@@ -475,7 +475,7 @@ def doubled(a: Any) -> Any:
 
 @process
 def virtual_run() -> None:
-    """What a run refuses here is refused on a thread of ordinary code too."""
+    """Checks that a run which is refused here is refused on a thread of ordinary code too."""
     met: list[BaseException] = []
 
     def ordinary() -> None:
@@ -563,7 +563,7 @@ def waits_for_a_block(inp: Any, inside: Any) -> str:
 
 @process
 def held_open(inp: Any, on: Any, off: Any, ended: Any) -> str:
-    """The channel of `ended` retires with this process."""
+    """Holds an end open; the channel of `ended` retires with this process."""
     try:
         i, v = select(Input(inp), Output(on, 1), Output(off, 2).when(False))
     except Retired as error:
@@ -573,8 +573,8 @@ def held_open(inp: Any, on: Any, off: Any, ended: Any) -> str:
 
 @process
 def makes(out: Any, other: Any, n: int, spans: bool) -> list[int]:
-    """Writes squares that are made after each commit; the choice also has an input at which nobody
-    writes, or a channel of this process.
+    """Writes squares that are made after each commit; the choice also has an input without a
+    writer, or a channel of this process.
     """
     made: list[int] = []
 

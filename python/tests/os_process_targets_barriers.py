@@ -109,7 +109,7 @@ def keeps_its_own(out: Any, heard: Any) -> int:
 
 @process
 def resigns_on_its_way_out(barrier: Barrier, out: Any, heard: Any) -> None:
-    """When it is cancelled, resigns, and checks that it is no party any more."""
+    """Resigns when it is cancelled, and checks that it is no longer a party."""
     out.write("here")
     try:
         heard.read()
@@ -172,7 +172,9 @@ async def chooses_in_coroutines(a: Any, barrier: Barrier, out: Any) -> list[tupl
 
 @process
 def looks(barrier: Barrier, heard: Any) -> list[int]:
-    """Returns whether the barrier is ready: first nobody waits there, then somebody does."""
+    """Returns whether the barrier is ready: first while no party waits there, then while one
+    does.
+    """
     first = select(barrier, skip(), mode="priority")[0]
     heard.read()
     return [
@@ -203,7 +205,7 @@ def chooses_among_homes(mine: Any, barrier: Barrier) -> list[str]:
     return messages
 
 
-# --- on the way -----------------------------------------------------------------------------------
+# --- barriers in values ---------------------------------------------------------------------------
 
 
 @process

@@ -103,7 +103,7 @@ def merge(kind: str, a: Any, b: Any, out: Any, n: int) -> Got:
 
 @process
 def times_out(inp: Any, out: Any, ready: Any) -> list[Any]:
-    """Chooses with timers: at first nobody is at the other sides; then somebody is."""
+    """Chooses with timers: at first without partners at the other sides, then with partners."""
     results: list[Any] = [
         select(inp, after(0.02)),
         select(inp, Output(out, "never"), after(0.02)),
@@ -244,7 +244,8 @@ def meets_another(inp: Any, out: Any, n: int, first: bool) -> list[Any]:
 @process
 def killed_when_told(a: Any, b: Any, out: Any, kill: Any) -> None:
     """Passes on the values that it takes, by choices over several homes; it is killed at some
-    time."""
+    point.
+    """
 
     @th.process
     def chooses() -> None:
@@ -265,7 +266,7 @@ def killed_when_told(a: Any, b: Any, out: Any, kill: Any) -> None:
 
 @process
 def keeps_a_channel(here: Any, over: Any) -> None:
-    """Writes its process id, and a reader of a channel that nobody writes to."""
+    """Writes its process id, and a reader of a channel without a writer."""
     c = Channel("nothing")
     kept = c.writer()
     here.write((os.getpid(), c.reader()))

@@ -14,7 +14,7 @@ from weft.processes import Channel, ChannelEnd, Parallel, process
 
 @process
 def offers(out: Any) -> list[int]:
-    """Sends the writer of a channel of its own; returns what comes on that channel."""
+    """Sends the writer of a channel of its own; returns the values that come on that channel."""
     mine = Channel("mine")
     reader = mine.reader()
     out.write(mine.writer())
@@ -31,7 +31,7 @@ async def offers_async(out: Any) -> list[int]:
 
 @process
 def writes_to_what_comes(inp: Any, n: int) -> int:
-    """Writes to the end that it receives; lets go of the end when it ends."""
+    """Writes to the end that it receives; lets go of the end when the process ends."""
     end = inp.read()
     for i in range(n):
         end.write(i)
@@ -107,7 +107,7 @@ def uses_what_it_sent(out: Any) -> list[str]:
 
 @process
 def keeps_what_was_not_taken(out: Any, ready: Any) -> int:
-    """The write of an end is given up, so the end still belongs to this process."""
+    """Gives up the write of an end, so the end still belongs to this process."""
     mine = Channel("mine")
     reader, end = mine.reader(), mine.writer()
     try:
@@ -155,7 +155,7 @@ def takes_and_dies(inp: Any, ready: Any) -> None:
 
 @process
 def echoes(inp: Any, out: Any) -> str:
-    """Sends each value that comes back to where it came from."""
+    """Sends each value back to the place from which it came."""
     try:
         while True:
             out.write([inp.read()])
@@ -165,7 +165,7 @@ def echoes(inp: Any, out: Any) -> str:
 
 @process
 def lets_it_lie(out: Any) -> None:
-    """Makes a buffer, which another process fills, and which nobody reads."""
+    """Makes a buffer, which another process fills, and which no process reads."""
     mine = Channel("mine", capacity=1)
     reader = mine.reader()
     out.write(mine.writer())
@@ -176,7 +176,7 @@ def lets_it_lie(out: Any) -> None:
 
 @process
 def waits(inp: Any, ready: Any, over: Any) -> None:
-    """Has an end, and does nothing with it."""
+    """Holds an end, and does nothing with it."""
     ready.write(None)
     over.read()
 

@@ -11,7 +11,7 @@ from weft.processes import Channel, Output, Retired, process, select
 
 @process
 def merge(a: Any, b: Any, out: Any) -> None:
-    """Passes on what comes on either channel, by choice."""
+    """Passes on the values that come on either channel, by choice."""
     while True:
         _, value = select(a, b)
         out.write(value)

@@ -9,7 +9,7 @@ from typing import Any
 import weft.coroutines as co
 from weft.processes import Barrier, ChannelEnd, PeerDied, process, select
 
-# --- who is killed: it says each phase before it arrives, and once more when all have met ---------
+# --- the process that is killed: it reports each phase before it arrives, and once all have met ---
 
 
 @process
@@ -43,8 +43,8 @@ async def stays(barrier: Any) -> None:
 
 @process
 def meets_or_reads(barrier: Any, inp: Any, out: Any) -> None:
-    """Reads or meets, by choice: it passes a value on before it arrives, and once more when all
-    have met.
+    """Reads or meets, by choice: the process passes a value on before it arrives, and once more
+    when all have met.
     """
     for i in inp:
         out.write(i)
@@ -69,11 +69,11 @@ def owns(first: Any, second: Any, inp: Any, out: Any) -> None:
         out.write(i)
 
 
-# --- who is left ----------------------------------------------------------------------------------
+# --- the process that is left ---------------------------------------------------------------------
 
 
 def attend_to(barrier: Any, out: Any) -> str:
-    """Writes how many phases it has seen the end of, until it is told of a death."""
+    """Writes how many phases have ended, until it is told of a death."""
     n = 0
     while True:
         try:

@@ -21,7 +21,7 @@ def _reads(inp: Any) -> Any:
 
 @process
 def reads_one(here: Any, signal: Any, reports: Any) -> None:
-    """Gives a writer of a channel at which it is reading already; writes what it got."""
+    """Gives a writer of a channel at which it is reading already; writes the value that it got."""
     c = Channel("c")
 
     @th.process
@@ -45,8 +45,8 @@ def _writes(out: Any) -> str:
 
 @process
 def writes_when_told(here: Any, signal: Any, reports: Any) -> None:
-    """Gives a reader of a channel, and writes to the channel once it is told to; says how that
-    ended.
+    """Gives a reader of a channel, and writes to the channel once it is told to; reports how the
+    write ended.
     """
     c = Channel("c")
     kept = c.writer()
@@ -57,7 +57,7 @@ def writes_when_told(here: Any, signal: Any, reports: Any) -> None:
 
 @process
 def writes_one(here: Any, signal: Any, reports: Any) -> None:
-    """Gives a reader of a channel at which it is writing already; says how that ended."""
+    """Gives a reader of a channel at which it is writing already; reports how the write ended."""
     c = Channel("c")
 
     @th.process

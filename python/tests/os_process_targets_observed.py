@@ -12,7 +12,7 @@ import weft.coroutines as co
 from weft import observe
 from weft.processes import Channel, Hosts, Parallel, process
 
-BOUND = 280.0  # s: nothing here waits longer than this
+BOUND = 280.0  # in s: no process here waits longer than this
 
 
 @process
@@ -69,7 +69,7 @@ def within(n: int, name: str) -> int:
 
 @process
 def further(n: int, name: str) -> int:
-    """Does the same in a host of its own."""
+    """Runs such a network in a host of its own."""
     with Hosts(1) as hosts:
         return int(Parallel(within.on(hosts)(n, name))[0])
 
@@ -102,15 +102,15 @@ def dies_once(asked: Any, reports: Any, mark: Any) -> None:
 
 
 def computes(signals: Any) -> None:
-    """Computes until it is told that it has been noticed. Its line is in this function, and not in
-    one that it calls.
+    """Computes until it is told that it has been noticed. The line where it runs is in this
+    function, and not in one that it calls.
     """
     over = []
 
     def look() -> None:
         until = time.monotonic() + BOUND
         while not signals.exists() and time.monotonic() < until:
-            time.sleep(0.001)  # nothing wakes this process when the file exists
+            time.sleep(0.001)  # no event wakes this process when the file exists
         over.append(True)
 
     threading.Thread(target=look).start()

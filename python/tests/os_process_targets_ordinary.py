@@ -15,8 +15,8 @@ from weft.processes import Output, Poisoned, Retired, after, process, select
 
 
 def on_a_thread(body: Callable[[], Any]) -> Any:
-    """Runs `body` on a thread that is not a process; returns its result, or the name of what it
-    raised.
+    """Runs `body` on a thread that is not a process; returns its result, or the name of its
+    exception.
     """
     results: list[Any] = []
 
@@ -33,7 +33,7 @@ def on_a_thread(body: Callable[[], Any]) -> Any:
 
 
 def in_a_task(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """Does the same in a task of asyncio."""
+    """Runs a coroutine in the same way, in a task of asyncio."""
     try:
         return asyncio.run(main())
     except BaseException as error:

@@ -19,8 +19,8 @@ def answers(asked: Any, out: Any) -> None:
 
 @process
 def stops_itself(go: Any, out: Any, last: bool = True) -> None:
-    """Writes once for each word, and then stops until it is continued; with `last`, writes once
-    more then.
+    """Writes once for each word, and then stops until it is continued. With `last`, writes once
+    more after that.
     """
     for _ in go:
         out.write(os.getpid())

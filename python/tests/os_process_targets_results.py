@@ -53,7 +53,8 @@ def writes_what_cannot_go(died: bool) -> None:
     w.write(threading.Lock())
 
 
-# How a process may be left: what it does, and which exception is expected, or how it ends quietly.
+# The ways in which a process may be left: its body, and the exception that is expected, or its
+# quiet end.
 WAYS: dict[str, tuple[Any, type[BaseException] | str]] = {
     "Retired, made": (lambda: Retired("mine"), Retired),
     "Poisoned, made": (lambda: Poisoned("mine", None, None, None, 7), Poisoned),

@@ -31,7 +31,7 @@ async def passes_on_async(inp: Any, out: Any) -> None:
 
 @process
 def fills(out: Any, n: int, held: Any) -> None:
-    """Writes more than fits into the channel."""
+    """Writes more values than the channel has room for."""
     for i in range(n):
         out.write(i)
 
@@ -49,7 +49,7 @@ def chooses(a: Any, b: Any, out: Any) -> None:
 
 @process
 def chooses_beside_its_own(a: Any, out: Any) -> None:
-    """Chooses also over a channel that was made here, and that nobody else has."""
+    """Includes in its choice a channel that was made here, and that no other process has."""
     mine = Channel("mine")
     Parallel(_chooses_here(a, mine.reader(), out), _holds_here(mine.writer(), a))
 
@@ -67,7 +67,7 @@ async def _holds_here(out: Any, inp: Any) -> None:
 
 @process
 def waits_for_word(path: str, out: Any) -> None:
-    """Waits for something that Weft knows nothing of, and holds an end."""
+    """Waits for an event that is unknown to Weft, and holds an end."""
     with Path(path).open("rb", buffering=0) as fifo:
         fifo.read(1)
     out.write("word")

@@ -47,7 +47,7 @@ def choose(a: Any, b: Any, out: Any) -> None:
 
 @process
 def asleep(inp: Any, out: Any) -> Any:
-    """Sleeps; nothing runs anywhere meanwhile."""
+    """Sleeps; meanwhile no process runs anywhere."""
     sleep(0.4)
     out.write("slept")
     return inp.read()
@@ -55,7 +55,7 @@ def asleep(inp: Any, out: Any) -> Any:
 
 @process
 def computes(path: str, out: Any) -> None:
-    """Waits for something that Weft knows nothing of."""
+    """Waits for an event that is unknown to Weft."""
     with Path(path).open("rb", buffering=0) as fifo:
         out.write(os.read(fifo.fileno(), 10))
 
@@ -73,7 +73,7 @@ def with_an_executor(inp: Any, out: Any) -> None:
 
 
 def within() -> None:
-    """Two processes wait for each other, in a call of an Executor."""
+    """Makes two processes wait for each other, in a call of an Executor."""
     a, b = th.Channel("a"), th.Channel("b")
     Parallel(pass_on_here(a.reader(), b.writer()), pass_on_here(b.reader(), a.writer()))
 
@@ -98,7 +98,7 @@ CALLS = {"by itself": within, "by its own call": within_a_call}
 
 @process
 def with_a_call(how: str, inp: Any, out: Any, message: str) -> None:
-    """A host whose Executor has a call that waits for ever; it writes down the outcome."""
+    """Runs in a host whose Executor has a call that waits for ever; writes down the outcome."""
     with Executor(2) as pool:
         calls = [pool.submit(CALLS[how]), pool.submit(abs, -1)]
         assert calls[1].result() == 1
@@ -120,7 +120,7 @@ def with_a_call_that_reads(inp: Any, out: Any, at: Any, held: Any) -> None:
 
 @process
 def with_a_call_for_a_file(path: str, out: Any) -> None:
-    """Has a call that nobody waits for; the callback after it writes."""
+    """Has a call that no process waits for; the callback after it writes."""
     with Executor(1) as pool:
         c = th.Channel("c", capacity=1)
         w = c.writer()

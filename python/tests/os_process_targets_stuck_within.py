@@ -32,7 +32,7 @@ def until_told(asked: Any) -> None:
 
 
 def a_knot(asked: Any) -> None:
-    """Two processes wait for each other, beside one that waits for word from elsewhere."""
+    """Has two processes that wait for each other, beside one that waits for word from elsewhere."""
     c, d = Channel("c"), Channel("d")
     Parallel(
         first(c.reader(), d.writer()),
@@ -79,7 +79,7 @@ def reads_once(inp: Any) -> None:
 
 @process
 def writes_lists(out: Any, n: int) -> list[int]:
-    """Returns how many of its values the debug mode here takes to be under way, in the end."""
+    """Returns how many of its values the debug mode still considers to be under way in the end."""
     for i in range(n):
         out.write([i])
     return [

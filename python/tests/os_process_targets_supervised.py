@@ -46,8 +46,8 @@ async def holds_each_async(inp: Any, out: Any, dies_at: dict[int, int], lives: A
 
 @process
 def reads_each(inp: Any, out: Any, dies_at: dict[int, int], lives: Any) -> str:
-    """Passes values on like `each`, but by plain reads, so that what it has read is lost when it
-    dies.
+    """Passes values on like `each`, but by plain reads, so that the value that it has read is lost
+    when it dies.
     """
     life = lives.read()
     for value in inp:

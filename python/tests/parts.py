@@ -11,7 +11,7 @@ from weft.errors import NoResult
 
 
 def hows(results: list[Any]) -> list[Any]:
-    """Returns the results; for a process without one, how it ended, such as "<retired>" (rule
+    """Returns the results; for a process without a result, how it ended, such as "<retired>" (rule
     7.1).
     """
     return [
@@ -34,14 +34,16 @@ async def take(b: Any, r: Any, n: int) -> list[Any]:
 
 
 async def catch(b: Any, operation: Any) -> Any:
-    """Returns what a read or write raises, or its value. `operation` is called in the process."""
+    """Returns the exception of a read or write, or its value. `operation` is called in the
+    process.
+    """
     try:
         return await b.op(operation())
     except b.weft.ChannelEnd as end:
         return end
 
 
-# These pass on what they read, until there is no more.
+# The next processes pass on the values that they read, until there are no more.
 @gr.process
 def gr_echo(into: Any, out: Any) -> None:
     for value in into:

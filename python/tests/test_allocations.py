@@ -1,4 +1,4 @@
-"""The allocations of an operation once the network runs: only its values."""
+"""Tests that an operation allocates only its values, once the network runs."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ async def ticks(log: list[Any], name: str = "cleaned") -> Generator:
         log.append(name)
 
 
-# --- how a loop is left ---------------------------------------------------------------------------
+# --- ways to leave a loop -------------------------------------------------------------------------
 
 
 async def breaks(log: list[Any]) -> None:
@@ -190,7 +190,7 @@ def test_without_a_process_of_its_own_if_it_is_exhausted_or_closed() -> None:
     assert mine[0] == mine[1]
 
 
-# --- whose its clean-up is ------------------------------------------------------------------------
+# --- the process of the clean-up ------------------------------------------------------------------
 
 
 @ours
@@ -331,7 +331,7 @@ def test_a_run_that_is_cancelled_cancels_it() -> None:
 
 @pytest.mark.filterwarnings("ignore:a Group, entered")
 def test_a_group_or_a_limit_that_it_has_open_is_its_first_process() -> None:
-    """Rules 7.5, 7.12, 7.15: leaving it in the clean-up is bad use, which says so."""
+    """Rules 7.5, 7.12, 7.15: leaving it in the clean-up is bad use, and the error says so."""
 
     async def limited() -> Generator:
         async with timeout(3600):
@@ -568,7 +568,7 @@ def test_in_a_block_of_ordinary_code() -> None:
     assert log == ["cleaned"]
 
 
-# --- the hooks of others --------------------------------------------------------------------------
+# --- the hooks of other code ----------------------------------------------------------------------
 
 
 def test_the_threads_own_hooks_come_back() -> None:

@@ -51,7 +51,7 @@ def test_a_reader_cancelled_in_the_turn_of_its_wake_up_takes_nothing(
         two = asyncio.ensure_future(r.read())
         await turns(2)
         writing = asyncio.ensure_future(w.write("v"))
-        await turns(1)  # the write has begun: `one` is told, and has not run
+        await turns(1)  # the write has begun: `one` is woken, and has not run
         one.cancel()
         with pytest.raises(asyncio.CancelledError):
             await one
@@ -90,8 +90,9 @@ def test_a_writer_cancelled_in_the_turn_of_its_commit_completes(play: Runner) ->
 
 
 def test_write_many_goes_on_after_a_write_that_had_committed(play: Runner) -> None:
-    """Rule 6.3: the cancellation comes at the next write. Once, the call returned as if all
-    values were written."""
+    """Rule 6.3: the cancellation comes at the next write. In an earlier version the call returned
+    as if all values were written.
+    """
 
     async def main() -> Any:
         c = Channel()
@@ -200,7 +201,7 @@ def test_a_timeout_that_came_too_late_leaves_nothing_behind(play: Runner) -> Non
         task = asyncio.create_task(write())
         await turns(2)
         await r.read()
-        # The limit expires in the same turn: nothing has run since the read.
+        # The limit expires in the same turn: no code has run since the read.
         limits[0]._on_timeout()
         return await task
 
@@ -356,7 +357,7 @@ def test_nothing_is_lost_or_doubled(steps: list[tuple[str, int]]) -> None:
 
 
 def test_cancelled_at_every_turn() -> None:
-    """Exhaustive: each of the four tasks is cancelled after each number of turns."""
+    """Exhaustively, each of the four tasks is cancelled after each number of turns."""
     for victim in range(4):
         for turn in range(12):
             steps = [("take", 0), ("write", 1), ("turn", 1), ("take", 1), ("write", 0)]
@@ -467,7 +468,7 @@ def test_a_task_dropped_while_a_partner_holds_it(play: Runner, how: str) -> None
     async def main() -> Any:
         c = Channel()
         r, w = c.reader(), c.writer()
-        hand = waits(r, w)  # driven by hand: a task whose coroutine is closed would complain
+        hand = waits(r, w)  # driven by hand, because a closed coroutine would make a task complain
         hand.send(None)
         if "read" in how:
             made = asyncio.ensure_future(select(Output(w, make=lambda: "made")))

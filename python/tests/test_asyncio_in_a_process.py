@@ -1,5 +1,6 @@
-"""What asyncio offers works in a process of a guest network (rule 13): futures, streams, tasks,
-timeouts, cancellation."""
+"""Tests that asyncio's features work in a process of a guest network (rule 13): futures, streams,
+tasks, timeouts, cancellation.
+"""
 
 from __future__ import annotations
 
@@ -216,10 +217,11 @@ def held(go: threading.Event) -> None:
 
 
 def test_spawned_ones_that_end_again_and_again_within_one_turn(play: Runner) -> None:
-    """Rules 7.4 and 13.1: a guest hears of each end once, even if the next end comes before it
-    has looked at the one before."""
+    """Rules 7.4 and 13.1: a guest hears of each end once, even if the next end comes before it has
+    handled the previous one.
+    """
 
-    def spend() -> None:  # more than a turn has
+    def spend() -> None:  # longer than a turn lasts
         until = time.perf_counter() + 0.0005
         while time.perf_counter() < until:
             pass

@@ -64,7 +64,8 @@ def test_an_idle_guest_schedules_nothing() -> None:
 
     async def scheduled_in_a_while() -> int:
         before = loop.scheduled
-        # A call in a thread would not do: how often that schedules is a race.
+        # A call in a thread would not do, because the number of callbacks that it schedules is a
+        # race.
         await asyncio.sleep(0.02)
         return loop.scheduled - before
 
@@ -344,8 +345,9 @@ def test_ctrl_c(how: str) -> None:
 
 
 class Stop(SystemExit):
-    """The exception of sys.exit(), or KeyboardInterrupt: asyncio swallows any other exception of
-    a handler within a callback."""
+    """The exception of sys.exit(), or KeyboardInterrupt: within a callback asyncio swallows any
+    other exception of a handler.
+    """
 
 
 def stop(*_: Any) -> None:
@@ -408,7 +410,7 @@ def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
     try:
         for k in range(60):
             loop = Loop()
-            # A log would keep objects that the exception cut off.
+            # A log would keep the objects that the exception cut off.
             loop.set_exception_handler(lambda *_: None)
             task = loop.create_task(main(loop, k))
             faulthandler.dump_traceback_later(280, exit=True)  # rather than wait for ever

@@ -202,8 +202,9 @@ def test_readers_in_haste_and_a_writer_that_is_no_task(
 
 
 def test_a_second_value_goes_to_who_comes(play: Runner) -> None:
-    """Rule 6.6: a reader that arrives waits only while there are as many undecided readers as
-    values."""
+    """Rule 6.6: a reader that arrives waits only while the undecided readers are as many as the
+    values.
+    """
 
     async def main() -> list[Any]:
         c = Channel(capacity=2)

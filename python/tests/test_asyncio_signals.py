@@ -23,7 +23,7 @@ class Ended(SystemExit):  # sys.exit() raises a SystemExit too; asyncio swallows
 
 @pytest.fixture
 def raising() -> Iterator[None]:
-    """SIGUSR2 raises Ended where it is seen."""
+    """Makes SIGUSR2 raise Ended where Python handles it."""
 
     def handler(*_: object) -> None:
         raise Ended
@@ -45,7 +45,7 @@ async def reads(r: Any) -> None:
 
 def left(*channels: Channel[Any]) -> list[tuple[int, ...]]:
     gc.collect()
-    gc.collect()  # frees what the finaliser of a task let go of
+    gc.collect()  # frees the objects that the finaliser of a task let go of
     run(nothing())  # a finaliser's retirement waits for the next operation (12.2)
     found = [c.stats() for c in channels]
     return [(s.readers, s.writers, s.waiting_readers, s.waiting_writers) for s in found]
@@ -60,8 +60,9 @@ async def nothing() -> None:
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """A loop in which a signal comes as the first callback that `at` picks is scheduled: there
-    asyncio's own loop runs Python code."""
+    """A loop in which a signal comes as the first callback that `at` picks is scheduled: at that
+    moment asyncio's own loop runs Python code.
+    """
 
     at: Callable[[Any], bool] | None = None
 
@@ -82,8 +83,9 @@ def loop() -> Iterator[Loop]:
 
 @pytest.mark.usefixtures("raising")
 def test_a_handler_that_raises_as_a_task_is_told_loses_no_wake_up(loop: Loop) -> None:
-    """The future of the task is done before its callback is scheduled. If an exception came
-    between the two, the task would wait for ever."""
+    """The future of the task is done before its callback is scheduled. An exception between these
+    two steps would make the task wait for ever.
+    """
     c = Channel[int]()
     r, w = c.reader(), c.writer()
 
@@ -187,7 +189,7 @@ def test_a_handler_that_raises_in_the_task_of_a_process_is_heard(
 @process
 async def writes(w: Any) -> None:
     await w.write(1)
-    for _ in range(100):  # the loop runs Python code, which hears of it
+    for _ in range(100):  # the loop runs Python code, in which signals are handled
         await asyncio.sleep(0)
 
 
@@ -195,7 +197,7 @@ async def writes(w: Any) -> None:
 
 
 class Interrupted:
-    """Awaits a coroutine, and once it waits throws `errors` into it, one after the other."""
+    """Awaits a coroutine, and once this waits throws `errors` into it, one after the other."""
 
     def __init__(self, coroutine: Any, *errors: BaseException) -> None:
         self.coroutine, self.errors = coroutine, errors
@@ -224,7 +226,7 @@ def test_an_exception_in_whoever_waits_for_a_network_comes_out_once_it_has_ended
         try:
             await r.read()
         finally:
-            await asyncio.sleep(0)  # the loop still serves it
+            await asyncio.sleep(0)  # the loop still serves the task
             events.append("cleaned up")
 
     async def main() -> None:
@@ -322,7 +324,7 @@ def test_a_network_whose_loop_was_closed_is_given_up_with_its_task() -> None:
     task = loop.create_task(run_async(reads(c.reader())))
     loop.run_until_complete(turns(3))
     gc.collect()
-    assert c.stats().waiting_readers == 1  # an idle one stays
+    assert c.stats().waiting_readers == 1  # an idle reader stays
     loop.close()
     task._log_destroy_pending = False  # type: ignore[attr-defined]
     del task, loop
@@ -547,8 +549,9 @@ def interrupted_network():
 
 @pytest.mark.parametrize("close", [True, False])
 def test_a_network_whose_waiting_ends_on_another_thread(close: bool) -> None:  # rule 6.7
-    """No handler can be set on that thread: the next Ctrl-C, or the next network, finds what is
-    left."""
+    """No handler can be set on that thread: the next Ctrl-C, or the next network, removes the
+    handler that was left.
+    """
     with child(
         "-W",
         "ignore",

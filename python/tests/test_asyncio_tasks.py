@@ -138,7 +138,7 @@ def test_a_value_computed_for_a_task(play: Runner) -> None:
         index, _ = await select(d.reader(), Output(c.writer(), make=lambda: "made"))
         return index, await reading
 
-    # The task that selects keeps d's only reader, so nobody can end the channel.
+    # The task that selects keeps d's only reader, so the channel cannot end.
     assert play(main()) == (1, "made")
 
 
@@ -364,7 +364,7 @@ def test_tasks_and_processes_of_a_guest(play: Runner) -> None:
 
 
 def test_tasks_and_a_run_in_another_thread(play: Runner) -> None:
-    """The run knows that the ends of the task belong to somebody (rule 10.3)."""
+    """The run knows that the ends of the task are held outside the run (rule 10.3)."""
 
     async def main() -> Any:
         c, d = Channel(), Channel()

@@ -33,7 +33,7 @@ from weft.coroutines import (
     yield_,
 )
 
-# -------------------------------------------------------------------------------- by who drives it
+# ------------------------------------------------------------------------------ left by its driver
 
 
 @types.coroutine
@@ -68,7 +68,7 @@ def test_its_driver_may_end_it(kind, then):  # rules 6.2, 11.1
             if kind not in ("parallel", "sequence"):
                 stats = c.stats()
                 assert stats.waiting_readers == stats.waiting_writers == 0
-        # The process does other things as before.
+        # The process can do other operations as before.
         d: Channel = Channel()
 
         @process
@@ -293,7 +293,7 @@ def test_a_yield_that_is_left():  # rule 11.1: what was pushed is one wake-up
         Spawn(partner())
         assert await r.read() == 1
         op = yield_()
-        op.send(None)  # this lets the operation end
+        op.send(None)  # lets the operation end
 
     run(main())
 
@@ -331,7 +331,7 @@ def test_an_alternative_that_was_left_after_its_output_was_taken_offers_it_again
     async def takes(r):
         taken = []
         for _ in range(4):
-            await yield_()  # this gives the operation the time to be offered
+            await yield_()  # gives the operation the time to be offered
             taken.append(await r.read())
         return taken
 

@@ -17,11 +17,11 @@ if sys.version_info < (3, 11):
 LIMIT = 280  # seconds: a program that hangs fails here, and not in the whole room
 
 
-# --- in ordinary code: programs of their own, since what is wrong here hangs ----------------------
+# --- in ordinary code: in programs of their own, since a fault here hangs -------------------------
 
 
 def program(text, **how):
-    """Runs a program; returns (exit status, output). A program that hangs says where."""
+    """Runs a program; returns (exit status, output). A program that hangs reports where."""
     head = (
         "import faulthandler; faulthandler.dump_traceback_later(270, exit=True)\n"
         "from weft.threads import *\nfrom weft.errors import *\n"
@@ -342,8 +342,9 @@ def test_an_inner_block_leaves_the_request_of_the_outer(b):  # rule 7.5
 
 
 def test_a_cancelled_owner_ends_quietly(b):  # rule 6.5
-    """The owner is cancelled from outside, not by its group: nobody failed, so nothing is
-    raised."""
+    """The owner is cancelled from outside, not by its group: no process failed, so nothing is
+    raised.
+    """
     c = b.weft.Channel()
     kept = c.writer()
 

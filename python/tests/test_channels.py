@@ -165,7 +165,9 @@ def test_names(b):  # rule 1.7
 
 
 def test_names_of_places_whose_code_is_gone(b):  # rule 1.7
-    """The code object keeps its lines; another code object may get the address of a former one."""
+    """The code object keeps its lines; another code object may get the address of one that was
+    freed.
+    """
     for k in range(200):
         space = {"Channel": b.weft.Channel}
         exec(compile("\n" * k + "c = Channel()\nd = Channel()", f"place{k}.py", "exec"), space)
@@ -304,7 +306,7 @@ def test_a_side_that_ended_gives_no_new_end(b):  # rule 2.5
     with pytest.raises(Retired, match="'c'"):
         c.reader()
     with pytest.raises(Retired, match="'c'"):
-        c.writer()  # a write there would raise it
+        c.writer()  # a write at this end would raise the exception
 
 
 def test_ends_keep_their_channel_alive(b):  # rule 2.6

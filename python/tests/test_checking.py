@@ -25,7 +25,7 @@ from weft._checking.report import CheckFailed, Report
 QUICK: dict[str, Any] = {"seconds": 60}  # an upper limit: each of these searches ends by itself
 
 
-# --- what there is --------------------------------------------------------------------------------
+# --- the public names -----------------------------------------------------------------------------
 
 
 def test_weft_check_is_a_callable_with_replay() -> None:
@@ -36,7 +36,7 @@ def test_weft_check_is_a_callable_with_replay() -> None:
     assert not hasattr(sys.modules["weft"], "checking")
     report = weft.check(programs.good)
     assert isinstance(report, Report)
-    assert callable(weft.check)  # no module has taken its place
+    assert callable(weft.check)  # no module has taken the place of the function
 
 
 def test_nothing_is_found_and_every_schedule_was_run() -> None:
@@ -223,7 +223,7 @@ def test_a_check_that_a_process_starts_is_bad_use() -> None:
         threads.run(blocks())
 
 
-# --- what cannot be checked -----------------------------------------------------------------------
+# --- programs that cannot be checked --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -413,7 +413,9 @@ def tests(tmp_path: Path) -> Any:
     (tmp_path / "test_it.py").write_text(textwrap.dedent(TESTS), encoding="utf-8")
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        """pytest without the plugins that others have installed: they take seconds to load."""
+        """Runs pytest without the plugins that others have installed, which take seconds to
+        load.
+        """
         plugin = () if "no:weft" in arguments else ("-p", "weft._checking.plugin")
         command = [
             sys.executable,

@@ -26,7 +26,7 @@ async def writes(out: Any) -> None:
 
 
 def stands() -> None:
-    """Deadlocks: processes hold both ends of the channel, and nobody writes. At an end that no
+    """Deadlocks: processes hold both ends of the channel, and none writes. At an end that no
     process holds, a thread outside might help.
     """
     c, d = Channel("c"), Channel("d")

@@ -83,7 +83,7 @@ def test_a_run_within_the_block_ends_before_ordinary_code_goes_on() -> None:
 
 
 def before_and_after() -> list[int]:
-    """There is no process, but the values count as those of a process do."""
+    """Communicates without any process; the values count like those of a process."""
     c = Channel("c", capacity=3)
     out, source = c.writer(), c.reader()
     out.write(1)
@@ -138,7 +138,7 @@ ACTS = ("read", "write", "read", "write", "select", "mixed", "yield")
 
 
 def do(script: list[tuple[str, int]], readers: list[Any], writers: list[Any]) -> tuple[Any, ...]:
-    """Does what the script says, and returns what it saw."""
+    """Performs the script, and returns the values and exceptions that it met."""
     seen: list[Any] = []
     try:
         for act, c in script:

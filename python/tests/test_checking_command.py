@@ -1,4 +1,6 @@
-"""`weft check`, run as a user runs it: what it prints, where, and its exit status (rule 17.11)."""
+"""`weft check`, run as a user runs it: its output, where that goes, and its exit status (rule
+17.11).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
     return done.stderr
 
 
-# --- what is found --------------------------------------------------------------------------------
+# --- findings -------------------------------------------------------------------------------------
 
 
 def test_a_deadlock_that_a_plain_run_never_shows() -> None:
@@ -197,7 +199,7 @@ def test_the_file_as_a_script(tmp_path: Path) -> None:
     )
     done = check(str(program))
     assert done.returncode == 0 and "Every schedule" in done.stdout, done.stdout + done.stderr
-    assert "[" not in done.stdout  # what it prints is kept
+    assert "[" not in done.stdout  # the output of the program is kept
 
 
 def test_same_finds_a_result_that_depends_on_the_order() -> None:

@@ -468,7 +468,7 @@ def test_many_processes_are_no_livelock() -> None:
 
 
 def _lossy(how: str, guards: int) -> tuple[Any, ...]:
-    """A reader and a writer at a full buffer that drops values: a select with so many guards."""
+    """A reader and a writer at a full buffer that drops values, and each has `guards` guards."""
     c, d, e = coroutines.Channel("c", capacity=1, overflow=how), *map(coroutines.Channel, "de")
     kept = d.writer(), e.writer()
 
@@ -511,14 +511,14 @@ def _crowd() -> None:
 
 
 def test_arrivals_at_a_barrier_with_fewer_parties_than_processes_do_not_commute() -> None:
-    """Rules 8.1, 17.7. The one that arrives twice has to be in the first phase."""
+    """Rules 8.1, 17.7. The process that arrives twice has to be in the first phase."""
     search, outcomes = searched(_crowd)
     assert search.complete and {outcome.kind for outcome in outcomes} == {"ok", "deadlock"}
 
 
 def _drained(through_select: bool) -> str:
-    """Runs two readers. The one that takes the last value ends the channel, and then nobody can
-    make an end of it.
+    """Runs two readers. The one that takes the last value ends the channel, and then no end of the
+    channel can be made.
     """
     c, signal = coroutines.Channel("c", capacity=1), coroutines.Channel("told")
     first, second = coroutines.Channel("first"), coroutines.Channel("second")

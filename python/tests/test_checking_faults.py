@@ -62,7 +62,7 @@ def _farm(careful: bool, jobs: int = 2, workers: int = 2) -> list[int]:
 
     @threads.process
     def tends(job: Any) -> None:
-        """Awaits a worker, which may die."""
+        """Awaits the end of a worker, which may die."""
         with contextlib.suppress(ProcessDied):
             threads.Parallel(job)
 
@@ -299,8 +299,8 @@ async def awaits_jobs(jobs: Any, done: Any) -> None:
 
 @pytest.mark.parametrize("fault", ["kill:1", "partition"])
 def test_a_coroutine_on_a_host_dies_before_each_of_its_operations(fault: str) -> None:
-    """Rule 17.10. What was done before the death says where it happened: before any operation, or
-    after one or two jobs.
+    """Rule 17.10. The work that was done before the death shows its moment: before any operation,
+    or after one or two jobs.
     """
     seen: set[int] = set()
 

@@ -1,5 +1,5 @@
-"""The world of a checked function: what is virtual, seeded or refused, and that nothing stays
-behind (rules 17.3, 17.9). These tests need no engine: `world.run()` surrounds each run.
+"""The world of a checked function: which parts are virtual, seeded or refused, and that nothing
+stays behind (rules 17.3, 17.9). These tests need no engine: `world.run()` surrounds each run.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def test_numpy_is_seeded(world: World) -> None:
     assert drawn[0] == drawn[1]
 
 
-# --- what is refused ------------------------------------------------------------------------------
+# --- calls that are refused -----------------------------------------------------------------------
 
 
 def _run_loop() -> None:
@@ -289,7 +289,7 @@ def test_everything_is_put_back() -> None:
     thread.join()
 
 
-# --- what is told ---------------------------------------------------------------------------------
+# --- reports --------------------------------------------------------------------------------------
 
 
 def test_what_writes_outside_is_told_once_with_its_line(world: World, tmp_path: Path) -> None:
@@ -331,11 +331,11 @@ def test_what_a_function_reaches_is_listed() -> None:
     assert found["argument 0"] == 3 and found["_drawn"] is _drawn
 
 
-# --- what never comes back ------------------------------------------------------------------------
+# --- functions that never return ------------------------------------------------------------------
 
 
 def test_a_function_that_never_comes_back_is_stopped() -> None:
-    """Rule 17.9: a function that computes for ever, or waits for something that is not Weft's."""
+    """Rule 17.9: a function that computes for ever, or waits for something outside Weft."""
     with (
         pytest.raises(
             _patches.NeverBack, match=r"test_checking_world\.py:\d+: .*computes without end"

@@ -1,5 +1,6 @@
-"""`weft run`, `weft bench`, `weft --version`: what they print, where, and their exit status; run as
-a user runs them."""
+"""`weft run`, `weft bench`, `weft --version`: their output, where it goes, and their exit status.
+The tests run them as a user does.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ PIPE = """
         print(run(main(10)), *sys.argv[1:])
 """
 
-# --- run: what runs -------------------------------------------------------------------------------
+# --- run: programs --------------------------------------------------------------------------------
 
 
 @EVERYWHERE
@@ -461,8 +462,9 @@ def test_bench_outside_a_checkout_measures_commstime(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_bench_passes_on_what_stops_it(tmp_path: Path, number: signal.Signals, status: int) -> None:
-    """The signal goes to `weft bench` alone; `./run` of the checkout, which knows the process
-    that it started, is told."""
+    """The signal goes to `weft bench` alone; `./run` of the checkout, which knows the process that
+    it started, gets it from there.
+    """
     for part in ("bench/run.py", "cpp/include/weft/version.hpp"):
         (tmp_path / part).parent.mkdir(parents=True)
         (tmp_path / part).touch()
@@ -500,7 +502,7 @@ def test_bench_gives_the_status_of_the_checkouts(tmp_path: Path) -> None:
 
 
 def without(*names: str) -> str:
-    """A Python that cannot import some packages, and then runs the command line."""
+    """Returns a Python program that cannot import some packages, and then runs the command line."""
     return textwrap.dedent(
         f"""
         import sys
@@ -608,7 +610,7 @@ def test_a_trace_and_its_summary(program, tmp_path: Path, backend: str) -> None:
     drawn = tmp_path / "out.svg"
     output = weft("trace", str(out), "--json", "--chrome", str(picture), "--picture", str(drawn))
     assert output.returncode == 0, output.stderr
-    assert drawn.read_text().count('class="value"') == 10  # one channel, ten values
+    assert drawn.read_text().count('class="value"') == 10  # one channel, and ten values
     summary = json.loads(output.stdout)
     assert summary["unfinished"] == [] and not summary["cut_off"]
     done_by = {row["name"]: row["operations"] for row in summary["processes"]}

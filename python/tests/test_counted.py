@@ -39,7 +39,7 @@ BAD = {
 @known
 @pytest.mark.parametrize("bad", BAD)
 def test_it_tells_what_is_wrong(bad: str, tmp_path: Path) -> None:
-    """counted.py notices a fault: a sweep that cannot would be worse than none."""
+    """counted.py notices a fault: a sweep that could not would be worse than none."""
     program = f"""
 import os, sys
 sys.path.insert(0, {str(COUNTED.parent)!r})

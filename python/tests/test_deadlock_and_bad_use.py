@@ -58,8 +58,9 @@ async def _keeps_what_comes_and_reads(b, r, other):
 
 
 def test_who_has_received_an_end_holds_it(b):  # rules 2.4, 10.2
-    """A process holds an end that it has received even if it does not use the end. The report once
-    said that nobody known holds the end, and left the process out of the knot.
+    """A process holds an end that it has received even if it does not use the end. In an earlier
+    version the report said that no known process holds the end, and left the process out of the
+    knot.
     """
     c, d, e = (b.weft.Channel(n) for n in "cde")
     with pytest.raises(Deadlock) as caught:
@@ -80,7 +81,7 @@ async def _waits_then_reads(b, r, z):
 
 @pytest.mark.parametrize("side", ["reader", "writer"])
 def test_a_side_that_never_had_an_end_is_named(b, side):
-    """Rule 10.2; an end that somebody keeps is reported in another way."""
+    """Rule 10.2. An end that is kept open is reported in another way."""
     c = b.weft.Channel("lonely")
     p = b.process(send)(c.writer(), 1) if side == "reader" else b.process(receive)(c.reader())
     with pytest.raises(Deadlock) as caught:
@@ -217,7 +218,7 @@ def test_closed_ends_say_how_they_were_closed(b):  # rules 2.2, 11.1
 
     b.run(b.process(reads)())
     assert r.closed and w.closed
-    r.retire()  # retiring an end twice does nothing
+    r.retire()  # retiring an end a second time does nothing
 
 
 def test_reading_a_writer_and_writing_a_reader(b):  # rule 11.2
@@ -391,9 +392,7 @@ def test_backends_are_chosen(monkeypatch):
 
 
 def test_a_program_whose_name_is_no_utf8(tmp_path):  # rules 1.7, 10.2
-    """For a Python in the C locale without its UTF-8 mode, every name with an umlaut is no
-    UTF-8.
-    """
+    """For a Python in the C locale without its UTF-8 mode, names with an umlaut are not UTF-8."""
     path = tmp_path / os.fsdecode(b"gr\xf6\xdfe.py")
     path.write_text(
         textwrap.dedent("""\

@@ -131,8 +131,9 @@ print(changes[0].noticed)
 
 
 def test_long_after() -> None:
-    """Rule 14.5: the receiver has the value; only the sender ran. (A program of its own, because
-    that must be the only thread.)"""
+    """Rule 14.5: the receiver has the value; only the sender ran. (The test runs a program of its
+    own, because there must be no other thread.)
+    """
     done = subprocess.run(
         [sys.executable, "-c", LONG_AFTER], capture_output=True, text=True, timeout=280
     )

@@ -1,6 +1,7 @@
 """Objects that are nested deeper than calls may be (rule 2.3), and counts that are too large (rule
-11.2). Both are tested in programs of their own, since an error would crash the interpreter or use
-up the machine's memory."""
+11.2). Both are tested in programs of their own, because a fault would crash the interpreter or use
+up the machine's memory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The pages in python/docs: what a reader copies from them works, and no link leads nowhere."""
+"""Tests the pages in python/docs: code that a reader copies from them works, and no link leads
+nowhere.
+"""
 
 import ast
 import asyncio

@@ -56,8 +56,9 @@ class Dropped:
 
 
 def wait_until_asleep():
-    """Waits until the main thread waits in the kernel, and has done so since the last look: it
-    does not wait for the interpreter's lock."""
+    """Waits until the main thread waits in the kernel, and has done so since the last look: so the
+    thread does not wait for the interpreter's lock.
+    """
     before = None
     while True:
         status = Path(f"/proc/self/task/{os.getpid()}/status").read_text(encoding="ascii")
@@ -70,8 +71,9 @@ def wait_until_asleep():
 
 @pytest.fixture(params=["in_a_thread", "in_a_handler", "in_a_thread_that_ends"])
 def dropping(request):
-    """Returns a function: dropping(end) is a Dropped whose thread runs, and is waited for at the
-    end."""
+    """Yields a function: dropping(end) returns a Dropped whose thread runs, and which is waited for
+    after the test.
+    """
     before = signal.getsignal(signal.SIGUSR1)
     made = []
 

@@ -188,7 +188,7 @@ def test_a_cancelled_watcher_leaves_nothing_behind(b):  # rules 6.2, 7.11
 def test_a_watched_failure_goes_to_its_watchers(b):  # rule 7.11
     async def watches(b, p):
         end = await b.op(p.ended().wait())
-        await b.op(b.weft.sleep(5))  # nobody was cancelled, so this sleep returns
+        await b.op(b.weft.sleep(5))  # no process was cancelled, so this sleep returns
         return end
 
     p = b.weft.watched(b.process(fails)(1))

@@ -161,7 +161,7 @@ def test_the_strength_is_that_of_the_channel_when_the_process_goes_on(b):  # rul
     c = b.weft.Channel()
 
     async def poisons_twice(b, w):
-        await b.op(b.weft.sleep(1))  # until the other one waits
+        await b.op(b.weft.sleep(1))  # waits until the other process waits
         c.poison(1)
         c.poison(2)
 

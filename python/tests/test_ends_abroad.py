@@ -157,8 +157,9 @@ def test_an_exception_comes_without_the_ends_in_it() -> None:
 
 
 def test_who_is_cancelled_as_it_sends_an_end_was_cancelled() -> None:  # rules 6.1, 6.2, 7.2
-    """The end that the process did not write comes back to it in Cancelled, and is still an end:
-    that is no failure of its own."""
+    """The end that the process did not write comes back in Cancelled, and is still an end. That is
+    not a failure of the process.
+    """
     c, ready = Channel("c"), Channel("ready")
 
     @th.process
@@ -278,8 +279,9 @@ def test_an_end_by_itself_is_not_pickled() -> None:
 
 
 def test_an_end_that_is_not_chosen_stays_with_its_sender() -> None:
-    """Rules 2.4, 5.10. The packed end was taken for an end when the choice went, which was seen
-    only where bits 32 to 35 of its address are 0: so programs are started until one has such.
+    """Rules 2.4, 5.10. In an earlier version the packed end was taken for an end when the choice
+    was destroyed, which showed only where bits 32 to 35 of its address are 0. So programs are
+    started until one has such an address.
     """
     code = "import os_process_targets_ends as targets; targets.sends_no_end()"
     lies_elsewhere = 77

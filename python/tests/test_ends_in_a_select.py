@@ -137,8 +137,9 @@ def test_a_deadlock_without_silent_guards_says_nothing_of_them() -> None:
 
 
 def test_a_silent_guard_counts_for_nothing() -> None:
-    """Rule 14.3: an end of the silent guard's channel cannot help, even if a process that can go
-    on holds it."""
+    """Rule 14.3: an end of the silent guard's channel cannot help, even if it is held by a process
+    that can go on.
+    """
     fed, back, gate = Channel("fed"), Channel("back"), Channel("gate")
     key = gate.writer()
     found: list[Any] = []
@@ -203,7 +204,7 @@ def test_a_trace_names_every_guard_that_fell_silent(b: Any, tmp_path: Path) -> N
     assert (last["e"], last["why"], last["silent"]) == ("ended", "Retired", [0, 1])
 
 
-# --- our own processes: each ends as its text says ------------------------------------------------
+# --- Weft's own processes: each ends as its text says ---------------------------------------------
 
 
 def plug(b: Any) -> Any:

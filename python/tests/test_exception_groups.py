@@ -31,7 +31,8 @@ matched, rest = errors._several([ValueError(), KeyError()]).split(ValueError)
 print(len(matched.exceptions), len(rest.exceptions))
 """
 
-# An interpreter without exception groups: the name is not built in, and `sys.version_info` says so.
+# Imitates an interpreter without exception groups: the name is not built in, and `sys.version_info`
+# is that of 3.10.
 WITHOUT = """
 import builtins
 sys.version_info = (3, 10, 9, "final", 0)

@@ -1,5 +1,6 @@
-"""Checks in the extension that no other test covers, or whose lack makes every other test hang
-(mutants.py shows that each test here is needed)."""
+"""Tests the checks in the extension that no other test covers, or without which every other test
+would hang (mutants.py shows that each test here is needed).
+"""
 
 from __future__ import annotations
 

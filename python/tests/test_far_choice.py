@@ -211,7 +211,7 @@ def test_who_looks_is_cancelled_before_its_home_has_answered(how: str) -> None:
             pid, inp = await ends.read()
             messages: list[str] = []
             os.kill(pid, signal.SIGSTOP)
-            os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)  # all its threads
+            os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)  # all threads have stopped
             looker = group.start(looks(inp, skip() if how == "skip" else after(0), messages))
             while not messages:
                 await co.yield_()
@@ -260,8 +260,9 @@ def test_what_is_bad_use_there() -> None:  # rules 5.5, 11.2
 
 @pytest.mark.parametrize("enough", [1, 7, 20, 50])
 def test_a_process_is_killed_in_its_choice(enough: int) -> None:  # rules 4.5, 6.4
-    """At most one value is lost: one that the process had taken and not handed on. The rest is
-    whole and in order, and the writers are told."""
+    """At most one value is lost, which the process had taken and not handed on. The other values
+    are whole and in order, and the writers are told.
+    """
     a, b, out, kill = Channel("a"), Channel("b"), Channel("out"), Channel("kill")
     ended: dict[int, int] = {}
     got: list[int] = []

@@ -23,13 +23,13 @@ from weft.coroutines import Channel, Output, after, process, run, select
 
 def stop(pid: int) -> None:
     os.kill(pid, signal.SIGSTOP)
-    os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)  # all its threads
+    os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)  # all threads of the process have stopped
 
 
 def with_home(
     home: Any, does: Callable[[int, Any, Any], Awaitable[Any]], asyncio_task: bool = False
 ) -> Any:
-    """Runs `does(pid, end, told)` beside a home; returns what the home says in the end."""
+    """Runs `does(pid, end, told)` beside a home; returns the home's result."""
     here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
     async def both() -> Any:
@@ -57,7 +57,7 @@ async def awaits(op: Any) -> Any:
 
 @pytest.mark.parametrize("spans", [False, True])
 def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
-    """Rule 5.8: the home's COMMIT comes after its choice has gone by another guard."""
+    """Rule 5.8: the home's COMMIT arrives after the choice has been decided for another guard."""
     made: list[int] = []
     idle = Channel("idle")
     more = [idle.reader()] if spans else []
@@ -67,7 +67,7 @@ def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
         stop(pid)
         guard = Output(out, make=lambda: made.append(1))
         leave(select(guard, *more, after(0.001)))
-        await co.yield_()  # this returns once the timer has come, and then the choice is over
+        await co.yield_()  # this returns after the timer has fired, when the choice is over
         os.kill(pid, signal.SIGCONT)
 
     assert with_home(targets_left.reads_one, does) == "PeerDied"
@@ -77,7 +77,7 @@ def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
 
 @pytest.mark.parametrize("spans", [False, True])
 def test_the_ends_of_a_choice_go_with_it(spans: bool) -> None:
-    """Rule 2.2: the ends go also with a choice that was over only after its owner had gone."""
+    """Rule 2.2: the ends are released even if the choice was over only after its owner had gone."""
     idle = Channel("idle")
     more = [idle.reader()] if spans else []
     kept = idle.writer()
@@ -123,7 +123,9 @@ HOW: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("how", HOW)
 def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> None:
-    """Nobody else has the end, so it is closed once the home has answered; the process goes on."""
+    """No other code has the end, so it is closed once the home has answered; the process goes
+    on.
+    """
 
     here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 

@@ -1,6 +1,7 @@
 """A choice over several homes that finds no partner at a channel of its own program although a
-process waits there (rules 1.5, 5.7; wire 5.3). Once the watch of that channel's home said
-that a try was worthwhile, and the try said that it was not, for ever."""
+process waits there (rules 1.5, 5.7; wire 5.3). In an earlier version the watch of that channel's
+home said that a try was worthwhile, and the try found that it was not, for ever.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from weft.coroutines import Channel, Output, process, run, select, skip
 
 
 def beside_a_far_end(does: Any) -> Any:
-    """Runs `does(inp)`, with an end of a channel of another OS process at which nothing comes."""
+    """Runs `does(inp)`, with an end of a channel of another OS process at which no value comes."""
     here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
     @process
@@ -87,7 +88,7 @@ def test_who_waits_there_has_chosen_otherwise_and_has_not_run_yet(reads: bool) -
 
     @process
     async def holds_up(inp: Any) -> None:
-        """Waits until the other home has answered; nobody else runs here meanwhile."""
+        """Waits until the other home has answered; no other process runs here meanwhile."""
         asks = threading.Thread(target=lambda: threads.select(inp, skip()))
         asks.start()
         asks.join()

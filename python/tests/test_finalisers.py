@@ -1,8 +1,8 @@
 """Rules 7.5, 7.6, 7.12, 11.1, 12.1: finalisers, and other code that the interpreter calls, where a
 process or a run begins or ends.
 
-Nobody would close what such code opens there: so opening it is bad use, and the run goes on as if
-nothing had happened.
+No code would close the objects that such code opens there: so opening them is bad use, and the run
+goes on as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ KINDS = ["coroutine", "greenlet", THREAD]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_group_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.6, 11.1
-    """The process's arguments go when it ends, after its own blocks were closed."""
+    """The process's arguments are dropped when it ends, after its own blocks were closed."""
     log: list = []
     kept: list = []
 
@@ -233,8 +233,9 @@ SITES = [
 def test_what_goes_with_a_coroutine_that_has_ended_is_in_no_process(
     what, site
 ):  # rules 7.7, 11.1, 12.2
-    """The process's code has returned. An operation that began here would have nobody to go on
-    with, and its object may be going."""
+    """The process's code has returned. An operation that began here would have no process to go on
+    with, and its object may be about to be destroyed.
+    """
     log: list = []
     c = Channel()
     kept = [c.writer()]

@@ -88,14 +88,14 @@ def test_what_may_wake_the_parent_from_outside_does_not_wake_the_child() -> None
     assert child_says(wait_for_each_other) == "Deadlock"
 
 
-# --- what is the parent's is refused (rule 11.4) ------------------------------------------------
+# --- the parent's objects are refused (rule 11.4) -------------------------------------------------
 
 
 def of_the_parent() -> dict[str, Callable[[], Any]]:
     barrier, channel = th.Barrier(1), Channel("held")
     reader = channel.reader()
     used = th.Alternative(barrier, th.skip())
-    used.select()  # facts about it that were found here do not hold there
+    used.select()  # facts about it that were found here do not hold in the child
     waits = th.Alternative(reader, th.skip())
     waits.select()
     return {
@@ -390,7 +390,7 @@ HANDLED = {
 def test_a_handler_that_forks_during_a_wait_ends_the_child(
     what: str, where: str, tmp_path: Path
 ) -> None:
-    """Rule 11.4: nobody could end that wait in the child; in the parent it goes on."""
+    """Rule 11.4: nothing could end that wait in the child; in the parent the wait goes on."""
     done = program(tmp_path, HANDLER, str(tmp_path / "program.py"), what, where)
     status, output, message = HANDLED[what]
     assert done.stdout == f"{output}go on {status}\n"

@@ -2,8 +2,8 @@
 while signal handlers raise.
 
 A block is asked to end by a failure in its group, or by an exception that a signal's handler raised
-while the block waited; by nothing else, and once. So whatever happened before, the next block
-raises `Cancelled` only if a process of a group failed that is still open.
+while the block waited; and for no other reason, and only once. So whatever happened before, the
+next block raises `Cancelled` only if a process of a group failed that is still open.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ async def says(w):
 
 @threads.process
 def rings(r, heard):
-    """Writes once the main thread waits, so that somebody has written to it."""
+    """Writes to `r` once the main thread waits."""
     r.read()
     signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
-    heard.wait()  # until then nothing stands still
+    heard.wait()  # until then no run stands still
 
 
 def bell_while_it_waits(group):
@@ -84,7 +84,7 @@ def nobody_asks():
     assert r.read() == 1
 
 
-# -------------------------------------------------------------------------------- who asks a block
+# ----------------------------------------------------------------------------- requests to a block
 
 
 def test_a_block_within_one_that_has_met_its_request():  # rules 6.1, 7.5
@@ -161,10 +161,10 @@ def test_a_group_that_nobody_can_leave_asks_nobody():  # rules 7.5, 11.1
     assert all(p.done for p in started)
     assert ["boom" in repr(e) for e in log] == [
         True
-    ]  # the error is printed where there is nobody to raise it to
+    ]  # the error is printed, because no code is left to which it could be raised
 
 
-# --------------------------------------------------------------------------- what a handler raises
+# ------------------------------------------------------------------------- exceptions of a handler
 
 
 def test_it_is_raised_where_the_block_waits():  # rule 6.7

@@ -1,5 +1,6 @@
-"""Greenlet processes: what only they have (a stack each, one scheduler), and networks of all kinds
-(section 15). The other files test what they have in common with the other backends."""
+"""Greenlet processes: the features that only they have (a stack each, one scheduler), and networks
+of all kinds (section 15). The other files test what they have in common with the other backends.
+"""
 
 from __future__ import annotations
 
@@ -250,7 +251,7 @@ def test_one_cancelled_before_it_ran():  # rule 6.5
 
 
 def test_a_process_may_make_greenlets_of_its_own():
-    """The process is wherever its code is: it parks and goes on there."""
+    """The process parks and goes on in whichever greenlet its code runs."""
 
     @gr.process
     def delegates(source):
@@ -283,7 +284,8 @@ def test_an_exception_thrown_into_a_greenlet_withdraws_its_operation():  # rule 
 
     @gr.process
     def throws(c):
-        # From a greenlet beside the process, so that control comes back to the process.
+        # This is called from a greenlet beside the process, so that control comes back to the
+        # process.
         gr.yield_()
         assert c.stats().waiting_readers == 1
         inside[0].parent = greenlet.getcurrent()

@@ -58,7 +58,7 @@ def acts(handler: Any) -> bool:
     return bool(found)
 
 
-# --- those that reach one --------------------------------------------------------------------------
+# --- handlers that may act ------------------------------------------------------------------------
 
 
 def names_a_channel(*_: Any) -> None:
@@ -266,7 +266,7 @@ def test_a_handler_that_may_act(form: str) -> None:  # rule 10.3
     assert acts(REACH[form]())
 
 
-# --- those that reach none -------------------------------------------------------------------------
+# --- handlers that may not act --------------------------------------------------------------------
 
 
 def sets_a_flag(*_: Any) -> None:
@@ -291,7 +291,7 @@ event = threading.Event()
 
 
 class Worker:
-    """A web server refers to the whole program, but its handlers name nothing of that."""
+    """A web server refers to the whole program, but its handlers use none of its names."""
 
     def __init__(self, app: Any) -> None:
         self.app, self.alive, self.cfg = app, True, types.SimpleNamespace(hook=lambda worker: None)
@@ -302,8 +302,9 @@ class Worker:
 
 
 class Item:
-    """The time limit of a test in pytest has such a handler, with the test's function and
-    values."""
+    """Stands for a test in pytest, with its function and values. The handler of the test's time
+    limit refers to it.
+    """
 
     def __init__(self) -> None:
         self.obj, self.funcargs, self.name = names_a_channel, {"c": stop}, "a test"

@@ -1,5 +1,6 @@
-"""What importing the package costs, in modules: less than importing asyncio. (For the time, run
-python -X importtime -c "import weft.coroutines".) And Ctrl-C during the import."""
+"""Tests how many modules an import of the package costs: fewer than an import of asyncio. (For the
+time, run python -X importtime -c "import weft.coroutines".) And Ctrl-C during the import.
+"""
 
 from __future__ import annotations
 
@@ -98,8 +99,9 @@ def test_what_observes_is_there_when_it_is_asked_for(backend: str) -> None:
 def test_of_another_weft_is_told_on_stderr_and_nowhere_else(
     tmp_path: Path, capfd: Any, monkeypatch: Any, stderr: str, told: int
 ) -> None:
-    """Once in a program and its OS processes; a stderr that is closed does not keep it from being
-    imported."""
+    """The line is printed once in a program and its OS processes; a closed stderr does not prevent
+    the import.
+    """
     from weft import _name_clash
 
     (tmp_path / "weft-1.0.dist-info").mkdir()

@@ -36,8 +36,9 @@ def empty_pool():
 
 @pytest.fixture(params=["coroutines", "greenlets"])
 def waits(request):
-    """What a process does with an io function, and how it is run, on the backends that use the
-    pool."""
+    """Returns how a process uses an io function, and how it is run, on the backends that use the
+    pool.
+    """
 
     def run(function, *args, **how):
         if request.param == "coroutines":
@@ -259,7 +260,7 @@ def small_pool(monkeypatch):
     monkeypatch.setattr(_io, "_permits", permits)
     monkeypatch.setattr(_io, "IDLE", 0.001)
     yield
-    empty_pool()  # this happens before the old permits are back
+    empty_pool()  # done before the old permits are back
 
 
 def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(small_pool, monkeypatch):

@@ -1,8 +1,8 @@
-"""Keywords are as the stubs say: each parameter can be given by its name, and other names are
-refused by a TypeError; neither raises a SystemError.
+"""Tests that keywords agree with the stubs: each parameter can be given by its name, and other
+names are refused by a TypeError; neither raises a SystemError.
 
-The stubs (`*.pyi`) say what there is to call, so that a new parameter is tested too. It needs a
-value in makers().
+The stubs (`*.pyi`) determine the calls, so that a new parameter is tested too. A new parameter
+needs a value in makers().
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ except Deadlock as e:
     ],
 )
 def test_by_a_thread_that_ends(made: str) -> None:  # rules 10.1, 10.3
-    """While the thread lives it might write; once it has ended nobody can."""
+    """While the thread lives it might write; once it has ended no code can."""
     with child("-c", PARTS + STRANGER.format(made), stdin=subprocess.PIPE) as running:
         until_asleep(running.pid)
         out, err = running.communicate("\n")
@@ -176,8 +176,9 @@ def test_by_a_loop_that_is_closed() -> None:  # rules 7.6, 13.5
 
 
 def test_an_extended_read_that_nobody_ends() -> None:  # rules 1.6, 6.3, 10.1
-    """The writer of the extended read cannot be cancelled: the run waits until somebody lets go
-    of it, says so on stderr, and has deadlocked."""
+    """The writer of the extended read cannot be cancelled: the run waits until the extended read
+    ends, reports that on stderr, and has deadlocked.
+    """
     program = """
 import signal
 signal.signal(signal.SIGUSR1, lambda *_: kept.clear())

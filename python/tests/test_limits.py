@@ -1,6 +1,7 @@
 """Rule 7.12: timeouts as scopes, in processes of every backend.
 
-test_asyncio_limits.py has those in asyncio; test_limits_around.py has those around runs and groups.
+test_asyncio_limits.py tests timeouts in asyncio; test_limits_around.py tests those around runs and
+groups.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from parts import receive
 
 from weft.errors import BadUse, Cancelled
 
-# ------------------------------------------------------------------------- what is ended, and when
+# -------------------------------------------------------- which operations a timeout ends, and when
 
 
 def test_every_operation_that_waits_is_ended(b):  # rule 7.12

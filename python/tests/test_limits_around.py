@@ -39,7 +39,7 @@ def test_bad_use(b):  # rule 7.12
             with pytest.raises((TypeError, ValueError)):
                 async with Within(b, b.weft.timeout(wrong)):
                     pytest.fail("entered")
-        await b.op(b.weft.sleep(9))  # nothing of the limits is left, so this sleep returns
+        await b.op(b.weft.sleep(9))  # no limit is left, so this sleep returns
         return b.weft.now()
 
     assert alone(b, body) == 9

@@ -13,13 +13,12 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from children import child, weft
-from looked_at import PIPE, refused, running
+from children import child, until_asleep, weft
+from looked_at import PIPE, looks_until, refused, running
 
 from weft._watching import look as _look
 from weft._watching import visit as _visit
@@ -91,7 +90,7 @@ def test_c_code_that_keeps_the_lock(
     """
     monkeypatch.setattr(_visit, "PATIENCE", 0.5)
     with running(tmp_path, text, "--on", "threads") as p:
-        time.sleep(0.2)
+        until_asleep(p.pid)  # in that C code
         output = refused(p.pid)
     assert "code that does not let go of the interpreter's lock" in output
 
@@ -185,5 +184,6 @@ def test_a_program_goes_on_whatever_comes(home: Path, tmp_path: Path) -> None:
                 if n % 2:
                     s.shutdown(socket.SHUT_WR)
                     s.recv(4096)
-        network = _visit.look(p.pid, 0.2)
-        assert p.poll() is None and network.verdict.names == ("main/enrich",)
+        names = ("main/enrich",)
+        network = looks_until(lambda network: network.verdict.names == names, p.pid, 0.2)
+        assert p.poll() is None and network.verdict.names == names

@@ -1,8 +1,8 @@
-"""Two channelseconds, after which a machine counts as hanging, their ends and choices over them as
-a state machine: random steps, each compared with a small oracle.
+"""Tests two channels, their ends and choices over them as a state machine: random steps, each
+compared with a small oracle.
 
 Each operation is a thread process of its own. After every step the machine waits (on a condition,
-not for a time) until as many operations have ended as the oracle says, and then compares the
+not for a time) until as many operations have ended as the oracle predicts, and then compares the
 outcomes, the waiting queues and the buffers. Rules 1 to 6.
 """
 
@@ -29,7 +29,7 @@ from weft.threads import (
     select,
 )
 
-BOUND = 280  # s
+BOUND = 280  # seconds, after which a machine counts as hanging
 
 
 @dataclass
@@ -95,10 +95,10 @@ class ChannelMachine(RuleBasedStateMachine):
         for p in self.waiting:
             p.process.cancel()
         self.group.__exit__(None, None, None)
-        # No party waits any more, and nothing was doubled: every party ended once.
+        # No party waits any more, and no operation was doubled: every party ended once.
         assert len(self.ended) == self.expected + len(self.waiting)
 
-    # --- what a process does ----------------------------------------------------------------------
+    # --- the processes ----------------------------------------------------------------------------
 
     def operate(self, guards: list[Guard]) -> Any:
         if len(guards) == 1:
@@ -169,14 +169,14 @@ class ChannelMachine(RuleBasedStateMachine):
         self.expected += 1
 
     def finish(self, party: Party, channel: int, writes: bool, value: Any) -> None:
-        """A waiting party commits at its guard there."""
+        """Commits a waiting party at its guard there."""
         index = next(
             i for i, g in enumerate(party.guards) if (g.channel, g.writes) == (channel, writes)
         )
         self.settle(party, (index, value))
 
     def commit(self, party: Party, index: int) -> None:
-        """The arriving party commits at a guard that is ready."""
+        """Commits the arriving party at a guard that is ready."""
         g = party.guards[index]
         line = self.lines[g.channel]
         end = self.ended_for(g)
@@ -302,14 +302,14 @@ class ChannelMachine(RuleBasedStateMachine):
         self.wait_until(lambda: len(self.ended) >= self.expected)
         assert len(self.ended) == self.expected
         for party, outcome in self.ended.items():
-            if isinstance(party.outcome, dict):  # any of the guards that ended
+            if isinstance(party.outcome, dict):  # any of the guards that ended may be named
                 end, guard = outcome
                 assert (guard is None) == (len(party.guards) == 1)
                 assert party.outcome.get(guard or 0) is end
             else:
                 assert outcome == party.outcome
         for c, line in zip(self.channels, self.lines, strict=True):
-            # A party that waits for the oracle has arrived when the channel says so.
+            # A party that waits for the oracle has arrived when the channel counts it.
             lines = len(line.readers), len(line.writers)
             for _ in range(BOUND * 1000):
                 if (c.stats().waiting_readers, c.stats().waiting_writers) == lines:

@@ -287,7 +287,7 @@ def test_one_block_after_another():
         test_the_block_reads_and_writes(gr_echo, 0)
 
 
-# --- what is around it ----------------------------------------------------------------------------
+# --- the code around the block --------------------------------------------------------------------
 
 
 def test_the_blocks_context_variables_are_its_own():
@@ -320,8 +320,9 @@ def test_the_blocks_context_variables_are_its_own():
 
 
 def test_the_block_may_wait_in_greenlets_of_the_programs_own():
-    """Each time another greenlet is the hub: greenlets that parked under an earlier hub return
-    to the present one."""
+    """Each time a different greenlet is the hub: greenlets that parked under an earlier hub return
+    to the present one.
+    """
     a, b = gr.Channel("a"), gr.Channel("b")
     w, r = a.writer(), b.reader()
 
@@ -341,7 +342,7 @@ def test_the_block_may_wait_in_greenlets_of_the_programs_own():
 
 
 def test_an_operation_of_the_block_within_one_of_its_own_is_bad_use():
-    """A finaliser that runs while the block waits."""
+    """The other operation is in a finaliser that runs while the block waits."""
     c, d, reports = gr.Channel("c"), gr.Channel("d"), []
 
     class Reads:
@@ -428,7 +429,7 @@ def test_time_stands_still_while_ordinary_code_runs():  # rule 8.6
 
         g.start(sleeps())
         gr.yield_()
-        time.sleep(0)  # no operation: nobody else runs
+        time.sleep(0)  # this is no operation, so no process runs
         assert gr.now() == begun
 
 

@@ -62,7 +62,7 @@ def test_a_failure_cancels_the_block_and_is_raised_at_its_end(fails):  # rules 7
         g.start(fails(LookupError("lost")))
         with pytest.raises(Cancelled):
             r.read()
-        g.start(gr_waits(c.reader(), []))  # cancelled from the start
+        g.start(gr_waits(c.reader(), []))  # the process is cancelled from the start
         raise Cancelled  # an operation would have raised the same
     assert not kept.closed
 

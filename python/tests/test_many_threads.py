@@ -1,9 +1,9 @@
 """Thousands of thread processes do not all ask for the interpreter lock at once
 (python/native/interpreter/door.hpp).
 
-The tests count how often a thread gives up its CPU of its own accord. Without the door each waiter
-for the lock does so every 5 ms: some 500 times a thread in these programs, and more often on a
-slower machine; with the door, less than ten times.
+The tests count how often a thread gives up its CPU voluntarily. Without the door each waiter for
+the lock does so every 5 ms: some 500 times a thread in these programs, and more often on a slower
+machine; with the door, less than ten times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 LOCK = not sysconfig.get_config_var("Py_GIL_DISABLED")
 BOUND = 280  # s for a whole program
-MOST = 60  # times that a thread may give up its CPU
+MOST = 60  # the most times that a thread may give up its CPU
 
 HEAD = """
 import faulthandler, os, resource, signal, sys, threading
@@ -98,7 +98,7 @@ print(switches() / N)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_the_child_of_a_fork_finds_an_empty_door() -> None:  # rule 11.2
-    """The parent's threads stand in the door when it forks; none of them is in the child."""
+    """The parent's threads wait in the door when it forks; the child has none of them."""
     words = program(
         HEAD.replace("{end}", "pass")
         + """
@@ -121,8 +121,9 @@ with Group() as g:
 
 
 def test_a_program_that_ends_while_threads_stand_in_the_door() -> None:  # rule 7.6
-    """The network of a daemon thread is cut off where it is, quietly: the interpreter gives
-    nobody the lock any more."""
+    """The network of a daemon thread is cut off where it is, quietly: the interpreter gives no
+    thread the lock any more.
+    """
     words = program(
         HEAD.replace("{end}", "pass")
         + """

@@ -29,11 +29,11 @@ def calling(*ends):
     return len(ends)
 
 
-# --- the call is forgotten ------------------------------------------------------------------------
+# --- forgotten calls ------------------------------------------------------------------------------
 
 
 def starts(how):
-    """Returns a function that starts a process, given one in the wrong form."""
+    """Returns a function that starts a process which is given in the wrong form."""
 
     @process
     async def in_a_process(it):
@@ -147,7 +147,7 @@ def test_what_a_process_has_is_asked_of_its_function():  # rule 11.1
 
 
 def test_a_process_function_that_was_never_made():  # rule 11.1
-    """copy, pickle and their like make objects so."""
+    """copy, pickle and similar functions make such objects."""
     empty = type(worker).__new__(type(worker))
     with pytest.raises(BadUse, match="is not awaited"):
         empty.__await__()
@@ -270,7 +270,7 @@ def test_a_parallel_of_one_that_is_not_awaited():
     run(forgets())
 
 
-# --- ends that nobody was given -------------------------------------------------------------------
+# --- ends that no process was given ---------------------------------------------------------------
 
 
 async def reads_all(b, r):
@@ -298,7 +298,7 @@ REMEDY = (
 
 def test_a_writer_that_was_kept_outside(b):  # rules 2.2, 10.2
     c = b.weft.Channel("c")
-    kept = c.writer()  # the one that is kept
+    kept = c.writer()  # the writer that is kept
     with pytest.raises(Deadlock) as caught:
         b.run(b.process(reads_all)(+c), b.process(writes_one)(-c))
     where = line_of("# the one that is kept")
@@ -315,7 +315,7 @@ def test_readers_that_were_kept_in_an_object(b):  # rules 2.2, 10.2
     c = b.weft.Channel("c")
 
     class Keeps:
-        ends = (c.reader(), {"more": c.reader()})  # both are kept
+        ends = (c.reader(), {"more": c.reader()})  # both readers are kept
 
     with pytest.raises(Deadlock) as caught:
         b.run(b.process(writes_one)(-c))
@@ -331,7 +331,7 @@ def test_a_writer_that_a_process_kept_for_itself():  # rules 2.3, 10.2
     @process
     async def keeps():
         c = Channel("c")
-        kept = c.writer()  # in a variable of a process
+        kept = c.writer()  # the writer is kept in a variable of a process
         await Parallel(reads(c.reader()))
         return kept
 
@@ -347,7 +347,7 @@ def test_a_writer_that_a_process_kept_for_itself():  # rules 2.3, 10.2
 def test_where_a_moved_end_was_made():  # rules 2.4, 10.2
     ends, c = Channel("ends", capacity=1), Channel("c")
     to, of = ends.writer(), ends.reader()
-    to.write(c.writer())  # made here, and moved
+    to.write(c.writer())  # the end is made here, and moved
     kept = of.read()
 
     @threads.process
@@ -418,7 +418,7 @@ def test_what_locals_gave_is_left_alone(b):  # rule 14.2
     assert mine["kept"] is kept
 
 
-# --- from elsewhere -------------------------------------------------------------------------------
+# --- other threads --------------------------------------------------------------------------------
 
 
 def test_an_end_used_by_two_threads_at_once():  # rule 1.2
@@ -434,7 +434,7 @@ def test_an_end_used_by_two_threads_at_once():  # rule 1.2
     assert sorted(got) == [1, 2]
 
 
-# --- what is no value -----------------------------------------------------------------------------
+# --- objects that are no values -------------------------------------------------------------------
 
 ALONE = """
 import copy, multiprocessing, pickle, sys
@@ -478,7 +478,7 @@ def test_what_is_copied_or_pickled_by_itself_says_how_it_travels(tmp_path):
             assert f"end.channel.{kind.lower()}()" in text
 
 
-# --- what is thrown into an operation -------------------------------------------------------------
+# --- objects that are thrown into an operation ----------------------------------------------------
 
 
 @pytest.mark.parametrize("which", ["read", "write", "select", "io"])

@@ -1,5 +1,6 @@
-"""Rule 11.1 (Python): an operation that is awaited belongs to its awaiter: another that awaits,
-sends, throws or closes is refused."""
+"""Rule 11.1 (Python): an operation that is awaited belongs to its awaiter: any other code that
+awaits, sends, throws or closes is refused.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +111,7 @@ def test_another_task(play: Runner, kind, attack):  # rules 11.1, 13.7
             await asyncio.sleep(0)
         if owner.done():
             assert how == "time"
-            return  # the operation was over first, on a busy machine
+            return  # on a busy machine, the operation was over first
         with pytest.raises(BadUse, match="already"):
             await ATTACKS[attack](op)
         await release(p, how)
@@ -224,7 +225,7 @@ def test_a_coroutine_that_another_task_drives(play: Runner, how):  # rules 11.1,
     play(main())
 
 
-# ------------------------------------------------------------------------------------- other doors
+# --------------------------------------------------------------------------- other ways to misuse
 
 
 def test_an_extended_read_is_entered_once(play: Runner):  # rules 1.6, 11.1

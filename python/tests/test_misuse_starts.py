@@ -48,8 +48,9 @@ async def fails():
 
 
 def has_ended(late, writer):
-    """Checks that `late` was never run: it is done, has let go of its reader, and is safe to
-    cancel and to start in vain."""
+    """Checks that `late` was never run: it is done, has let go of its reader, and can safely be
+    cancelled, and started in vain.
+    """
     assert late.done
     assert hows([late.result]) == ["<cancelled>"]
     with pytest.raises(Retired):

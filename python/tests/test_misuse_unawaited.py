@@ -108,7 +108,9 @@ class Wraps:
 
 
 def test_what_awaits_otherwise_is_not_refused():
-    """Awaiting by `__await__`, putting awaitables into sets, looking for them in lists."""
+    """Other ways to await are allowed: by `__await__`, with awaitables in sets, and in lists that
+    are searched.
+    """
 
     @process
     async def main():

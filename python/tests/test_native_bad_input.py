@@ -1,4 +1,4 @@
-"""Rule 16: mistakes in a component are reported when it is loaded or called, with what to do."""
+"""Rule 16: mistakes in a component are reported when it is loaded or called, with advice."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def declared(tmp_path_factory):
 @pytest.mark.parametrize("which", range(len(DECLARATIONS)))
 def test_a_declaration_that_cannot_be(declared, tmp_path, monkeypatch, which):
     monkeypatch.setenv("WHICH", str(which))
-    copy = shutil.copyfile(declared, tmp_path / "made.so")  # loaded anew
+    copy = shutil.copyfile(declared, tmp_path / "made.so")  # a copy is loaded anew
     with pytest.raises(BadUse, match=DECLARATIONS[which][1]):
         weft.native.load(copy)
 
@@ -279,7 +279,7 @@ def test_an_argument_that_nests_too_deep_to_be_shown_is_refused(of):  # rule 11.
         threads.Input(value)
 
 
-# --- what is built once ---------------------------------------------------------------------------
+# --- a component that is built once ---------------------------------------------------------------
 
 
 def test_what_was_built_is_found_and_a_change_is_built(tmp_path):
@@ -311,7 +311,7 @@ def test_what_was_built_is_found_and_a_change_is_built(tmp_path):
 @pytest.mark.parametrize("compiler", ["g++-12", "clang++-14"])
 @pytest.mark.parametrize("debug", [False, True], ids=["NDEBUG", "assertions"])
 def test_compilers_and_flags_meet_in_one_network(monkeypatch, compiler, debug):  # rules 16.1, 16.5
-    """A component of each build between two processes of another, in one program."""
+    """A component of each build runs between two processes of another component, in one program."""
     if not shutil.which(compiler):
         pytest.skip(f"{compiler} is not here")
     common = basics()

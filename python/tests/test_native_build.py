@@ -1,5 +1,6 @@
-"""`weft build` and weft_add_component, for a user who has only the pages: what they print, and
-what they say about mistakes."""
+"""`weft build` and weft_add_component, for a user who has only the pages: their output, and their
+messages about mistakes.
+"""
 
 from __future__ import annotations
 
@@ -152,8 +153,9 @@ def test_help_names_the_options_and_the_cache(folder: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")
 def test_weft_add_component_with_a_debug_build(folder: Path) -> None:
-    """The CMake function of the installed package; a Debug build says where an exception was
-    thrown."""
+    """Uses the CMake function of the installed package. A Debug build reports where an exception
+    was thrown.
+    """
     (folder / "filter.cpp").write_text(
         FILTER.replace("out.write(x / by)", 'throw std::runtime_error("no")')
     )
@@ -183,7 +185,9 @@ run(source(-a), filter.halve(+a, -b), sink(+b))
 
 
 def test_a_component_by_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a module of that name would be found: the library before the source."""
+    """The component is found where a module of that name would be: the library before the
+    source.
+    """
     package = folder / "stages"
     package.mkdir()
     (package / "__init__.py").write_text("raise SystemExit('it need not be imported')\n")

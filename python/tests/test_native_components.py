@@ -35,7 +35,9 @@ async def write_all(b, w, values):
 
 
 def through(b, process, values, **channel):
-    """Returns what comes out of a process with an `in` and an `out` when `values` go in."""
+    """Returns the values that come out of a process with an `in` and an `out` when `values` go
+    in.
+    """
     a, c = b.weft.Channel("a", **channel), b.weft.Channel("c", **channel)
     return b.run(b.process(write_all)(-a, values), process(+a, -c), b.process(all_of)(+c))[2]
 
@@ -338,7 +340,7 @@ def test_blocks(b):
     assert all(1 <= len(block) <= 8 for block in got)
 
 
-# --- how it ends ----------------------------------------------------------------------------------
+# --- how a component ends -------------------------------------------------------------------------
 
 
 def test_a_component_ends_with_its_source_and_retires_what_it_holds(b):  # rules 3.5, 16.1
@@ -445,7 +447,7 @@ def test_virtual_time_jumps_for_a_component_that_sleeps(b):  # rules 8.6, 16.1
     b.run(basics().sleeps(), clock="virtual")
 
 
-# --- where it runs --------------------------------------------------------------------------------
+# --- where a component runs -----------------------------------------------------------------------
 
 
 def test_others_run_while_a_component_computes(b):  # rule 16.1
@@ -477,14 +479,15 @@ def test_in_an_asyncio_task():  # rules 13.1, 16.1
 
 
 def test_tasks_of_asyncio_meet_components():  # rules 6.6, 13.1, 16.1, 16.2
-    """The tasks are no processes: they are woken, and cancelled, while components write without
-    the lock."""
+    """The tasks are not processes: they are woken, and cancelled, while components write without
+    the lock.
+    """
 
     async def main(n):
         a, c, d = (coroutines.Channel(name) for name in "acd")
         ends = -a, +a, -c, +c, -d, +d
         first = asyncio.create_task(read(ends[3]))
-        await asyncio.sleep(0)  # this lets the process wait before the channel is native
+        await asyncio.sleep(0)  # lets the process wait before the channel becomes native
         ints, more = basics().ints(ends[1], ends[2]), basics().count_to(ends[4], 100_000)
         async with Group() as group:
             group.start(ints)
@@ -532,7 +535,7 @@ def send_first(b, a, c):
     return b.process(looks)(-a, +c)
 
 
-# --- as Python sees it ----------------------------------------------------------------------------
+# --- a component as Python sees it ----------------------------------------------------------------
 
 
 def test_signature_docstring_and_defaults(b):

@@ -32,13 +32,16 @@ def host() -> Any:
 
 @th.process
 def with_far_reader(ends: Any, make: Any, out: Any) -> None:
-    """Runs the process that `make` makes of the reader that comes from another OS process, and
-    of `out`."""
+    """Runs the process that `make` makes with `out` and a reader that comes from another OS
+    process.
+    """
     th.Parallel(make(ends.read(), out))
 
 
 def at_a_far_reader(host: Any, make: Any, values: list[Any], out: Any) -> list[Any]:
-    """Returns what `make(reader, writer)` writes; the reader's channel was made in the host."""
+    """Returns the values that `make(reader, writer)` writes; the reader's channel was made in the
+    host.
+    """
     ends = Channel("ends")
     return th.run(
         targets_native.makes.on(host)(-ends, values),
@@ -92,7 +95,7 @@ def test_a_computed_output_elsewhere(host: Any, on: str) -> None:  # rules 5.8, 
         th.run(source(-a, [1]), parties().serves(+a, -c, on=where), collect(+c))
 
 
-# --- it may go on ---------------------------------------------------------------------------------
+# --- the component may go on ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("on", ["thread", "host"])
@@ -125,7 +128,7 @@ REFUSED = (
 
 
 def test_a_barrier_goes_to_no_other_os_process(host: Any) -> None:  # rules 8.1, 16.7
-    """The error comes where the process is made, before anything starts."""
+    """The error comes where the process is made, before any process starts."""
     barrier, log = co.Barrier(2), Channel("log")
     w = log.writer()
     for where in ("process", host, host[0], Supervisor()):
@@ -176,7 +179,7 @@ def test_a_barrier_beside_a_channel_that_came_from_elsewhere(host: Any) -> None:
 
 
 def test_a_read_on_the_pool_of_a_channel_that_came_from_elsewhere(host: Any) -> None:
-    """Rules 16.7, 16.10; on a thread it reads."""
+    """Rules 16.7, 16.10: the read is refused on the pool; on a thread it reads."""
     text = r"read on channel 'far': it has ends in other OS processes.*on='thread'"
     with pytest.raises(ComponentError, match=text):
         at_a_far_reader(host, tasks().ints, [1, 2], Channel("c"))
@@ -195,7 +198,7 @@ def test_a_channel_gets_ends_elsewhere_while_the_pool_waits_there(host: Any) -> 
     @th.process
     def later(ready: Any, writer: Any) -> None:
         ready.read()
-        while a.stats().waiting_readers == 0:  # this waits until the process is back at its read
+        while a.stats().waiting_readers == 0:  # waits until the process is back at its read
             os.sched_yield()
         th.Parallel(targets_native.gives.on(host)(writer, [5, 6]))
 

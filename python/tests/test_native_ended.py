@@ -32,7 +32,7 @@ def host() -> Iterator[Hosts]:
 
 
 def passes(component: Any, how: str, got: list[Any], **where: Any) -> None:
-    """Runs a network that fails; `got` is what its reader got."""
+    """Runs a network that fails; `got` has the values that its reader got."""
     a, b = Channel("a"), Channel("b")
 
     @th.process
@@ -56,7 +56,7 @@ def test_a_process_whose_thread_it_ends_has_failed(
         got: list[Any] = []
         with pytest.raises(BadUse, match=r"main/passes: its thread was ended, by pthread_exit"):
             passes(ended.passes, how, got, on=on)
-        assert got in ([7], [])  # the cancelled reader may have read it or not
+        assert got in ([7], [])  # the cancelled reader may or may not have read the value
     a, b = Channel("a"), Channel("b")
     assert th.Parallel(
         source(a.writer(), [8]),

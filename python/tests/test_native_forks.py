@@ -17,7 +17,7 @@ pytestmark = [needs_compiler, pytest.mark.skipif(not hasattr(os, "fork"), reason
 
 
 def tasks_meet() -> str:
-    signal.alarm(300)  # a child that never ends is left behind by nobody
+    signal.alarm(300)  # ends a child that would otherwise never end
 
     async def meet() -> int:
         c = co.Channel("c")
@@ -35,7 +35,9 @@ async def read(r: co.Reader[int]) -> int:
 
 
 def test_tasks_of_the_child_do_not_wait_for_the_parents_components() -> None:
-    """At one fork in ten the component is in an operation. In the child it does not exist."""
+    """At one fork in ten the component is in an operation. In the child that operation does not
+    exist.
+    """
     c = th.Channel("c")
     messages = []
 

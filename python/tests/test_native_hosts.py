@@ -49,7 +49,7 @@ def host() -> Any:
 
 @th.process
 def until_it_ends(inp: Any) -> tuple[list[Any], str]:
-    """Returns the values that came, and how the channel ended."""
+    """Returns the values that were read, and how the channel ended."""
     got: list[Any] = []
     try:
         while True:
@@ -72,7 +72,7 @@ def through(made: Any, values: Any, host: Any) -> list[Any]:
     return th.run(source(-a, values), made(+a, -c, on=host), collect(+c))[2]
 
 
-# --- it runs there --------------------------------------------------------------------------------
+# --- where the component runs ---------------------------------------------------------------------
 
 
 def test_it_runs_in_an_os_process_of_its_own_or_on_a_host(crashing: Any, host: Any) -> None:
@@ -123,7 +123,7 @@ def test_arrays_are_copied(
     # The array still belongs to the writer, and is unchanged.
     assert numbers.tolist() == list(range(n))
     if n:
-        got[0] = 7.0  # this array belongs to the reader
+        got[0] = 7.0  # this array belongs to its reader
         assert got[0] == 7.0
 
 
@@ -149,7 +149,7 @@ def test_arrays_within_values_are_copied(host: Any) -> None:  # rule 16.7
     assert got.at == frame.at
     assert np.asarray(got.image).tolist() == image.tolist()
     assert [np.asarray(row).tolist() for row in got.rows] == [[1.0, 1.0], []]
-    got.image[0, 0] = 9.0  # the reader's own copy
+    got.image[0, 0] = 9.0  # this is the reader's own copy
     assert image[0, 0] == 0.0
     (marked,) = through(m.marks, [np.zeros((2, 2))], host)
     assert np.asarray(marked).tolist() == [[0.0, 1.0], [10.0, 11.0]]
@@ -225,7 +225,7 @@ def test_blocks_there(crashing: Any, host: Any) -> None:  # rule 16.8
     blocks = th.run(crashing.blocks(+a, -out, on=host), collect(+out))[1]
     assert [x for block in blocks for x in block] == list(range(100))
     assert all(1 <= len(block) <= 8 for block in blocks)
-    assert len(blocks[0]) == 8  # the blocks have come
+    assert len(blocks[0]) == 8  # all blocks have arrived
 
 
 # --- channels that become native, or get ends elsewhere, in every order (rule 16.7) ---------------
@@ -297,7 +297,7 @@ def test_values_that_wait_are_converted_either_way(host: Any) -> None:  # rules 
     assert th.run(f.floats(+a, -c, on=host), collect(+c))[1] == [1.0, 2.5]
     b, d = Channel("b", capacity=4), Channel("d", capacity=4)
     into = b.writer()
-    call = f.floats(+b, -d)  # native: what is written from here on is converted
+    call = f.floats(+b, -d)  # native now: values that are written from here on are converted
     th.run(source(into, [3]))
     assert th.run(targets_native.takes.on(host)(d.reader(), 1), call)[0] == [3.0]
 
@@ -339,7 +339,7 @@ def test_a_buffer_with_a_value_that_does_not_convert(host: Any) -> None:  # rule
     th.run(targets_native.gives.on(host)(-a, ["x"]))
     with pytest.raises(BadUse, match=r"a value that waits at channel 'a'.*expected int"):
         basics().ints(r, -c)
-    assert th.run(takes_here(r, 1)) == ["x"]  # the channel stays as it was
+    assert th.run(takes_here(r, 1)) == ["x"]  # the channel is unchanged
 
 
 def test_a_second_type_is_refused_before_anything_goes(host: Any) -> None:  # rule 16.2
@@ -438,7 +438,7 @@ def test_a_crash_is_contained(
         assert isinstance(written, PeerDied)
         assert ended == ([0, 1], "PeerDied")
         assert others == 500
-        if on == "host":  # a new host has taken the place of the old one
+        if on == "host":  # a new host has replaced the old one
             assert through(basics().ints, [1, 2], hosts) == [1, 2]
 
 
@@ -526,8 +526,8 @@ def test_a_library_that_has_gone(tmp_path: Any, host: Any) -> None:
 
 
 def test_an_end_goes_away_while_a_value_is_converted(host: Any) -> None:  # rules 12.1, 16.7
-    """Once the reader in the host got a cell that belonged to this program, and the program
-    crashed.
+    """In an earlier version the reader in the host got a cell that belonged to this program, and
+    the program crashed.
     """
     c, fed, here = Channel("c"), Channel("fed"), Channel("here")
     # This component writes nothing; it makes `c` native.

@@ -21,8 +21,8 @@ from components import basics, needs_compiler, tasks
 PYTHONS = os.environ.get("WEFT_PYTHONS", "").split(os.pathsep)
 PYTHONS = PYTHONS if len(PYTHONS) > 1 else [sys.executable] * 2
 
-# A network whose components have each read one value when it says so, and wait for the next one
-# until the test has heard that from all networks.
+# A network whose components have each read one value when the network reports that, and wait for
+# the next one until the test has heard from all networks.
 NETWORK = """
     import array, json, sys
     import weft.native
@@ -99,7 +99,7 @@ def test_one_library_serves_several_interpreters_at_once() -> None:  # rule 16.1
         for process in running:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n", process.args
-        # Now components of each program are in the middle of their work.
+        # By now, components of each program are in the middle of their work.
         assert all(process.poll() is None for process in running)
         assert all(mapped(process, library) for process in running for library in libraries)
         for process in running:
@@ -113,8 +113,8 @@ def test_one_library_serves_several_interpreters_at_once() -> None:  # rule 16.1
     assert [results for _, *results in answers] == [EXPECTED] * len(PYTHONS)
 
 
-# Runs code in a subinterpreter, of the kind that shares all with the main one or of the kind that
-# has its own lock where there are such; CPython has had these modules since 3.8.
+# Runs code in a subinterpreter: of the kind that shares all with the main one, or, where it exists,
+# of the kind that has its own lock. CPython has had these modules since 3.8.
 MAKES = """
     try:
         import _interpreters
@@ -177,8 +177,9 @@ KINDS = pytest.mark.parametrize("alone", [False, True], ids=["shares", "alone"])
 @pytest.mark.parametrize("before", [False, True], ids=["first", "afterwards"])
 @pytest.mark.parametrize("module", ["weft.native", "weft.coroutines"])
 def test_a_subinterpreter_is_told_what_to_do(module: str, before: bool, alone: bool) -> None:
-    """Rule 16.11: the refusal comes whichever interpreter was first, and the main interpreter
-    goes on."""
+    """Rule 16.11: the subinterpreter is refused whichever interpreter was first, and the main
+    interpreter goes on.
+    """
     *refused, went_on = output_of(REFUSED.format(module=module, before=before, alone=alone))
     assert went_on == "7"
     assert len(refused) == 2

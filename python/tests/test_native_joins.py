@@ -1,4 +1,4 @@
-"""Rules 7.11, 16.1, 16.5: a component's process joins in like any other: its end is a guard, it may
+"""Rules 7.11, 16.1, 16.5: a component's process behaves like any other: its end is a guard, it may
 be watched, its channels have figures. And the component's library needs nothing of Python or of
 the extension.
 """
@@ -60,7 +60,7 @@ def test_every_way_to_end_is_told(on: str) -> None:  # rules 7.11, 16.1
         asks(returned, poisoned, retired, cancelled),
         *(returned, source(-a, [1])),
         *(poisoned, poisons(-b)),
-        # When this process has read once, nobody reads e.
+        # When this process has read once, e has no reader any more.
         *(retired, source(-c, [1, 2, 3]), reads_once(+e)),
         *(cancelled, cancels()),
     )[0]
@@ -92,7 +92,7 @@ def test_a_failure_that_is_watched_is_the_watchers(on: str) -> None:  # rules 7.
 
     @th.process
     def watches(w: Any) -> Any:
-        end = fails.ended()  # first: a failure that nobody watches yet is its group's
+        end = fails.ended()  # asked for first, since a failure without watchers goes to its group
         for n in (0, 1, 2):
             w.write(n)
         return end.wait()

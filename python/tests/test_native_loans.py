@@ -1,5 +1,6 @@
-"""Rule 16.6: a lent value must not be touched: write(move=True) makes sure of that, and the
-debug mode notices a touch."""
+"""Rule 16.6: a lent value must not be touched. write(move=True) ensures that, and the debug mode
+notices a touch.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +124,7 @@ def test_an_array_that_is_touched_while_a_component_reads_it(reports):  # rules 
     @threads.process
     def lender(w, r):
         w.write(numbers)
-        assert r.read() == 3.0  # the component has it, until it reads the next
+        assert r.read() == 3.0  # the component has the array until it reads the next one
         numbers[1] = 7.0
 
     threads.run(lender(-a, +c), messages().sums(+a, -c))

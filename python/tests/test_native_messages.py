@@ -129,8 +129,9 @@ def test_what_is_no_such_aggregate_is_refused(b, value, says):  # rules 16.2, 16
 
 @pytest.fixture
 def own(tmp_path):
-    """A component with aggregates of its own, so that a class given here does not exist for
-    others."""
+    """A component with aggregates of its own, so that a class that is given here does not exist for
+    other tests.
+    """
     path = tmp_path / "own.cpp"
     path.write_text(
         "#include <weft/component.hpp>\nusing namespace weft::native;\n"
@@ -200,8 +201,9 @@ def test_a_class_that_is_defined_again_takes_the_place_of_what_it_was(own):  # r
 
 
 def test_threads_that_ask_at_once_get_one_class(monkeypatch):  # rule 16.2
-    """Each thread is held where a class is made until both are there, or until the other can
-    only wait for it."""
+    """Each thread is held where a class is made, until both threads are there, or until the other
+    thread can only wait for this one.
+    """
     from weft._components import types as _native_types
 
     both, waits, make = threading.Barrier(2), threading.Event(), dataclasses.make_dataclass
@@ -416,7 +418,7 @@ def test_a_tensor_of_dlpack(b):  # rule 16.6
     through(b, basics().negate, [Tensor(numbers)])
     del numbers
     gc.collect()
-    through(b, basics().ints, [1])  # the object is freed at a safe point at the latest
+    through(b, basics().ints, [1])  # the object is freed at a safe point, which this makes sure of
     assert gone == ["gone"]
 
 
@@ -447,7 +449,7 @@ def test_what_is_no_such_array_is_refused(which):  # rules 16.4, 16.6
 
 
 def test_a_select_that_may_write_an_array(b):  # rules 5.2, 16.6
-    """The array belongs to the component until it is written."""
+    """The array belongs to the component until the select writes it."""
     a, x, y, log = (b.weft.Channel(n, capacity=3) for n in ("a", "x", "y", "log"))
     xr, yr = +x, +y
     f = messages()

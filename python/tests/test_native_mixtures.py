@@ -1,5 +1,6 @@
-"""Rules 1 to 10 hold where processes of components are mixed with all others (rule 16.1). Random
-tests print their seed."""
+"""Rules 1 to 10 hold where processes of components are mixed with processes of all other kinds
+(rule 16.1). Random tests print their seed.
+"""
 
 from __future__ import annotations
 
@@ -191,8 +192,9 @@ def test_writers_and_readers_of_every_kind_at_one_channel(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_readers_retire_one_after_another(seed):  # rules 3.1, 3.2, 16.1
-    """At last nobody reads any more: every writer of any kind is told, and each value that was
-    read was written once."""
+    """In the end no reader is left: the channel has ended for every writer of any kind, and each
+    value that was read was written once.
+    """
     choose = random.Random(seed)
     c, got = channel(choose, "c"), []
 
@@ -211,7 +213,7 @@ def test_readers_retire_one_after_another(seed):  # rules 3.1, 3.2, 16.1
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_parties_of_every_kind_at_a_barrier(seed):  # rules 8.1, 8.2, 8.4, 16.1
-    """No party begins a phase before all have ended the one before."""
+    """No party begins a phase before all have ended the previous one."""
     choose = random.Random(seed)
     n, phases = choose.randint(1, 3), 5
     native = choose.randint(1, 3)
@@ -249,8 +251,9 @@ def test_parties_of_every_kind_at_a_barrier(seed):  # rules 8.1, 8.2, 8.4, 16.1
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_server_of_computed_values_among_clients(seed):  # rules 5.2, 5.8, 16.1
-    """Each value read is the sum of what was written until then: sums only grow, and the last is
-    the sum of all."""
+    """Each value read is the sum of the values written until then: sums only grow, and the last is
+    the sum of all.
+    """
     choose = random.Random(seed)
     a, c = channel(choose, "a"), co.Channel("c")
     clients = choose.randint(1, 3)

@@ -1,5 +1,5 @@
-"""Rules 14 and 16.1: what observers see of a component's process, on a thread and on the pool. They
-see the same as of any other process: the beginning of each operation, that it parks, its outcome.
+"""Rules 14 and 16.1: observers of a component's process, on a thread and on the pool, see the same
+as for any other process: the beginning of each operation, that it parks, its outcome.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if sys.version_info < (3, 11):
 pytestmark = [needs_compiler, pytest.mark.usefixtures("nobody_observes")]
 
 HERE = Path(__file__).parent
-BOUND = 280.0  # s: no test waits longer for what it waits for
+BOUND = 280.0  # s: no test waits longer than this
 BOTH = pytest.mark.parametrize("on", ["thread", "pool"])
 
 
 def line_of(file: str, text: str) -> int:
-    """Returns the number of the only line, of a source of these tests, that has `text`."""
+    """Returns the number of the only line with `text` in a source of these tests."""
     lines = (HERE / file).read_text(encoding="utf-8").splitlines()
     (line,) = (number for number, line in enumerate(lines, 1) if text in line)
     return line
@@ -63,7 +63,7 @@ class Seen:
             self.parked.set()
 
     def shape(self) -> list[tuple[str, str | None]]:
-        """Returns the events without those that depend on who came first."""
+        """Returns the events without those that depend on which process came first."""
         return [(what, op) for what, op, _, _ in self.events if what != "park"]
 
     def check(self) -> None:
@@ -283,7 +283,7 @@ def test_a_computed_output(capacity: int, tmp_path: Path) -> None:  # rules 5.8,
     selects = [e for e in by["serves"] if e.get("op") == "select"]
     assert selects[0]["guards"] == [["input", "a"], ["output", "d"]]
     assert (selects[1]["e"], selects[1]["kind"], selects[1]["c"]) == ("commit", "output", "d")
-    # Poison ended it, or the reader had gone.
+    # Either poison ended the select, or the reader had gone.
     assert selects[-1]["e"] == "ended" and selects[-1]["why"] in ("Poisoned", "Retired")
 
 
@@ -388,7 +388,7 @@ def test_a_guard_that_falls_silent_is_named_with_its_line(on: str) -> None:  # r
     messages: list[str] = []
     with observing(seen), observing(_quiet_ends.Naming(messages.append).event):
         th.run(tasks().either(+a, +b, -log, 1, on=on), retires_then_writes(-a, -b), collect(+log))
-    # A select does not say where it stands (python/docs/native.md, Limits), so the line is that of
+    # A select does not record its line (python/docs/native.md, Limits), so the line is that of
     # the declaration.
     line = line_of("component_tasks.cpp", 'component.process<&either>("either")')
     (silent,) = (text for text in messages if "guard 0" in text)
@@ -427,7 +427,7 @@ def test_between_two_components_nobody_else_looks() -> None:  # rules 14.4, 16.1
     assert all(detail is None for what, _, _, detail in counts.events if what == "begin")
 
 
-# --- who begins to look, and who stops (rule 14.2) ------------------------------------------------
+# --- an observer that begins, and one that stops (rule 14.2) --------------------------------------
 
 
 @BOTH
@@ -438,7 +438,7 @@ def test_who_begins_to_look_sees_whole_operations(on: str) -> None:  # rule 14.2
     @th.process
     def looks(w: Any) -> None:
         assert first.parked.wait(BOUND)
-        # Nobody observes, and the operation in which the process waits has begun.
+        # There is no observer now, and the operation in which the process waits has begun.
         _observers.remove(first)
         _observers.add(later)
         for i in range(3):
@@ -505,8 +505,8 @@ def test_observing_changes_no_outcome(observer: str, seed: int, tmp_path: Path) 
     assert got[-1] == list(range(40))
     if observer in ("trace", "all"):
         summary = _trace.summarise(_trace.read(tmp_path / "t")[0])
-        # Each stage writes what it reads. The last channel's reader and the first channel's writer
-        # are Python's.
+        # Each stage writes the values that it reads. The last channel's reader and the first
+        # channel's writer are Python's.
         counts = {row.name: row.operations for row in summary.channels}
         assert counts == {f"c{i}": 80 for i in range(n + 1)}
         assert summary.unfinished == []
@@ -572,7 +572,7 @@ def test_a_choice_at_far_channels_is_seen_once() -> None:  # rules 14.6, 16.7
 
 # --- the watchdog (rule 14.1) ---------------------------------------------------------------------
 
-FAR = 10**18  # ns: later than anything
+FAR = 10**18  # ns: a time later than any other
 
 
 def test_the_watchdog_names_who_keeps_a_thread_of_the_pool(tmp_path: Path) -> None:  # rule 14.1
@@ -583,7 +583,7 @@ def test_the_watchdog_names_who_keeps_a_thread_of_the_pool(tmp_path: Path) -> No
     @th.process
     def looks(r: Any, w: Any) -> None:
         r.read()
-        while not hogs:  # the process goes on, or is about to
+        while not hogs:  # until then, the process spins or is about to spin
             w.look(FAR)
         w.look(FAR)
         file.touch()
@@ -616,7 +616,8 @@ def test_each_step_is_reported_once(tmp_path: Path) -> None:  # rule 14.1
 
     with watchdog(BOUND, hogs.append) as w:
         th.run(tasks().spins(-c, str(file)), looks(+c, w))
-    # Perhaps the step in which it wrote, and the step in which it computes.
+    # There may be two reports: the step in which the process wrote, and the step in which it
+    # computes.
     assert 1 <= len(hogs) <= 2
 
 

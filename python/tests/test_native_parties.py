@@ -150,8 +150,8 @@ def test_a_writer_waits_for_the_block_of_a_component(b):  # rule 1.6
             order.append(f"during {n}")
 
     b.run(b.process(writes)(-a), parties().extends(+a, -c), b.process(reads)(+c))
-    # The reader of `during` has its value before the block ends; the process that runs first after
-    # that appends first. So the order is not fixed within one n.
+    # The reader of `during` has its value before the block ends; whichever process then runs first
+    # appends first. So the order is not fixed within one n.
     assert sorted(order) == sorted(f"{w} {n}" for w in ("wrote", "during") for n in range(3))
     assert all(order.index(f"wrote {n}") < order.index(f"during {n + 1}") for n in range(2))
 

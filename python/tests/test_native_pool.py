@@ -62,7 +62,7 @@ def channels(n, **how):
     return [co.Channel(f"c{i}", **how) for i in range(n)]
 
 
-# --- it is a process like any other ---------------------------------------------------------------
+# --- processes of the pool are like any other -----------------------------------------------------
 
 
 @pytest.mark.parametrize("on", ["pool", "thread"])
@@ -88,7 +88,7 @@ def test_parts_that_are_awaited(on):  # rule 16.10
 
 
 def test_parts_do_not_pile_up_on_the_stack():
-    """Half a million tasks, none of which waits."""
+    """Half a million tasks are awaited, none of which waits."""
     (c,) = channels(1)
     assert co.run(tasks().deep(-c, 500_000), collect(+c))[1] == [500_000]
 
@@ -163,7 +163,7 @@ def test_the_pool_goes_with_its_processes():
     before = how_many_threads()
     for _ in range(20):
         once()
-    # A thread that has let go of its run may not have left the system yet.
+    # A thread that has let go of its run may still be in the system.
     while how_many_threads() > before:
         os.sched_yield()
 
@@ -333,7 +333,7 @@ def test_at_a_barrier_with_others(seed):  # rules 8.1, 8.2, 8.4
     assert got == want, f"seed {seed}"
 
 
-# --- how it ends ----------------------------------------------------------------------------------
+# --- how they end ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -553,7 +553,7 @@ def test_ends_are_let_go_when_it_was_never_run():  # rules 2.3, 6.5
     assert co.run(reads(reader))
 
 
-# --- where it runs --------------------------------------------------------------------------------
+# --- where they run -------------------------------------------------------------------------------
 
 
 def test_it_runs_in_another_os_process_too():  # rules 16.8, 16.10

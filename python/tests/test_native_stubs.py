@@ -1,5 +1,6 @@
-"""Stub files of components, and help(): the declarations of a component, as Python's tools see
-them (rule 16.1)."""
+"""Tests stub files of components, and help(): the declarations of a component, as Python's tools
+see them (rule 16.1).
+"""
 
 from __future__ import annotations
 
@@ -56,6 +57,7 @@ def test_what_a_stub_says(tmp_path):
     assert "barrier: Barrier" in weft.native.write_stub(parties(), tmp_path).read_text()
 
 
+CACHE = HERE.parents[1] / ".build/mypy"  # test_types.py has the same, and the same options
 MYPY = shutil.which("mypy") or importlib.util.find_spec("mypy")
 
 
@@ -70,7 +72,10 @@ def test_a_type_checker_reads_it(tmp_path):
         "messages.samples(+a, -a, on=hosts[0])\nmessages.samples(+a, -a, on=Supervisor())\n"
     )
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "uses.py"],
+        [
+            *(sys.executable, "-m", "mypy", "--strict", "--config-file="),
+            *("--follow-imports=silent", "--cache-dir", CACHE, "uses.py"),
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,

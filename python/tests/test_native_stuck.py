@@ -16,7 +16,7 @@ from weft.observe import PartialDeadlock, deadlocks
 
 pytestmark = [needs_compiler, pytest.mark.usefixtures("nobody_observes")]
 
-BOUND = 280.0  # s: no test waits longer for what it waits for
+BOUND = 280.0  # s: no test waits longer than this
 BOTH = pytest.mark.parametrize("on", ["thread", "pool"])
 
 
@@ -57,7 +57,9 @@ class Waits:
 
 @th.process
 def asks(waits: Waits, wanted: set[str], let_go: Any, found: list[PartialDeadlock]) -> None:
-    """Waits until the processes are stuck: a process that was reported is about to wait."""
+    """Waits until the processes are really stuck, because a process that was reported may only be
+    about to wait.
+    """
     assert waits.all.wait(BOUND)
     while {p.path for p in deadlocks().processes} != wanted:
         pass
@@ -68,7 +70,9 @@ def asks(waits: Waits, wanted: set[str], let_go: Any, found: list[PartialDeadloc
 @pytest.mark.parametrize("n", [2, 3, 6])
 @pytest.mark.parametrize("kind", ["thread", "pool", "place", "both"])
 def test_who_goes_on_is_never_accused(kind: str, n: int) -> None:
-    """Rule 14.3: a token goes round a ring of components, and another thread looks all the time."""
+    """Rule 14.3: a token goes round a ring of components, while another thread looks all the
+    time.
+    """
     ring = [th.Channel(f"c{i}") for i in range(n)]
     makes = {
         "thread": lambda _, r, w: basics().ints(r, w),

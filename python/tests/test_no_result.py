@@ -31,7 +31,7 @@ def line_of(function: Callable[..., Any], after: int) -> str:
 
 
 def retired(b: Any, n: int = 1) -> list[Any]:
-    """Processes that read from channels whose writers have gone."""
+    """Returns processes that read from channels whose writers have gone."""
     c = b.weft.Channel("retired")
     rs = [c.reader() for _ in range(n)]
     c.writer().retire()
@@ -97,7 +97,7 @@ def none(b: Any) -> NoResult:
     return of_a_read(b)
 
 
-# --- what it says ---------------------------------------------------------------------------------
+# --- the text -------------------------------------------------------------------------------------
 
 
 def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
@@ -116,7 +116,7 @@ def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
         waits,
         failing,
     ]
-    failing.ended()  # watched from here too, because it may fail before a process looks
+    failing.ended()  # watched here too, because it may fail before a process looks
     results = b.run(*ps, b.process(cancels)(waits), b.process(ends_at)(failing))
     ends_seen = [(n.process, n.how, n.reason) for n in results[: len(ps)]]
     assert ends_seen == [
@@ -130,11 +130,10 @@ def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
     ]
     assert results[len(ps)] is None  # the last process has returned None
     how, result, error = results[len(ps) + 1]
-    assert (how, result, str(error)) == ("failed", None, "mine")  # Ended tells this already
+    assert (how, result, str(error)) == ("failed", None, "mine")  # Ended has this already
     assert [bool(n) for n in results[: len(ps)]] == [False] * len(ps)
 
 
-# The place is a line of the program, not of a function that passes the operation on, nor of Weft.
 def test_where(b):
     """The place is a line of the program, not of a function that passes the operation on, nor of
     Weft.
@@ -174,7 +173,7 @@ def test_the_sentence(none):  # rule 7.1
     sentence = f"({none.reason})"
     assert repr(none) == f"process main/reads gave no result: it ended at {none.where} {sentence}"
     assert str(none).startswith(repr(none) + "; ")
-    assert "isinstance(" in str(none)  # the text says what to do
+    assert "isinstance(" in str(none)  # the text gives advice
     assert f"{none}" == str(none)
     assert repr([none]) == f"[{none!r}]"
     assert pprint.pformat({"a": none}, width=10_000) == f"{{'a': {none!r}}}"
@@ -214,7 +213,7 @@ def test_in_a_group_and_spawned(b):  # rules 7.1, 7.4, 7.5
         await b.enter(group)
         p = group.start(b.process(reads)(rs[0]))
         await b.op(p.ended().wait())
-        early = p.result  # while the block is open
+        early = p.result  # read while the block is open
         await b.leave(group)
         b.weft.Spawn(spawned)
         return early, p.result
@@ -253,8 +252,9 @@ def test_one_alone_raises_what_left_it(b):  # rule 7.1
 
 
 def test_a_million_would_not_know_each_other(b):  # rule 7.1
-    """Many share texts (the path above them, a reason), but each has its own text where they
-    differ."""
+    """Many NoResults share parts of their texts (the path above them, a reason), but each has its
+    own text where they differ.
+    """
     a, c = b.weft.Channel("a"), b.weft.Channel("c")
     ends = [ch.reader() for ch in (a, c, a, c)]
     for ch in (a, c):
@@ -270,7 +270,7 @@ def test_a_million_would_not_know_each_other(b):  # rule 7.1
     assert [n.reason[16:19] for n in x + y] == ["'a'", "'c'"] * 2
 
 
-# --- what it is -----------------------------------------------------------------------------------
+# --- its behaviour --------------------------------------------------------------------------------
 
 USES: dict[str, Callable[[Any], Any]] = {
     "+": lambda n: n + 1,
@@ -432,7 +432,7 @@ def test_it_goes_over_a_channel(b, none):  # rules 7.1, 9.1
     assert results == [None, none]
 
 
-# --- what it keeps --------------------------------------------------------------------------------
+# --- objects that it keeps alive ------------------------------------------------------------------
 
 
 class Local:
@@ -440,7 +440,7 @@ class Local:
 
 
 def test_no_frame_is_kept(b):  # rule 7.1
-    """The local objects of the process go with it, without the garbage collector."""
+    """The local objects of the process are freed with it, without the garbage collector."""
     there: list[Any] = []
 
     async def has_a_local(b, r):

@@ -1,5 +1,6 @@
-"""Rule 14: the watchdog, measurements, and what holds for every observer. See also test_stuck,
-test_trace, test_debug."""
+"""Rule 14: the watchdog, measurements, and the rules for every observer. See also test_stuck,
+test_trace, test_debug.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from weft.errors import BadUse, Deadlock
 from weft.observe import measure, measuring, watchdog
 
 HERE = Path(__file__).name
-BOUND = 280.0  # s: no test waits longer for what it waits for
+BOUND = 280.0  # s: no test waits longer than this
 
 pytestmark = pytest.mark.usefixtures("nobody_observes")
 
@@ -68,13 +69,13 @@ def test_one_report_for_each_incident() -> None:
     async def hog() -> None:
         now = _native._steady_ns
         dog.look(now())
-        assert hogs == []  # within the limit
+        assert hogs == []  # the process is still within the limit
         dog.look(now() + late)
         dog.look(now() + 2 * late)
         assert len(hogs) == 1  # this is still the same incident
         await yield_()
         dog.look(now() + late)
-        assert len(hogs) == 2  # the process has been back in between
+        assert len(hogs) == 2  # the process has let others run in between
 
     _native._watch_steps(True)
     try:
@@ -100,7 +101,7 @@ def test_a_process_that_parks_is_no_hog() -> None:
         await yield_()
         dog.look(
             _native._steady_ns() + 10**12
-        )  # waits has waited so long; this process, too, has run so long
+        )  # `waits` has waited so long, and this process has run so long
         await w.write(1)
 
     _native._watch_steps(True)
@@ -131,7 +132,7 @@ def test_without_a_callback_it_warns() -> None:
 def test_the_watchdogs_thread_hides_no_deadlock() -> None:
     """Rule 10.3: the watchdog's thread is Weft's own, and uses no end."""
     c = Channel("c")
-    keep = c.writer()  # a local variable holds it: another thread might use it
+    keep = c.writer()  # a local variable holds the end: another thread might use it
 
     @process
     async def reads(r: Any) -> None:
@@ -231,7 +232,7 @@ def test_only_what_happens_in_the_block_counts() -> None:
 
 
 def test_many_channels_are_folded_into_their_names() -> None:
-    """Rule 14.4: rows of channels to which nobody refers any more are not kept."""
+    """Rule 14.4: rows of channels that no longer exist are not kept."""
 
     @process
     async def writes(w: Any) -> None:
@@ -285,7 +286,7 @@ def test_two_threads_that_fold_at_once_count_a_channel_once(
 
 
 def test_one_that_begins_to_look_as_another_stops(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 14.2, on two threads. The extension learns last that nobody observes."""
+    """Rule 14.2, on two threads. The extension is the last to learn that there is no observer."""
     asked, tell = threading.Event(), _native._set_observer
     seen: list[str] = []
 
@@ -296,7 +297,7 @@ def test_one_that_begins_to_look_as_another_stops(monkeypatch: pytest.MonkeyPatc
         seen.append(what)
 
     class Lock:
-        """An observer that says when the other thread waits for it."""
+        """An observer that reports when the other thread waits for it."""
 
         def __init__(self) -> None:
             self.lock = threading.RLock()

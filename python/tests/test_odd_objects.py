@@ -1,5 +1,6 @@
 """Some runs of the fuzzer of odd objects (fuzz_odd.py), always with the same seeds, and objects
-that once made something wait for ever (rules 9.3, 11.1, 12.1)."""
+that once made a program wait for ever (rules 9.3, 11.1, 12.1).
+"""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ BAD = {
 
 @pytest.mark.parametrize("bad", BAD)
 def test_it_tells_what_a_place_does(bad: str, tmp_path: Path) -> None:
-    """The fuzzer notices faults: one that notices none would be worse than none."""
+    """The fuzzer notices faults: a fuzzer that notices none would be worse than none."""
     for file in [FUZZER, *FUZZER.parent.glob("odd_*.py")]:
         text = file.read_text(encoding="utf-8")
         act = "def away_argument(world: World, odd: Odd) -> Any:"
@@ -55,7 +56,7 @@ def test_it_tells_what_a_place_does(bad: str, tmp_path: Path) -> None:
     assert BAD[bad] in done.stdout, done.stdout
 
 
-# --- each by itself -------------------------------------------------------------------------------
+# --- single objects -------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +148,7 @@ def test_a_result_that_cannot_be_pickled_fails_its_call(
 
 
 def test_an_object_whose_class_cannot_be_hashed(hosts: Hosts, pool: Executor) -> None:  # rule 9.3
-    """Pickle calls that __hash__; the feeder thread of a pool does not."""
+    """Pickle calls that __hash__; the feeder thread of a pool must not."""
     odd = Odd("object", "meta.__hash__", "raises", "OSError")
     for call in (
         lambda: th.run(odd_world.gives.on(hosts)([make(odd), 1])),
@@ -164,7 +165,9 @@ def test_an_object_whose_class_cannot_be_hashed(hosts: Hosts, pool: Executor) ->
 def test_a_value_whose_unpickling_would_end_its_loop_is_bad_use(
     hosts: Hosts, reader: Any, error: str
 ) -> None:  # rules 3.4, 9.3
-    """Once a process that read such a value ended quietly, as if the channel had ended."""
+    """In an earlier version a process that read such a value ended quietly, as if the channel had
+    ended.
+    """
     c = th.Channel("c")
     odd = Odd("object", "", "raises", error)
     far_process = odd_away.writes_what_loads.on(hosts)(c.writer(), odd)

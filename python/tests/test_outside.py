@@ -1,5 +1,5 @@
-"""Rule 10.3: what Weft does not see. With a token `Outside` there is no false deadlock for threads
-of a C library, or for signals whose handlers act; and each real deadlock is reported.
+"""Rule 10.3: events that Weft does not see. With a token `Outside` there is no false deadlock for
+threads of a C library, or for signals whose handlers act; and each real deadlock is reported.
 
 Tests that might hang, or end with a false Deadlock, run in programs of their own. There a
 standstill is reported after 20 ms, and the part that must act acts on that report.
@@ -177,8 +177,9 @@ assert len(told) == 1, told
     [("_thread", "guest"), ("_thread", "threads"), ("of C", "coroutines"), ("threading", "guest")],
 )
 def test_one_that_was_found_in_python(what: str, backend: str, library: str) -> None:  # rule 10.3
-    """The thread does not use Weft, and nothing told the run of its end: once the run waited for
-    ever."""
+    """The thread does not use Weft, and nothing reports its end to the run. In an earlier version
+    the run waited for ever.
+    """
     runs(
         f"""
 import _thread
@@ -209,7 +210,7 @@ assert len(told) == 1, told
 
 @pytest.mark.parametrize("act", ["c.poison()", "p.cancel()"])
 def test_one_that_only_ends_what_is_there(act: str, library: str) -> None:  # rule 10.3
-    """The thread reads and writes nothing, and still counts."""
+    """The thread reads and writes no values, and still counts."""
     runs(
         f"""
 acted = threading.Event()
@@ -342,14 +343,15 @@ for goes in lambda: tokens[0].close(), drops:
     [
         ("token = Outside(due=True)", "token.close()"),
         ("token = Outside(due=True)", "del token"),
-        # This is the place where a program leaves a network.
+        # This is where a program leaves a network.
         ("from weft._extension import native as token; token._outside(True)", "token._outside(0)"),
     ],
     ids=["closed", "dropped", "left"],
 )
 def test_it_goes_on_a_thread_that_counts_itself(comes: str, goes: str) -> None:  # rules 10.3, 10.6
-    """The thread lives on, and may have the end: this is no deadlock, but a standstill, now that
-    nothing is due."""
+    """The thread lives on, and may have the end. So this is no deadlock, but a standstill, now that
+    nothing is due.
+    """
     runs(
         f"""
 {comes}

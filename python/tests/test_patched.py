@@ -1,5 +1,6 @@
-"""Programs whose threads gevent has replaced: networks work, and operations that cannot work are
-refused (rule 11.1)."""
+"""Tests programs whose threads gevent has replaced: networks work, and operations that cannot work
+are refused (rule 11.1).
+"""
 
 from __future__ import annotations
 

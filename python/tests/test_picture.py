@@ -1,4 +1,6 @@
-"""A trace as a picture: the drawing of small traces made by hand, and of the README's program."""
+"""Tests the pictures of traces: the drawing of small traces made by hand, and of the README's
+program.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ def test_a_value_that_two_hand_over() -> None:
     assert names(picture) == ["main/p1", "main/p2"]
     (arrow,) = of(picture, "value")
     x1, y1, x2, y2 = ends(arrow)
-    # The two met, so the arrow points straight down from the first to the second.
+    # The writer and the reader met, so the arrow points straight down from one to the other.
     assert x1 == x2 and y1 < y2
     (wait,) = of(picture, "waits")
     assert ends(wait)[2] == x1  # the reader had waited until they met
@@ -149,7 +151,7 @@ def test_who_is_left_out_takes_part_all_the_same() -> None:
             event("commit", reader, "read", "c"),
         ]
     (arrow,) = of(drawn(events), "value")
-    assert ends(arrow)[2] > ends(arrow)[0] > (hidden + 4) * 18  # the second
+    assert ends(arrow)[2] > ends(arrow)[0] > (hidden + 4) * 18  # the arrow of the second value
 
 
 def test_nothing_at_all() -> None:
@@ -166,7 +168,7 @@ def hello() -> str:
 
 
 def test_the_picture_in_the_readme_is_that_of_its_program(tmp_path: Path) -> None:
-    """`./run picture` writes it again."""
+    """`./run picture` writes that picture anew."""
     (tmp_path / "hello.py").write_text(hello())
     out = tmp_path / "t.jsonl"
     command = [

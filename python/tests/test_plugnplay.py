@@ -1,4 +1,4 @@
-"""weft.plugnplay by its stream equations, on every backend (docs/toolkit.md)."""
+"""Tests weft.plugnplay by its stream equations, on every backend (docs/toolkit.md)."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_dynamic_delta(b: Any) -> None:
     c, ends, d = b.weft.Channel(), b.weft.Channel(), b.weft.Channel("d")
 
     async def grows(b: Any, w: Any, outs: Any, moved: Any) -> None:
-        await b.op(w.write(0))  # nobody listens yet
+        await b.op(w.write(0))  # no reader listens yet
         await b.op(outs.write(moved))
         outs.retire()
         for i in (1, 2):
@@ -189,7 +189,7 @@ def test_dynamic_delta(b: Any) -> None:
 
 
 def test_regular_and_regulate_by_virtual_time() -> None:
-    """Rule 8.6: on the coroutines' virtual clock."""
+    """Rule 8.6: the test runs on the virtual clock of coroutines."""
     from weft.coroutines import Channel, now, process, run, sleep
 
     @process

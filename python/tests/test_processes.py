@@ -38,7 +38,7 @@ from weft.processes import (
     statistics,
 )
 
-TIMEOUT = 280  # seconds for a program; each takes two or so
+TIMEOUT = 280  # seconds for a program; each takes about two
 
 
 def program(
@@ -57,7 +57,7 @@ def program(
 
 
 def children() -> set[int]:
-    """Returns the numbers of this process's children."""
+    """Returns the pids of this process's children."""
     mine = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -174,7 +174,7 @@ def test_one_end_for_two_processes_retires_with_the_last() -> None:  # rule 2.3
 
 
 def test_what_waits_there_already_goes_too() -> None:
-    """A writer and values in the buffer are older than the channel's wiring."""
+    """A writer that waits, and values in the buffer, are older than the channel's wiring."""
     plain, full = Channel("plain"), Channel("full", capacity=3)
 
     @th.process
@@ -210,7 +210,7 @@ def test_retirement_ends_a_process_elsewhere_quietly() -> None:  # rules 3.1, 3.
     results = Parallel(three(d.writer()), targets.ends_quietly(d.reader()))
     assert hows(results) == [None, "<retired>"]
     e = Channel("e")
-    with pytest.raises(Retired):  # the one process of a run: loud (rule 7.1)
+    with pytest.raises(Retired):  # raised by the one process of a run (rule 7.1)
         w, r = e.writer(), e.reader()
         w.retire()
         run(targets.ends_quietly(r))
@@ -381,7 +381,7 @@ def test_the_home_refuses_them_too() -> None:
             messages.append(str(error))
         out.write(5)
 
-    # The reader's end has been handed over before its process writes anything here.
+    # The reader's end has been handed over before its process writes any value here.
     ready = Channel("ready")
 
     @th.process
@@ -441,7 +441,7 @@ def test_process_refuses_what_is_no_function() -> None:
 def test_a_failure_here_cancels_them_there(tmp_path: Path) -> None:  # rules 6.1, 7.2
     report = tmp_path / "said"
     ready, never = Channel("ready"), Channel("never")
-    kept = never.writer()  # the channel does not end meanwhile
+    kept = never.writer()  # keeps the channel from ending
 
     @th.process
     def fails(inp: Any) -> None:
@@ -460,7 +460,7 @@ def test_a_failure_here_cancels_them_there(tmp_path: Path) -> None:  # rules 6.1
 def test_a_write_that_is_withdrawn_keeps_its_value(tmp_path: Path) -> None:  # rule 6.2
     report = tmp_path / "said"
     ready, never = Channel("ready"), Channel("never")
-    kept = never.reader()  # the channel does not end meanwhile
+    kept = never.reader()  # keeps the channel from ending
 
     @th.process
     def fails(inp: Any) -> None:

@@ -42,7 +42,7 @@ def gather(inp: Any, got: list[Any], n: int) -> None:
     "kind", ["phases", "phases_in_coroutines", "phases_in_greenlets", "phases_in_tasks"]
 )
 def test_parties_of_three_processes_meet(kind: str) -> None:
-    """Rule 8.1: no party begins a phase before all have ended the one before."""
+    """Rule 8.1: no party begins a phase before all have ended the previous one."""
     c = Channel("said", capacity=8)
     b = Barrier(3)
     got: list[tuple[int, int]] = []
@@ -119,7 +119,7 @@ def test_a_resignation_from_elsewhere_completes_the_phase() -> None:  # rule 8.2
 
 @pytest.mark.parametrize("kind", ["chooses", "chooses_in_coroutines"])
 def test_a_choice_of_a_channel_and_a_barrier(kind: str) -> None:
-    """Rule 8.4: a choice with guards of one home only, which decides."""
+    """Rule 8.4: a choice whose guards are all of one home, which decides it."""
     a, b, c = Channel("a"), Barrier(2), Channel("said")
 
     @th.process
@@ -152,7 +152,7 @@ def test_what_its_home_cannot_decide_alone_is_bad_use() -> None:  # wire 4.10
 
 
 def test_a_barrier_goes_in_a_value() -> None:
-    """The barrier stays with its sender, too."""
+    """The sender of a barrier keeps it, too."""
     b, c = Barrier(2), Channel("ends")
 
     @th.process
@@ -205,8 +205,9 @@ def test_a_process_there_starts_another_with_it() -> None:
 
 @contextlib.contextmanager
 def a_home_that_stands_still(parties: list[int]) -> Iterator[Any]:
-    """Returns a barrier of an OS process that is stopped meanwhile; and then how many parties it
-    had at the end."""
+    """Yields a barrier of an OS process that is stopped meanwhile. Afterwards appends how many
+    parties the barrier had in the end.
+    """
     c, go = Channel("its own"), Channel("go", capacity=1)
     with th.Group() as group:
         home = group.start(targets_barriers.keeps_its_own(c.writer(), go.reader()))
@@ -267,7 +268,9 @@ def in_a_task(barrier: Any, log: list[str]) -> None:
 
 
 def test_a_scheduler_does_not_wait_for_ever() -> None:
-    """Other processes need the caller's thread. The request is done once the home goes on."""
+    """Other processes need the caller's thread. The request is carried out once the home goes
+    on.
+    """
     parties: list[int] = []
     all_told: list[list[str]] = [[], [], []]
     kinds = (in_coroutines, in_greenlets, in_a_task)
@@ -308,7 +311,9 @@ def test_a_signal_is_served_while_a_thread_waits_for_a_home() -> None:
 
 @pytest.mark.parametrize("kind", ["resigns_on_its_way_out", "resigns_on_its_way_out_in_coroutines"])
 def test_who_is_cancelled_can_resign(kind: str) -> None:
-    """Rule 6.1: the request was met, and it would end no resignation, which is no operation."""
+    """Rule 6.1: the request to cancel was met; and it would not end a resignation, which is no
+    operation.
+    """
     b, c, never = Barrier(2), Channel("said"), Channel("never")
     keep = never.writer()
 
@@ -366,8 +371,8 @@ class Kills:
 
 
 def test_who_is_killed_before_it_has_the_barrier_counts_too() -> None:
-    """A process that is killed before it has the barrier counts as a party, since nobody else could
-    notice the difference.
+    """A process that is killed before it has the barrier counts as a party, since no other process
+    could notice the difference.
     """
     b, c = Barrier(2), Channel("said")
 
@@ -454,7 +459,7 @@ def test_one_that_is_supervised_dies_for_nobody_before_it_is_given_up() -> None:
         b.sync()
         pids.append(reports.read())
         os.kill(pids[0], signal.SIGKILL)
-        b.sync()  # this sync is with the process that takes the place of the killed one
+        b.sync()  # a sync with the process that replaces the killed one
         pids.append(reports.read())
         out.write(None)
         b.sync()

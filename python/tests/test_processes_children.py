@@ -83,7 +83,7 @@ def test_it_finds_weft_as_the_program_did(tmp_path: Path, option: str) -> None:
     site = str(Path(weft.__file__).parent.parent)
     finds = f"import sys\nsys.path.append({site!r})\n"
     path = tmp_path / "program.py"
-    base = sys._base_executable  # type: ignore[attr-defined]  # which has no weft
+    base = sys._base_executable  # this Python has no weft
     path.write_text(finds + SQUARES, encoding="utf-8")
     done = subprocess.run(
         [base, option, "-s", str(path)], capture_output=True, text=True, timeout=TIMEOUT
@@ -126,8 +126,9 @@ def drops(inp: Any) -> None:
 
 
 def test_logging_and_warnings_are_the_parents(caplog: pytest.LogCaptureFixture) -> None:
-    """Records follow the parent's levels and handlers; a record goes even if it has an object
-    that cannot be pickled, or is very long."""
+    """Records follow the parent's levels and handlers; a record is sent even if it has an object
+    that cannot be pickled, or is very long.
+    """
     c = Channel("c")
     with (
         caplog.at_level(logging.INFO, "of.the"),
@@ -174,7 +175,7 @@ def test_a_program_that_it_leaves_behind_is_heard(
 
 
 def test_a_fork_in_the_middle() -> None:
-    """The copy has no part in the network: the process goes on, and has its ends to itself."""
+    """The copy has no part in the network: the process goes on, and its ends belong to it alone."""
     c = Channel("c")
     (status, pid), got = Parallel(targets.forks(c.writer()), targets.total(c.reader()))
     assert os.waitstatus_to_exitcode(status) == 7
@@ -240,7 +241,7 @@ LETS_GO = """
 
 
 def test_a_program_ends_without_a_warning(tmp_path: Path) -> None:
-    """A warning about a socket that nobody has closed, as `-X dev` gives."""
+    """Checks for a warning about an unclosed socket, as `-X dev` gives it."""
     done = program(tmp_path, LETS_GO, env={**os.environ, "PYTHONDEVMODE": "1"})
     assert "result [5, 6]" in done.stdout
     assert "ResourceWarning" not in done.stderr, done.stderr
@@ -327,7 +328,7 @@ def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
     found = dict(line.strip().split(": ", 1) for line in lines)
     assert len(found) == len(lines), err
     tells = found.pop("main/tells")
-    # The process has told, and may not have come to its next read yet.
+    # The process has reported, and may not have come to its next read yet.
     assert tells.startswith(("read 'ready' at program.py:", "running at program.py:")), err
     there = [f"read 'silent' at program.py:15 in OS process {one}" for one in pids]
     if how == "stop":
@@ -351,8 +352,9 @@ def until_stopped(pid: int) -> None:
 
 
 class Handles(logging.Handler):
-    """Calls a function for each record of "told", in place of the thread that handles the
-    others."""
+    """Calls a function for each record of "told", in place of the thread that handles the other
+    records.
+    """
 
     def __init__(self, function: Any) -> None:
         super().__init__()
@@ -387,8 +389,9 @@ def child_output() -> Iterator[_child_output.ChildOutput]:
 
 
 def test_a_handler_runs_under_no_lock(child_output: _child_output.ChildOutput) -> None:
-    """Rule 12.1: while the handler waits for another thread, that thread asks for the last
-    record, and takes what comes."""
+    """Rule 12.1: while the handler waits for another thread, that thread asks for the last record,
+    and takes the records that come.
+    """
     got: list[Any] = []
 
     def asks(text: str) -> None:
@@ -409,7 +412,7 @@ def test_a_handler_runs_under_no_lock(child_output: _child_output.ChildOutput) -
 def test_a_handlers_own_lock_is_no_deadlock(
     child_output: _child_output.ChildOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The handler is held here; the thread that passes records on waits for it."""
+    """The test holds the handler's lock; the thread that passes records on waits for it."""
     monkeypatch.setattr(_child_output, "PATIENCE", 0.01)
     got: list[str] = []
     with Handles(got.append) as handler:
@@ -478,8 +481,9 @@ def test_a_thread_that_does_not_start_is_tried_again(
 def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
     child_output: _child_output.ChildOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exception comes at that moment, like one of a Ctrl-C (rule 6.7): the thread would loop
-    for ever."""
+    """The exception comes at that moment, like that of a Ctrl-C (rule 6.7). Otherwise the thread
+    would loop for ever.
+    """
     started: list[threading.Thread] = []
 
     class Interrupted(threading.Thread):
@@ -502,7 +506,7 @@ def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
 
 def test_a_handler_that_is_cancelled_leaves_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rules 6.1, 7.2: the outcome of the call counts."""
-    # No thread listens beside the test.
+    # No thread listens in addition to the test.
     monkeypatch.setattr(_child_output, "_add", lambda child_output: None)
 
     def cancelled(text: str) -> None:

@@ -39,7 +39,7 @@ def blocked(log: Deadlock) -> list[tuple[str, str, tuple[str, ...]]]:
     return [(p.path, p.operation, p.places) for p in log.processes]
 
 
-# --- it is told, with its knot --------------------------------------------------------------------
+# --- deadlocks, with their knots ------------------------------------------------------------------
 
 
 def test_two_os_processes_that_read_from_each_other_first() -> None:
@@ -71,7 +71,7 @@ def test_a_ring_through_hosts_a_thread_and_a_coroutine_again_and_again() -> None
             assert message.knot == ["main/pass_on", "main/pass_on_async", "main/pass_on_here"]
             for pid in hosts.pids:
                 assert f"in OS process {pid}" in message.report
-        a, b = Channel("a"), Channel("b")  # the hosts are as they were
+        a, b = Channel("a"), Channel("b")  # the hosts are still usable
         w = th.process(lambda out: out.write(7))
         r = th.process(lambda inp: inp.read())
         got = Parallel(
@@ -157,7 +157,7 @@ def test_a_process_of_its_own_that_nobody_writes_to() -> None:
     also.retire()
 
 
-# --- nothing is told that is none -----------------------------------------------------------------
+# --- no false report ------------------------------------------------------------------------------
 
 
 def test_a_timer_in_a_host_is_no_deadlock() -> None:
@@ -195,8 +195,9 @@ def test_who_computes_is_asked_and_does_not_wait(
 
 
 def test_a_cancellation_that_is_being_carried_out_is_no_deadlock(tmp_path: Path) -> None:
-    """Rules 6.1, 10.1: the cancellation has come to the other OS process, and none of its
-    processes knows yet."""
+    """Rules 6.1, 10.1: the cancellation has arrived in the other OS process, but has not reached
+    its processes yet.
+    """
     report, go_on = tmp_path / "said", tmp_path / "go on"
     for fifo in (report, go_on):
         os.mkfifo(fifo)
@@ -254,7 +255,7 @@ def test_a_network_that_ends_well_after_many_standstills() -> None:
     def slowly(out: Any, inp: Any) -> list[int]:
         got = []
         for i in range(3):
-            th.sleep(0.15)  # longer than it takes until all are asked
+            th.sleep(0.15)  # longer than it takes to ask all spaces
             out.write(i)
             with_end = inp.read()
             got.append(with_end)
@@ -385,7 +386,7 @@ def test_a_run_that_ends_leaves_nothing_behind_that_might_wake_another() -> None
     )
     assert not _rounds._members
     c = Channel("c")
-    kept = c.writer()  # no process has it: a thread that is no process might have it
+    kept = c.writer()  # no process has this end: a thread that is no process might have it
     with pytest.raises(Deadlock, match="nobody that is known"):
         th.run(th.process(lambda inp: inp.read())(c.reader()))
     kept.retire()

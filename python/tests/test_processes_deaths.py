@@ -1,6 +1,5 @@
-"""OS processes of weft.processes that die, and the reports of their deaths; reports after a
-cancellation; and other reports about them, and their senders (rules 4.5, 5.8, 6.1, 7.2, 7.11, 14.4,
-14.6).
+"""Tests OS processes of weft.processes that die, the reports of their deaths, reports after a
+cancellation, and other reports about them (rules 4.5, 5.8, 6.1, 7.2, 7.11, 14.4, 14.6).
 
 Every test here starts interpreters, which takes some 0.2 s each.
 """
@@ -173,7 +172,7 @@ def test_virtual_time_is_for_one_os_process() -> None:  # rule 8.6
         run(targets.who.on(hosts)())
         with pytest.raises(BadUse, match=r"other OS processes.*Close the Hosts"):
             run(process, clock="virtual")
-        with pytest.raises(BadUse, match="other OS processes"):  # a host has always one: its parent
+        with pytest.raises(BadUse, match="other OS processes"):  # a host always has one: its parent
             run(targets.virtual_run.on(hosts)())
     assert round(run(process, clock="virtual")) == 1000
 

@@ -1,5 +1,6 @@
-"""weft.processes.Executor beside concurrent.futures.ProcessPoolExecutor: what both do alike, and
-what only Weft's does."""
+"""Tests weft.processes.Executor beside concurrent.futures.ProcessPoolExecutor: the behaviour that
+both share, and the features of Weft's alone.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ POOLS = [Executor, cf.ProcessPoolExecutor]
 
 
 def ours() -> set[int]:
-    """Returns the numbers of the OS processes that Weft has started; multiprocessing keeps some
-    of its own."""
+    """Returns the numbers of the OS processes that Weft has started; multiprocessing keeps other OS
+    processes of its own.
+    """
     mine = set()
     for pid in children():
         with contextlib.suppress(OSError):
@@ -54,7 +56,7 @@ def pool() -> Iterator[Executor]:
         yield e
 
 
-# --- alike: the same tests for both ---------------------------------------------------------------
+# --- the shared behaviour: the same tests for both ------------------------------------------------
 
 
 @pytest.fixture(scope="module", params=POOLS, ids=lambda p: p.__module__)
@@ -68,7 +70,7 @@ def either(request: pytest.FixtureRequest) -> Iterator[cf.Executor]:
 def test_submit_gives_a_future(either: cf.Executor) -> None:
     assert either.submit(targets.power, 2, b=10).result() == 1024
     assert isinstance(either.submit(targets.power, 2), cf.Future)
-    assert either._max_workers == 2  # type: ignore[attr-defined]  # dask asks for it
+    assert either._max_workers == 2  # dask reads this field
 
 
 def test_map_keeps_the_order(either: cf.Executor) -> None:
@@ -82,7 +84,7 @@ def test_map_keeps_the_order(either: cf.Executor) -> None:
 
 
 def test_what_the_inputs_of_a_map_raise_comes_at_once(either: cf.Executor, tmp_path: Path) -> None:
-    """The calls before it are made."""
+    """The calls before the bad input are made."""
     marks = [tmp_path / str(n) for n in range(5)]
 
     def inputs() -> Iterator[Path]:
@@ -203,8 +205,9 @@ def test_after_shutdown_nothing_more_as_there() -> None:
 
 
 def test_what_waits_can_be_cancelled(tmp_path: Path) -> None:
-    """The futures of ProcessPoolExecutor are not told of it by shutdown(), and there a second
-    shutdown() takes it back."""
+    """With ProcessPoolExecutor, shutdown() does not cancel the futures, and a second shutdown()
+    takes the request back.
+    """
     path = tmp_path / "go"
     os.mkfifo(path)
     e = Executor(1)
@@ -221,7 +224,7 @@ def test_what_waits_can_be_cancelled(tmp_path: Path) -> None:
     assert all(f.cancelled() for f in others)
 
 
-# --- its own --------------------------------------------------------------------------------------
+# --- Weft's alone ---------------------------------------------------------------------------------
 
 
 def test_the_initializer_and_both_processes(tmp_path: Path) -> None:
@@ -378,8 +381,9 @@ def test_an_executor_that_is_collected_takes_no_more_calls() -> None:
 
 
 def test_shutdown_in_a_callback_waits_for_the_others_and_not_for_itself(tmp_path: Path) -> None:
-    """Each callback runs on the thread of a feeder, and both callbacks wait for all OS processes
-    that there are. In concurrent.futures the same is a RuntimeError."""
+    """Each callback runs on the thread of a feeder, and both callbacks wait for all existing OS
+    processes. In concurrent.futures the same is a RuntimeError.
+    """
     paths = [str(tmp_path / "a"), str(tmp_path / "b")]
     for path in paths:
         os.mkfifo(path)
@@ -416,7 +420,7 @@ def test_what_a_callback_raises_reaches_no_other_call(
     called.add_done_callback(fails)
     assert called.result() == 9
     assert list(pool.map(targets.power, range(50))) == [i * i for i in range(50)]
-    # Exceptions of other kinds are logged.
+    # Exceptions of other kinds are only logged.
     assert reported == ([] if issubclass(error, Exception) else [error])
 
 
@@ -460,7 +464,7 @@ def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() ->
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python runs handlers elsewhere")
 def test_a_handler_may_use_it_wherever_it_interrupts() -> None:  # rule 12.1
-    """handled.py, at some places; the soak has all of them."""
+    """handled.py runs here at some places; the soak runs it at all of them."""
     with child(str(Path(__file__).with_name("handled.py")), "31") as running:
         out, err = running.communicate()
     assert running.returncode == 0, f"{out[-2000:]}\n{err[-4000:]}"

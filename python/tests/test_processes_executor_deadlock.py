@@ -42,7 +42,9 @@ def pids(pool: Executor) -> list[int]:
 
 @pytest.fixture
 def pool(tmp_path: Path) -> Iterator[Executor]:
-    """Returns two OS processes that have begun. Afterwards they are the same, and compute."""
+    """Yields an Executor with two OS processes that have begun. Afterwards they must be the same,
+    and must still compute.
+    """
     paths = [str(tmp_path / "one"), str(tmp_path / "other")]
     for path in paths:
         os.mkfifo(path)
@@ -78,7 +80,7 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], Any]]
 
 @pytest.fixture
 def fifo(tmp_path: Path) -> tuple[str, Callable[[], Any]]:
-    """A path at which targets.wait_for_file() waits, and a function that ends that wait."""
+    """Yields a path at which targets.wait_for_file() waits, and a function that ends that wait."""
     path = tmp_path / "fifo"
     os.mkfifo(path)
     return str(path), lambda: path.write_text("gone on", encoding="utf-8")
@@ -101,7 +103,7 @@ PASS_ON = {
 
 
 def stuck(kind: str = "coroutines") -> Deadlock:
-    """Two processes wait for each other: returns what is reported."""
+    """Runs two processes that wait for each other; returns the Deadlock that is reported."""
     a, b = Channel("a"), Channel("b")
     pass_on = PASS_ON[kind]
     with pytest.raises(Deadlock) as caught:
@@ -118,7 +120,7 @@ def stuck(kind: str = "coroutines") -> Deadlock:
     return message
 
 
-# --- it is told -----------------------------------------------------------------------------------
+# --- deadlocks that are reported ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", list(PASS_ON))
@@ -166,8 +168,9 @@ def test_once_the_last_call_is_over(
 def test_once_what_waits_for_the_last_call_is_told(
     pool: Executor, rounds: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A call's callback may wake a process. When the callback has ended nothing else asks: the
-    OS process that had the call has waited for long, and has said so."""
+    """A call's callback may wake a process. When the callback has ended, no other event starts a
+    round: the OS process that had the call has waited for long, and has reported that.
+    """
     go, over = threading.Event(), []
     pool.submit(targets.power, 3).add_done_callback(lambda _: (go.wait(), over.append(True)))
     found, real = rounds(5, _rounds.standing), _rounds._look
@@ -185,7 +188,7 @@ def test_once_what_waits_for_the_last_call_is_told(
 def test_a_network_whose_process_waits_for_a_call(
     pool: Executor, rounds: Any, fifo: tuple[str, Callable[[], Any]]
 ) -> None:
-    """Others wait for that process: this is no deadlock."""
+    """Other processes wait for that process, so there is no deadlock."""
     path, go = fifo
     rounds(4, go)
     c, d = Channel("c"), Channel("d")
@@ -236,8 +239,9 @@ def test_a_callback_that_wakes_a_process(
 
 @knows_threads
 def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(pool: Executor) -> None:  # rule 10.6
-    """The report is that of a program without the Executor: it has nothing of the Executor's
-    threads and processes."""
+    """The report is that of a program without the Executor: it does not mention the Executor's
+    threads and processes.
+    """
     c = Channel("c")
     reports, out = [], c.writer()
     message = threading.Event()
@@ -265,8 +269,9 @@ def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(pool: Executor) -> 
 
 
 def test_a_call_whose_processes_wait_for_each_other() -> None:
-    """The deadlock breaks the pool, which says where its calls wait, also beside a process that
-    has no calls."""
+    """The deadlock breaks the pool, whose error says where its calls wait. This also holds beside a
+    process that has no calls.
+    """
     with Executor(2) as e:
         e.submit(abs, -1).result()
         with pytest.raises(BrokenProcessPool) as caught:
@@ -330,7 +335,7 @@ def test_after_one_of_its_processes_was_killed() -> None:
 
 
 def test_after_calls_that_come_to_nothing(fifo: tuple[str, Callable[[], Any]]) -> None:
-    """Whatever becomes of the calls, none goes on afterwards."""
+    """Whatever happens to the calls, none goes on afterwards."""
     path, go = fifo
     with Executor(1, max_tasks_per_child=3) as e:
         assert [f.exception() is None for f in [e.submit(targets.power, n) for n in range(7)]]
@@ -441,7 +446,9 @@ with Executor(1) as e:
 
 @knows_threads
 def test_ordinary_code_that_a_thread_may_wake(tmp_path: Path) -> None:  # rule 10.6
-    """A standstill: the threads of the Executor are not among those that may wake the run."""
+    """This is a standstill: the threads of the Executor are not among those that may wake the
+    run.
+    """
     out, _ = runs(
         tmp_path,
         """
@@ -475,7 +482,7 @@ with Executor(1) as e:
     assert (out, err) == ("woken\n", "")
 
 
-# --- who may yet wake them ------------------------------------------------------------------------
+# --- parties that may still wake them -------------------------------------------------------------
 
 
 def test_a_barrier_that_ordinary_code_is_yet_to_reach(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -511,7 +518,7 @@ def test_a_callback_that_cancels_has_calls_in_hand_until_it_is_over(
         path_open.result()
         path, go = fifo
         before = e.submit(targets.wait_for_file, path)
-        # Behind the other call, so that its callback is there in time.
+        # This call is queued behind the other one, so that its callback is there in time.
         later = e.submit(targets.power, 3)
         later.add_done_callback(cancels)
         go()
@@ -537,7 +544,9 @@ class _Calls:
 
 @pytest.mark.parametrize("how", list(targets_stuck.CALLS))
 def test_an_executor_in_a_host_whose_call_waits_for_ever(how: str, tmp_path: Path) -> None:
-    """Wire 10.4: its pool is broken, and says why; processes that wait there for the call end."""
+    """Wire 10.4: the pool is broken, and its error gives the reason; processes that wait there for
+    the call end.
+    """
     message = tmp_path / "told"
     a, b = Channel("a"), Channel("b")
     with Hosts(1) as hosts:

@@ -42,7 +42,7 @@ def hosts() -> Iterator[Hosts]:
         yield one
 
 
-# --- who writes -----------------------------------------------------------------------------------
+# --- the writers ----------------------------------------------------------------------------------
 
 
 def by_write(out: Any) -> None:
@@ -58,8 +58,9 @@ def by_select(out: Any) -> None:
 
 
 def by_alternative(out: Any) -> None:
-    """An alternative keeps its guards enrolled, and can be used again after it has raised. If it
-    would have to be made over a value that cannot go, that is the error."""
+    """An alternative keeps its guards enrolled, and can be used again after it has raised. If
+    making it fails because of the value that cannot go, that failure is the error.
+    """
     never = Channel("never")
     kept = never.writer()
     try:
@@ -147,7 +148,7 @@ KINDS: dict[str, Any] = {
 }
 
 
-# --- before the OS process is there ---------------------------------------------------------------
+# --- before the OS process exists -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -222,7 +223,7 @@ def test_one_that_waits_already(hosts: Hosts, kind: str) -> None:  # rule 11.1
 @pytest.mark.parametrize("capacity", [1, 3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_that_waits_at_a_full_buffer(hosts: Hosts, kind: str, capacity: int) -> None:
-    """What is in the buffer has been written, and goes there."""  # rule 11.1
+    """The values in the buffer have been written, and go there."""
     c = Channel("c", capacity=capacity)
     w = c.writer()
     w.write_many([100] * capacity)

@@ -1,5 +1,6 @@
-"""weft.processes.Hosts: OS processes that stay and run many processes; where a process runs (rules
-6.1, 7.1, 11.1, 15.3)."""
+"""weft.processes.Hosts: tests OS processes that stay and run many processes, and the place where a
+process runs (rules 6.1, 7.1, 11.1, 15.3).
+"""
 
 from __future__ import annotations
 
@@ -76,8 +77,9 @@ def test_many_of_one_network_in_one_host_at_once(two: Hosts) -> None:
 
 
 def test_processes_of_every_kind_go_there(two: Hosts) -> None:
-    """Functions of a thread process, of a coroutine and of weft.processes run in a host; and the
-    other way round."""
+    """Functions of a thread process, of a coroutine and of weft.processes run in a host, and a
+    host's function runs here.
+    """
 
     a, b = Channel("a"), Channel("b")
     Parallel(
@@ -312,7 +314,7 @@ def test_a_host_that_dies_fails_all_its_calls_and_is_replaced() -> None:
 
 
 class Asks:
-    """An object that does something when it is pickled, which happens when a host starts."""
+    """An object that calls a function when it is pickled, which happens when a host starts."""
 
     does: Callable[[], object] = int
 
@@ -399,8 +401,9 @@ def test_hosts_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_weft_run_on_processes(tmp_path: Path) -> None:
-    """A program that awaits, and a module beside it that does: as on threads, each process in
-    its own interpreter."""
+    """A program that awaits, and an awaiting module beside it, run as they do on threads, but each
+    process in its own interpreter.
+    """
     (tmp_path / "helper.py").write_text(
         "async def add(inp):\n    return sum([v async for v in inp])\n", encoding="utf-8"
     )
@@ -474,8 +477,9 @@ def test_a_group_of_coroutines_uses_them(two: Hosts) -> None:
 
 @pytest.mark.parametrize("held", ["", "me = lambda: me\n    me.hosts = hosts\n    del hosts"])
 def test_a_program_ends_with_hosts_that_it_never_closed(tmp_path: Path, held: str) -> None:
-    """The hosts are in a global, or in a cycle: either is let go when the interpreter has all
-    but ended."""
+    """The hosts are in a global, or in a cycle: in either case they are released when the
+    interpreter has almost ended.
+    """
     text = f"""
         from os_process_targets import who
         from weft.processes import Hosts, run
@@ -513,7 +517,7 @@ def test_a_call_leaves_no_name_behind() -> None:
     """A warm host's memory does not grow: each call's end has a name of its own there, which is
     freed with the end. The memory that malloc has given out is compared after each 400 calls.
     """
-    calls, most = 400, 40  # bytes for each call: it was once some 165
+    calls, most = 400, 40  # bytes for each call, which once took some 165
     with Hosts(1) as hosts:
         used = targets_memory.in_use.on(hosts)
         if run(used()) < 0:

@@ -1,4 +1,6 @@
-"""weft.processes.empty: an array that is filled where another OS process reads it (WIRE.md 9.4)."""
+"""Tests weft.processes.empty: an array that is filled where another OS process reads it (WIRE.md
+9.4).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ LENGTH = 50_000
 
 @ps.process
 def doubles(inp: Any, out: Any) -> None:
-    """Changes each array that comes, answers its sum, and waits until it may let go of it."""
+    """Changes each array that comes, answers with its sum, and waits until it may let go of the
+    array.
+    """
     for array in inp:
         array *= 2
         out.write(float(array.sum()))
@@ -88,7 +92,7 @@ def test_what_is_written_lies_where_it_is_read() -> None:
     array[:] = 1
     answers, after = ask([array])
     assert answers == [2.0 * LENGTH]
-    assert after == [2.0 * LENGTH], "it was copied"  # the reader has changed it (rule 9.2)
+    assert after == [2.0 * LENGTH], "it was copied"  # the reader has changed the array (rule 9.2)
 
 
 def test_a_second_write_and_a_part_of_it_are_copies() -> None:
@@ -172,7 +176,7 @@ def test_many_go_one_after_another_and_memory_comes_back(sender: Any) -> None:
 
 def test_all_that_are_kept_stay_as_they_were() -> None:
     c = Channel("c")
-    kept = ps.run(sends(-c, 230), reads(+c))[1]  # more than a program has segments
+    kept = ps.run(sends(-c, 230), reads(+c))[1]  # more arrays than a program has segments
     assert [(a.shape, float(a.min()), float(a.max())) for a in kept] == [
         ((5, LENGTH // 5), n, n) for n in range(230)
     ]

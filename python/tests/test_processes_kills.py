@@ -1,5 +1,5 @@
-"""Hosts that are killed at any moment: nothing hangs, nothing is left behind, and only what the
-rules allow is lost (rules 4.5, 6.4; WIRE.md 8).
+"""Hosts are killed at any moment: nothing hangs, nothing is left behind, and only values that the
+rules allow are lost (rules 4.5, 6.4; WIRE.md 8).
 
 Hosts are killed between two writes of a pipeline, while they start, in a choice of inputs and of
 outputs, while they have large values, in the block of an extended read, while they make a value
@@ -38,7 +38,7 @@ from weft.processes import (
 KILLS = int(os.environ.get("WEFT_KILLS", "10"))
 VALUES = 60
 LARGE = 300_000  # bytes: such a value is in a segment
-SLACK = 6  # the counts may differ by this much: a host more or less has some
+SLACK = 6  # the difference that is allowed between counts: a host more or less has some
 # The most segments of the links of two hosts, and of the hosts that they replace.
 SEGMENTS_OF_LINKS = 12
 
@@ -115,7 +115,8 @@ def pipeline(place: Any, pid: int, pick: random.Random) -> None:
         gather(b.reader(), got),
     )
     assert got == [2 * i for i in range(len(got))]  # the values are in order, and none is doubled
-    # These are lost: the value in its hands, and those in the buffers of four.
+    # The values that may be lost are the one in the process's hands, and those in the buffers of
+    # four.
     assert when - 1 - 8 <= len(got) <= VALUES
 
 
@@ -219,8 +220,9 @@ def answering(place: Any, pid: int, pick: random.Random) -> None:
 
 @th.process
 def sends_lines(out: Any, when: int, pid: int) -> None:
-    """Sends reader ends, through which a value comes for the process that gets one; a process
-    that does not get it lets it die."""
+    """Sends reader ends. Through each end a value comes for the process that receives it. An end
+    that no process receives dies.
+    """
     with th.Group() as lines:
         try:
             for i in range(VALUES):
@@ -241,8 +243,9 @@ def puts(out: Any, value: int) -> None:
 
 @th.process
 def reads_lines(inp: Any, got: list[int]) -> None:
-    """Reads the value that comes through each end that comes. An end from a program that has
-    died may be dead."""
+    """Reads ends from `inp`, and one value from each of them. An end from a program that has died
+    may be dead.
+    """
     try:
         while True:
             end = inp.read()
@@ -253,7 +256,7 @@ def reads_lines(inp: Any, got: list[int]) -> None:
 
 
 def handing_on(place: Any, pid: int, pick: random.Random) -> None:
-    """Ends come back by way of the process that is killed."""
+    """Ends come back through the process that is killed."""
     a, b = Channel("a", capacity=pick.choice((0, 2))), Channel("b", capacity=pick.choice((0, 2)))
     got: list[int] = []
     when = pick.randrange(VALUES - 6)
@@ -268,8 +271,9 @@ def handing_on(place: Any, pid: int, pick: random.Random) -> None:
 
 
 def opening(place: Any, pid: int, pick: random.Random) -> None:
-    """The killed process's own channels: values that are read through their ends are gone with
-    their home."""
+    """Tests the channels of the killed process itself: values that would be read through their ends
+    are lost with their home.
+    """
     a, b = Channel("a"), Channel("b", capacity=pick.choice((0, 1)))
     got: list[int] = []
     when = pick.randrange(VALUES - 6)
@@ -351,7 +355,7 @@ def starting(pick: random.Random) -> None:
 
 def executing(pick: random.Random, path: str) -> None:
     """Kills one of the pool's processes while calls wait, run and are done. Each result is right,
-    or says that the pool is broken.
+    or is the error that the pool is broken.
     """
     with Executor(2) as pool:
         pids = [pool.submit(os.getpid).result()]
@@ -362,7 +366,7 @@ def executing(pick: random.Random, path: str) -> None:
         for i, call in enumerate(calls):
             with contextlib.suppress(BrokenProcessPool):
                 assert call.result() == i**2
-        if stuck is not None:  # nobody writes there: only the kill ends it
+        if stuck is not None:  # nothing writes there, so only the kill ends this process
             assert isinstance(stuck.exception(), BrokenProcessPool)
         killer.join()
         with contextlib.suppress(BrokenProcessPool):  # the pool notices now or at the end

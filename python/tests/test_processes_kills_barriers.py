@@ -1,9 +1,9 @@
-"""Hosts that are killed at barriers, at any moment: all remaining parties are told, at the same
+"""Hosts are killed at barriers, at any moment: all remaining parties are told, at the same
 phase (rules 8.1, 8.7; WIRE.md 4.9 to 4.11).
 
-These are killed: a party in a thread, two parties of one scheduler that come and go, a party whose
-barrier is a guard of a choice, and the home of the barrier; before they arrive, while they wait,
-when all meet, and at a random moment. A party here and one in a host that lives on remain.
+The killed process has a party in a thread, two parties of one scheduler that come and go, a party
+whose barrier is a guard of a choice, and the home of the barrier; before they arrive, while they
+wait, when all meet, and at a random moment. A party here and one in a host that lives on remain.
 WEFT_KILLS=n makes n / 5 such kills; without it, there is a slice of them.
 """
 
@@ -37,7 +37,7 @@ from weft.processes import (
 PHASES = 12
 Kill = Callable[[str, int], None]  # called before each step of a party
 
-# --- who kills, and when --------------------------------------------------------------------------
+# --- the process that kills, and its moment -------------------------------------------------------
 
 
 def killer(pid: int, pick: random.Random) -> Kill:
@@ -60,12 +60,12 @@ def killer(pid: int, pick: random.Random) -> Kill:
     return asked
 
 
-# --- who is here ----------------------------------------------------------------------------------
+# --- the processes here ---------------------------------------------------------------------------
 
 
 @th.process
 def feeds(out: Any, kill: Kill) -> None:
-    """Writes a value for each phase, until nobody reads them."""
+    """Writes a value for each phase, until there is no reader."""
     with contextlib.suppress(ChannelEnd):
         i = 0
         while True:
@@ -168,7 +168,7 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
     assert "barrier" in got[1]
     assert here == values_there == list(range(1, len(here) + 1))
     if worker is not targets_kills_barriers.meets_or_reads:
-        # Each phase is reported twice; by the second report it has been met.
+        # Each phase is reported twice; by the second report the phase has been met.
         assert values == [i // 2 for i in range(len(values))]
         assert len(here) - 1 <= len(values) // 2 <= len(here)
     else:
@@ -176,8 +176,9 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
 
 
 def home(place: Any, pid: int, other: Any, pick: random.Random) -> None:
-    """Rule 8.7: the barrier's home is lost. It may have told one of two parties that a phase has
-    ended, and not the other."""
+    """Rule 8.7: the barrier's home is lost. The home may have told one of two parties that a phase
+    has ended, and not the other.
+    """
     kill = killer(pid, pick)
     a, c, d = Channel("a"), Channel("c"), Channel("d")
     first, second = Channel("first", capacity=1), Channel("second", capacity=1)

@@ -1,5 +1,6 @@
-"""The transports of the channels of weft.processes: shared memory where there is some, else sockets
-(WIRE.md 12.4, 7.5)."""
+"""Tests the transports of the channels of weft.processes: shared memory where there is some, else
+sockets (WIRE.md 12.4, 7.5).
+"""
 
 from __future__ import annotations
 
@@ -59,8 +60,9 @@ def asks(w: Any, r: Any, n: int) -> int:
 def test_many_threads_of_one_program_and_two_hosts_and_one_that_never_lets_go_of_the_lock(
     over: str,
 ) -> None:
-    """The thread that serves the links needs the interpreter's lock for a moment, and others
-    hold it."""
+    """The thread that serves the links needs the interpreter's lock for a moment, while other
+    threads hold it.
+    """
     stop = threading.Event()
 
     def busy() -> None:
@@ -192,7 +194,9 @@ def sleeps_of_others() -> int:
 
 @process
 def echo_alone(inp: Any, out: Any, first: int) -> None:
-    """Tells at the end what the other threads here did from `first` on."""
+    """Echoes values, and in the end writes how often the other threads of this OS process have
+    slept since the value `first`.
+    """
     before = 0
     for v in inp:
         if v == first:

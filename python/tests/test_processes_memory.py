@@ -1,4 +1,4 @@
-"""OS processes that run out of memory, and calls whose results do not come: the reports about them.
+"""OS processes that run out of memory, and calls whose results do not come, are reported.
 
 Every test here starts interpreters, which takes some 0.2 s each.
 """
@@ -55,7 +55,7 @@ class TooLarge:
 
 @process
 def keep_within(more: int) -> None:
-    """Limits this OS process's address space to `bytes` more than it has."""
+    """Limits this OS process's address space to `more` bytes beyond what it has."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     most = pages * resource.getpagesize() + more
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -93,7 +93,7 @@ def test_a_value_of_shared_memory_for_which_a_host_has_no_room() -> None:  # rul
             Parallel(length.on(hosts[0])(c.reader()), write_large(c.writer()))
         assert caught.value.status == 1
         assert "memory_limit" in caught.value.stderr
-        # The process that took the place of the killed one answers.
+        # The process that replaced the killed one answers.
         assert run(away_length.on(hosts[0])(b"abc")) == 3
 
 
@@ -166,7 +166,7 @@ def test_a_lack_of_memory_while_a_result_is_pickled_is_a_memory_error() -> None:
 
 @process
 def breaks_its_host() -> None:
-    """No failure can be reported there any more."""
+    """Makes its host unable to report any failure."""
     from weft._hosts import pickling
 
     def no_failure(*_: Any) -> Any:
@@ -238,7 +238,8 @@ WITHOUT_DESCRIPTORS = """
 
 def test_no_descriptor_is_left_in_the_middle_of_a_run(tmp_path: Path) -> None:  # rule 9.3
     """In that state no module can be imported to write a traceback, and no source be read. The
-    callers get the failure all the same; once they waited for ever."""
+    callers get the failure all the same; in an earlier version they waited for ever.
+    """
     result = program(tmp_path, WITHOUT_DESCRIPTORS)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.splitlines() == ["its own failure", "its result"] * 3

@@ -59,7 +59,7 @@ def test_its_end_is_a_guard_here() -> None:
         with Hosts(1) as hosts, Group() as group:
             p = targets_names.returns.on(hosts)(7)
             q = watched(targets_names.returns.on(hosts)())  # the call is wrong
-            failed = q.ended()  # a process that asks before it fails is its watcher
+            failed = q.ended()  # a process that asks for the end before the failure is its watcher
             group.start(p)
             group.start(q)
             index, ended = select(after(1000), p.ended())
@@ -100,7 +100,7 @@ def test_one_that_is_spawned_outlives_who_spawned_it() -> None:
 
 
 def test_a_limit_here_cancels_it_there(tmp_path: Path) -> None:
-    """Rules 6.1, 7.12: the process ends by the limit, and its ends are let go of."""
+    """Rules 6.1, 7.12: the limit ends the process, and its ends are released."""
     ready, never, report = Channel("ready"), Channel("never"), tmp_path / "said"
     keep = never.writer()
 
@@ -121,7 +121,7 @@ def test_a_limit_here_cancels_it_there(tmp_path: Path) -> None:
 
 
 def test_context_variables_do_not_cross() -> None:
-    """Rule 15.1: such an object goes neither there nor back."""
+    """Rule 15.1: a context variable is passed neither there nor back."""
     targets_names.variable.set("here")
     with Hosts(1) as hosts:
         assert Parallel(targets_names.says_variable(), targets_names.says_variable.on(hosts)()) == [

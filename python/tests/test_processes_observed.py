@@ -37,7 +37,7 @@ from weft._watching import trace as _trace
 from weft.observe import Hog, measure, measuring, tracing, watchdog
 from weft.processes import Channel, Hosts, Parallel, ProcessDied, Supervisor, process, run
 
-BOUND = 280.0  # s: no test waits longer for what it waits for
+BOUND = 280.0  # s: no test waits longer than this
 HERE = Path(ao.__file__).name
 
 pytestmark = pytest.mark.usefixtures("nobody_observes")
@@ -128,7 +128,7 @@ def test_a_trace_has_the_communications_of_two_hosts_and_a_thread(
     ends = Counter(e["id"] for e in events if e["e"] == "end")
     assert set(ends.values()) == {1} and _trace.summarise(events).unfinished == []
     channels = {e["c"] for e in events if "c" in e}
-    assert channels == {"a", "b"}  # Weft's own are not shown
+    assert channels == {"a", "b"}  # Weft's own channels are not shown
 
 
 def test_processes_of_one_name_and_their_children_have_the_paths_of_this_network(
@@ -178,7 +178,9 @@ def test_a_process_elsewhere_may_observe_by_itself(two: Hosts, tmp_path: Path) -
 
 
 def ask(two: Hosts, n: int, between: Callable[[int], None]) -> None:
-    """A process in a host answers n times; here `between` is called before each question."""
+    """Runs a process in a host that answers n times; here `between` is called before each
+    question.
+    """
     a, b = Channel("asked"), Channel("said")
 
     @th.process
@@ -192,8 +194,9 @@ def ask(two: Hosts, n: int, between: Callable[[int], None]) -> None:
 
 
 def test_switched_on_halfway_off_and_on_again(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.7: each time, the trace has what a host does while the trace is on, and nothing
-    else."""
+    """Rule 14.7: each time, the trace has the events of a host while the trace is on, and no
+    others.
+    """
     files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
     traces = [_trace.Trace(file) for file in files]
     at: dict[int, Callable[[], None]] = {
@@ -462,7 +465,7 @@ def test_in_a_process_of_its_own_and_off_afterwards(two: Hosts, tmp_path: Path) 
     assert not any(m.follows for m in _rounds.members())
 
 
-# --- what is promised of all ----------------------------------------------------------------------
+# --- guarantees of all observers ------------------------------------------------------------------
 
 
 def test_what_an_observation_raises_reaches_nobody(
@@ -500,7 +503,7 @@ def test_a_host_that_does_not_answer_is_lost_and_holds_up_nobody_for_ever(
         finally:
             os.kill(pid, signal.SIGCONT)
         monkeypatch.undo()
-        assert pid in m.lost  # on a busy machine perhaps others too
+        assert pid in m.lost  # on a busy machine there may be others too
         with measuring() as again:
             assert run(ao.within.on(hosts)(4, "c")) == 6
         assert again["c"].transfers == 4 and again.lost == []
@@ -584,7 +587,7 @@ KILLS = int(os.environ.get("WEFT_KILLS", "30")) // 6
 
 
 def test_hosts_that_are_killed_at_random_while_they_are_observed(tmp_path: Path) -> None:
-    """Rules 14.2, 14.7: there is no hang, no wrong count, and the trace can be read."""
+    """Rules 14.2, 14.7: no program hangs, no count is wrong, and the trace can be read."""
     seed = random.randrange(2**32)
     print("seed", seed)
     chance = random.Random(seed)

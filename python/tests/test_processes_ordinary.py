@@ -106,7 +106,7 @@ def test_the_main_program_at_an_end_that_came_from_another() -> None:
 
 
 def test_tasks_here_at_an_end_that_came_from_another() -> None:
-    """An asyncio program of the user's that starts an OS process beside its tasks."""
+    """An asyncio program of the user's starts an OS process beside its tasks."""
     c, signal = Channel("c"), Channel("told")
     reader, answer = c.reader(), signal.reader()
 

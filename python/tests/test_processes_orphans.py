@@ -57,8 +57,8 @@ if __name__ == "__main__":
 def pids_of(how: str, tmp_path: Path) -> list[int]:
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(NETWORK), encoding="utf-8")
-    # The OS processes have this pipe as standard output too, so the test does not wait until all
-    # have closed it.
+    # The OS processes have this pipe as standard output too, so the test must not wait until all of
+    # them have closed it.
     with subprocess.Popen([sys.executable, str(path), how], stdout=subprocess.PIPE) as done:
         assert done.stdout is not None
         pids = [int(word) for word in done.stdout.readline().split()]
@@ -68,7 +68,7 @@ def pids_of(how: str, tmp_path: Path) -> list[int]:
 
 
 def wait_for_end(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):  # already ended
+    with contextlib.suppress(ProcessLookupError):  # the OS process has already ended
         descriptor = os.pidfd_open(pid)
         try:
             assert select.select([descriptor], [], [], TIMEOUT)[0], f"{pid} lives on"

@@ -1,5 +1,5 @@
 """A reader that waits here lends its place to the writer in another OS process (WIRE.md 6.6): its
-own program notices nothing of this except the time that it takes.
+own program notices no difference except the time.
 
 Each test starts interpreters.
 """
@@ -69,8 +69,9 @@ def test_a_lender_is_not_counted_as_one_that_waits() -> None:  # rule 14.8
 
 @co.process
 async def paces(c: Any, go: Any) -> None:
-    """The writer writes when the reader waits: the message for that goes after the place that is
-    lent."""
+    """The writer writes when the reader waits: the message about that is sent after the place was
+    lent.
+    """
     for value in range(3):
         while c.stats().waiting_readers == 0:
             await co.yield_()
@@ -125,7 +126,8 @@ def test_a_choice_does_not_wait_for_it_either() -> None:  # rule 5.7
 
 def test_a_reader_that_is_cancelled_waits_for_the_writers_program_alone() -> None:  # wire 6.6
     """The writer's program is stopped; once it goes on the reader leaves, and the writer is told
-    that nobody reads."""
+    that there is no reader.
+    """
     c, cancels, go = Channel("c"), Channel("cancels"), Channel("go")
     pids, left = [], threading.Event()
 
@@ -147,7 +149,7 @@ def test_a_reader_that_is_cancelled_waits_for_the_writers_program_alone() -> Non
     def goes_on() -> None:
         while not pids:
             pass
-        left.wait(0.2)  # the reader has left at once if it was cancelled before it waited
+        left.wait(0.2)  # a reader that was cancelled before it waited has left at once
         _has_it_go_on(pids[0])
 
     thread = threading.Thread(target=goes_on)

@@ -1,4 +1,4 @@
-"""Programs that start processes of the operating system: how these are started, what a child
+"""Programs that start processes of the operating system: tests how these are started, what a child
 inherits, its output and its end.
 
 Every test here starts interpreters, which takes some 0.2 s each.
@@ -51,7 +51,7 @@ def test_a_function_below_the_guard_is_named(tmp_path: Path) -> None:
         tmp_path, head + _ + '\nif __name__ == "__main__":' + textwrap.indent(tail, "    ")
     )
     assert result.returncode == 1
-    # Both hosts are below it; which of the two reports first is not fixed.
+    # Both hosts are below this process; which of the two reports first is not fixed.
     assert re.search(
         "the main module has no '(hello|world)' when an OS process imports it: define it",
         result.stderr,
@@ -216,7 +216,7 @@ def test_a_process_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     pid = int(result.stdout)
     import select as selecting
 
-    # It has ended within the two seconds that it is given.
+    # The OS process has ended within the two seconds that it is given.
     with contextlib.suppress(ProcessLookupError):
         descriptor = os.pidfd_open(pid)
         assert selecting.select([descriptor], [], [], TIMEOUT)[0]
@@ -253,7 +253,7 @@ def test_a_network_has_descriptors_beyond_1023(tmp_path: Path) -> None:  # rule 
 
 
 def test_without_a_descriptor_left_it_is_told_what_to_do(tmp_path: Path) -> None:
-    """However many descriptors are left, nothing of a host that cannot begin stays open."""
+    """However many descriptors are left, a host that cannot begin leaves no descriptor open."""
     result = program(
         tmp_path,
         """

@@ -1,4 +1,4 @@
-"""How a process that runs in another OS process ended is reported here as it is for a thread (rules
+"""Tests that the end of a process in another OS process is reported here as for a thread (rules
 3.5, 4.3, 4.6, 6.5, 7.1).
 
 Every test here starts interpreters, which takes some 0.2 s each.

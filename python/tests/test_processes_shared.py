@@ -1,4 +1,6 @@
-"""weft.processes.Shared: an array that many OS processes read and none changes (WIRE.md 9.3)."""
+"""Tests weft.processes.Shared: an array that many OS processes read and none changes (WIRE.md
+9.3).
+"""
 
 from __future__ import annotations
 
@@ -98,7 +100,7 @@ def test_shapes_and_formats_arrive(made: Any, shape: tuple[int, ...], format: st
         out(("x", shared))
         return inp.read()
 
-    if format == "Zf":  # memoryview.tolist() does not know it
+    if format == "Zf":  # memoryview.tolist() does not know this format
         assert numpy.asarray(shared).tolist() == made.tolist()
         return
     _, got_shape, got_format, readonly, values = th.Parallel(
@@ -150,7 +152,7 @@ def test_it_goes_with_its_last_holder() -> None:
     th.Parallel(where(tables, {"w": tables[0]}))
     del tables
     gc.collect()
-    assert segments() <= before + 2  # a link has these
+    assert segments() <= before + 2  # the difference is the slots of a link
 
 
 def test_the_array_it_was_made_of_may_change_after_that() -> None:

@@ -1,5 +1,6 @@
-"""A knot of processes in several OS processes is found while other processes go on (rules 10.5,
-14.3, 14.7, WIRE.md 10.9); and figures of a channel of another OS process (rule 14.8).
+"""Tests that a knot of processes in several OS processes is found while other processes go on
+(rules 10.5, 14.3, 14.7, WIRE.md 10.9); and tests the figures of a channel of another OS process
+(rule 14.8).
 
 Each test starts interpreters, except those that judge what spaces might report.
 """
@@ -24,7 +25,7 @@ from weft._distributed_deadlock import partial as _partial
 from weft.observe import deadlocks, watching_deadlocks
 from weft.processes import Channel, Hosts, Parallel, run, statistics
 
-BOUND = 280.0  # s: no test waits longer for what it waits for
+BOUND = 280.0  # s: no test waits longer than this
 
 pytestmark = pytest.mark.usefixtures("nobody_observes")
 
@@ -44,7 +45,9 @@ passes_on_here = there.passes_on.on("threads")
 
 
 def found_beside(*network: Any, wanted: int) -> Any:
-    """Returns what deadlocks() says once n processes are stuck; a process beside them calls it."""
+    """Returns the result of deadlocks() once `wanted` processes are stuck; a process beside them
+    calls it.
+    """
     found: list[Any] = []
 
     @th.process
@@ -154,7 +157,9 @@ def test_choices_over_channels_of_one_home_and_of_two(two: Hosts) -> None:
 
 
 def nobody_while(*network: Any, until: Callable[[], Any]) -> list[Any]:
-    """deadlocks() accuses none of these processes, ten times; then `until` lets them go on."""
+    """Checks ten times that deadlocks() accuses none of these processes; then `until` lets them go
+    on.
+    """
 
     @th.process
     def looks() -> None:
@@ -183,7 +188,7 @@ def test_not_if_a_process_that_runs_holds_an_end(two: Hosts, tmp_path: Path) -> 
 
 @th.process
 def last(inp: Any, out: Any) -> None:
-    """The last process to hear of what went round."""
+    """The last process that hears of the value that went round."""
     assert inp.read() == "x"
 
 
@@ -250,7 +255,7 @@ def test_nobody_in_a_network_that_goes_on(two: Hosts) -> None:
     assert results[0] == 4 * n - 1 and results[4] > 0
 
 
-# --- who watches ----------------------------------------------------------------------------------
+# --- watching -------------------------------------------------------------------------------------
 
 
 @th.process
@@ -304,15 +309,15 @@ def test_who_watches_to_raise_gets_deadlock(two: Hosts) -> None:
     assert run(there.goes_round.on(two[0])(None, None, 0)) == 0
 
 
-# --- what spaces say, and what follows ------------------------------------------------------------
+# --- the reports of spaces, and the conclusions ---------------------------------------------------
 
 ROOT, HOST = 1, 2  # incarnations
 C, D, E, FAR_C, FAR_D = 10, 11, 12, 20, 21  # places
 
 
 def space(number: int, waits: dict[int, tuple[int, bool]], **different: Any) -> _partial.Moment:
-    """Returns a space with processes that wait, at (place, does it write), and belong to nobody's
-    group.
+    """Returns a space with processes that wait, each at (place, whether it writes), and that belong
+    to no group.
     """
     names = {C: "c", D: "d", FAR_C: "c", FAR_D: "d"}
     at = {place for place, _ in waits.values()}
@@ -392,10 +397,10 @@ def test_what_all_say_three_times_is_so() -> None:
     [
         ({"figures": {C: (6, 0, 0), D: (5, 0, 0)}}, {}),  # a value has passed
         ({"figures": {C: (5, 0, 1), D: (5, 0, 0)}}, {}),  # a value has come into the buffer
-        # Somebody else holds an end.
+        # Another process holds an end.
         ({"lent": [(HOST, 0, C, False, 3), (HOST, 1, D, True, 2)]}, {}),
         ({"lent": [(HOST, 0, C, False, 3), (HOST, 1, D, True, 2), (3, 0, C, True, 3)]}, {}),
-        # An end that no process there holds.
+        # There is an end that no process there holds.
         ({}, {"far": [(FAR_C, ROOT, 0, 2), (FAR_D, ROOT, 1, 1)]}),
         ({}, {"far": [(FAR_C, ROOT, 0, 1)]}),  # d's has not come yet, or is given back
         ({}, {"shared": [FAR_D]}),  # d's end has not come yet, or is given back
@@ -405,7 +410,7 @@ def test_what_all_say_three_times_is_so() -> None:
           "lent": [(HOST, 0, C, False, 3), (HOST, 1, D, True, 2)],
           "facts": [([(7, "main/p7", "read", "x.py:1", 0, "places", [(D, False)], [], True),
                       (9, "main/p9", "", "x.py:1", 0, "able", [], [], True)],
-                     # A process that runs has an end.
+                     # A process that runs holds an end.
                      {D: ("d", True, (), (), 0, 0, (5, 0, 0))})]}, {}),
         ({}, {"facts": [([(8, "main/p8", "", "x.py:2", 0, "able", [], [], True)], {})]}),
     ],
@@ -414,7 +419,7 @@ def test_what_all_say_three_times_is_so() -> None:
 def test_and_nobody_is_accused_if_one_says_anything_else(
     root: dict[str, Any], host: dict[str, Any], when: int
 ) -> None:
-    """Rule 14.3, WIRE.md 10.9: the change counts in whichever round it is."""
+    """Rule 14.3, WIRE.md 10.9: the change counts in whichever round it comes."""
     rounds = [moments_of(), moments_of(), moments_of()]
     rounds[when] = moments_of(root, host)
     assert judged(*rounds) == set()
@@ -472,7 +477,9 @@ def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
 
 
 def test_two_sessions_of_two_spaces_say_nothing_of_an_end() -> None:
-    """WIRE.md 10.9: it is unknown whose number this is, also where nobody waits by it."""
+    """WIRE.md 10.9: it is unknown to which session this number belongs, even where no process waits
+    by it.
+    """
     here = {"lent": [(HOST, 1, D, True, 2)], "far": [(C, HOST, 5, 1)]}
     existing = {
         "lent": [(ROOT, 5, E, True, 2)],

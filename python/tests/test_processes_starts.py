@@ -1,5 +1,6 @@
-"""How OS processes of weft.processes begin: by a server, by a fork, in a frozen program (rule
-15.1). Every test starts interpreters."""
+"""Tests how OS processes of weft.processes begin: by a server, by a fork, in a frozen program (rule
+15.1). Every test starts interpreters.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def test_the_environment_is_that_of_the_moment(
 @pytest.mark.parametrize("how", ["kill", "exit", "segv"])
 def test_a_child_of_a_server_says_how_it_died(server: None, how: str) -> None:
     with Hosts(1, start="forkserver") as hosts:
-        for _ in range(2):  # another process takes the place of the first one
+        for _ in range(2):  # another process replaces the first one
             with pytest.raises(ProcessDied) as caught:
                 run(targets.die.on(hosts)(how))
         expected = {"kill": (9, None), "exit": (None, 3), "segv": (11, None)}[how]
@@ -133,8 +134,9 @@ FORKED = """
 
 
 def test_by_a_fork(tmp_path: Path) -> None:
-    """The memory of the parent is there; nothing is printed twice, and no child runs the rest of
-    the program."""
+    """The child has the parent's memory; no text is printed twice, and no child runs the rest of
+    the program.
+    """
     done = program(tmp_path, FORKED)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["before", "looked", "after"]
@@ -279,8 +281,9 @@ def test_hosts_that_are_dropped_leave_nothing(server: None, start: str) -> None:
 
 
 def test_a_fork_that_fails_ends_those_before_it(tmp_path: Path) -> None:
-    """These hosts were never joined. The error is the system's, and later hosts are not
-    affected."""
+    """These hosts were never joined. The error comes from the system, and later hosts are not
+    affected.
+    """
     done = program(tmp_path, FORK_FAILS)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
@@ -310,7 +313,9 @@ def test_several_threads_wait_for_a_child_and_one_kills_it() -> None:
 
 
 def test_a_child_that_somebody_waits_for_is_not_kept() -> None:
-    """The host was seen to go before it had quite ended; another thread takes its status."""
+    """The program noticed the end of the host before the OS process had quite ended; another thread
+    takes its status.
+    """
     with subprocess.Popen(["sleep", "1000"]) as program:
         child = _start.Child(program.pid)
         _start.reap(child)
@@ -369,7 +374,7 @@ def test_a_server_that_goes_while_it_starts_somebody(
             Hosts(1, start="forkserver")
     for fd in others:
         os.close(fd)
-    # Memory that the first ones used may have been freed only since then.
+    # Memory of the first hosts may have been freed only since then.
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
     with Hosts(1, start="forkserver") as hosts:
         assert run(targets.who.on(hosts)()) in hosts.pids

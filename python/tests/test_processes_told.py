@@ -1,4 +1,4 @@
-"""What the debug mode, `weft run --verbose` and the reports of partial deadlocks say about other OS
+"""Tests the debug mode, `weft run --verbose` and the reports of partial deadlocks for other OS
 processes (rule 14.7).
 
 Each test starts interpreters.
@@ -30,7 +30,7 @@ from weft._watching import observers as _observers
 from weft.observe import Changed, Debug, deadlocks, debug, watching_deadlocks
 from weft.processes import Channel, Hosts, Parallel, run
 
-BOUND = 280.0  # s: no test waits longer for what it waits for
+BOUND = 280.0  # s: no test waits longer than this
 HERE = Path(there.__file__)
 WITH_THERE = os.pathsep.join(filter(None, (str(HERE.parent), os.environ.get("PYTHONPATH"))))
 
@@ -61,7 +61,7 @@ def stop(pid: int) -> None:
 
 
 def line_of(text: str) -> int:
-    """Returns the number of the line there with this comment."""
+    """Returns the number of the line in the other module that has this comment."""
     lines = HERE.read_text(encoding="utf-8").splitlines()
     return next(n for n, line in enumerate(lines, 1) if line.endswith(f"  # {text}"))
 
@@ -79,7 +79,7 @@ def tells_once_they_are_stuck(out: Any, found: list[Any]) -> None:
 
 
 def stuck_in(knotted: Any) -> Any:
-    """Returns what deadlocks() says while that process has a knot."""
+    """Returns the result of deadlocks() while that process has a knot."""
     asked, found = Channel("asked"), []
     with pytest.raises(there.Enough):
         Parallel(knotted(asked.reader()), tells_once_they_are_stuck(asked.writer(), found))
@@ -160,7 +160,7 @@ def test_an_os_process_that_does_not_answer_is_named(two: Hosts) -> None:
             found = deadlocks()
         finally:
             os.kill(pid, signal.SIGCONT)
-        assert pid in found.silent and not found  # on a busy machine perhaps others too
+        assert pid in found.silent and not found  # on a busy machine there may be others too
         assert f"OS process {pid} does not answer" in str(found)
 
 
@@ -273,8 +273,8 @@ def test_by_the_environment_each_does_it_itself_and_tells_once(tmp_path: Path) -
 
 
 def test_what_goes_by_copy_is_not_kept_as_under_way(two: Hosts, changes: list[Changed]) -> None:
-    """Rule 14.5: nobody here will say that they have such a value, nor that they have a value that
-    was in the buffer before.
+    """Rule 14.5: no process of this program will report that it has a value that was copied to
+    another OS process, nor a value that was in the buffer before.
     """
     mode = _debug._present
     assert mode is not None
@@ -299,7 +299,7 @@ def test_what_goes_by_copy_is_not_kept_as_under_way(two: Hosts, changes: list[Ch
     assert not mode._under_way and not changes
 
 
-# --- who was left ---------------------------------------------------------------------------------
+# --- processes that were left ---------------------------------------------------------------------
 
 
 def left_there(pid: int) -> str:

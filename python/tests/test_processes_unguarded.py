@@ -1,4 +1,4 @@
-"""Rule 15.10: a main module that starts a network outside `if __name__ == "__main__"`. Each OS
+"""Rule 15.10: a main module may start a network outside `if __name__ == "__main__"`. Each OS
 process imports the module up to that run and goes no further; it leaves no block around the run.
 
 Every test here starts interpreters, which takes some 0.2 s each.
@@ -133,8 +133,9 @@ def test_a_run_in_another_thread_of_the_main_module_says_where_to_put_it(tmp_pat
 
 
 def test_a_program_that_ends_within_its_run_ends_as_one_does(tmp_path: Path) -> None:
-    """The OS process ends in order: its threads end, its atexit functions are called, and its
-    output comes out."""
+    """The OS process ends properly: its threads end, its atexit functions are called, and its
+    output comes out.
+    """
     result = program(
         tmp_path,
         """

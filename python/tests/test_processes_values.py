@@ -1,5 +1,6 @@
-"""Values of any length between OS processes: pickle 5, arrays in slots of shared memory (rules 1.1,
-6.2, 9.1, 11.2)."""
+"""Tests values of any length between OS processes: pickle 5, arrays in slots of shared memory
+(rules 1.1, 6.2, 9.1, 11.2).
+"""
 
 from __future__ import annotations
 
@@ -150,8 +151,9 @@ def test_what_is_kept_is_not_written_over() -> None:
 
 
 def test_more_values_wait_than_descriptors_are_taken_for() -> None:
-    """Beyond 200 open slots values are kept as bytes; in a buffer at the home, and from there on
-    to another process."""
+    """Beyond 200 open slots values are kept as bytes: in a buffer at the home, and on the way from
+    there to another process.
+    """
     c = Channel("c", capacity=300)
     before = descriptors()
     full: list[int] = []
@@ -222,7 +224,7 @@ def test_slots_of_readers_that_were_killed_do_not_gather() -> None:
 
 
 def test_in_the_child_of_a_fork_slots_are_the_parents() -> None:
-    """The child drops an array that is in a slot; the parent's next value does not land in it."""
+    """The child drops an array that is in a slot; the parent's next value does not overwrite it."""
     a, b = Channel("a"), Channel("b")
 
     @th.process

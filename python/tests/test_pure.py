@@ -1,5 +1,6 @@
-"""weft without its extension module: its messages, the parts that work, and those that are
-missing. conformance/tests/test_pure.py tests its rules."""
+"""Tests weft without its extension module: its messages, the parts that work, and the parts that
+are missing. conformance/tests/test_pure.py tests its rules.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def python(code: str, path: Path | None = None, pure: str = "1") -> tuple[str, s
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package as it is installed, except for the extension module."""
+    """Makes a folder with the package as it is installed, except for the extension module."""
     folder = tmp_path_factory.mktemp("bare")
     installed = Path(weft.__file__).parent
     shutil.copytree(
@@ -122,8 +123,9 @@ def test_weft_pure_chooses_it_unless_it_is_0(asked: str, pure: bool) -> None:
 
 
 def test_a_call_that_was_given_up_does_not_stay_with_the_next_run() -> None:
-    """The call's pipe is closed by then: poll() would answer at once that it is no file, for
-    ever."""
+    """The call's pipe is closed by then: poll() would return at once for such a descriptor, again
+    and again.
+    """
     out, _ = python(
         "import threading\n"
         "from weft import *\n"
@@ -178,7 +180,7 @@ def test_a_call_that_blocks_holds_nobody_up_and_leaves_no_file_open() -> None:
         "    gate.clear()\n"
         "    assert run(calls(), opens()) == [True, None]\n"
         "while len(os.listdir('/proc/self/task')) > 1:\n"
-        "    os.sched_yield()\n"  # the last call's thread has its object until it ends
+        "    os.sched_yield()\n"  # the last call's thread keeps its object until the thread ends
         "import gc; gc.collect()\n"
         "print(len(os.listdir('/proc/self/fd')) - before)\n"
     )

@@ -1,5 +1,6 @@
-"""What only Python has: warnings, memory, signals, the end of the interpreter, forks, contexts,
-types."""
+"""Tests the features that only Python has: warnings, memory, signals, the end of the interpreter,
+forks, contexts, types.
+"""
 
 from __future__ import annotations
 
@@ -144,12 +145,12 @@ def test_a_buffer_that_holds_its_own_end_is_collected():
     values = [thing]
     coroutines.run(fills(c.writer(), values))
     del thing, keep, c
-    coroutines.Channel().reader()  # an operation: the queued retirement of `keep` is acted on
+    coroutines.Channel().reader()  # an operation: the queued retirement of `keep` is carried out
     gc.collect()
     assert ref() is None
 
 
-def test_memory_reaches_a_plateau(b):  # no leak of objects in any of the paths below
+def test_memory_reaches_a_plateau(b):  # none of the paths below leaks an object
     def everything():
         c, d = b.weft.Channel(), b.weft.Channel(capacity=1)
         barrier = b.weft.Barrier(2)
@@ -223,8 +224,8 @@ def test_a_process_in_a_cycle_is_collected(b):  # rule 2.3
     thing.others = [thing]
     thing.others.append(b.process(one)(c.writer(), thing.others))
     # Without an interpreter lock the coroutine is tracked by itself, and may be the first to warn.
-    # Then the recorded warning holds the coroutine, and the coroutine the process, which warns when
-    # it goes.
+    # Then the recorded warning holds the coroutine, and the coroutine holds the process, which
+    # warns when it is freed.
     with warnings.catch_warnings(record=True) as message:
         warnings.simplefilter("always")
         del thing
@@ -505,12 +506,3 @@ def test_a_method_as_process(b):
             return k + 1
 
     assert coroutines.run(Native().go(1)) == 2
-
-
-def test_the_package_types():
-    mypy = pytest.importorskip("mypy.api")
-    example = Path(__file__).parent / "typed_example.py"
-    if "site-packages" not in SOURCES:  # an installed package is found without this
-        os.environ["MYPYPATH"] = SOURCES
-    out, err, status = mypy.run(["--strict", "--cache-dir", os.devnull, str(example)])
-    assert status == 0, out + err

@@ -1,5 +1,6 @@
-"""Rules 3.5, 4.3, 6.5, 7.1: which ends are quiet, and what a run of exactly one process raises. On
-every backend, and as a guest."""
+"""Rules 3.5, 4.3, 6.5, 7.1: which ends are quiet, and what a run of exactly one process raises. The
+tests run on every backend, and as a guest.
+"""
 
 from __future__ import annotations
 
@@ -92,8 +93,9 @@ def test_raised_as_a_class_too(b):  # rule 3.5
 
 
 def test_what_is_unmet_poisons_all_the_same(b):  # rules 3.5, 4.3
-    """The program makes the exception, or gets it when it asks for an end; it may be of a class
-    of its own, too."""
+    """The program makes the exception, or gets it when it asks for an end; the exception may also
+    be of a class of the program.
+    """
 
     class Mine(Poisoned):
         pass
@@ -191,7 +193,7 @@ def test_its_ends_are_let_go_first(b):  # rules 2.3, 7.1
 
     with pytest.raises(Retired) as caught:
         b.run(b.process(relay)(r, d.writer()))
-    assert caught.value.__traceback__ is not None  # the traceback keeps its frame
+    assert caught.value.__traceback__ is not None  # the traceback keeps the frame of the process
     assert d.stats().writers == 0
     with pytest.raises(Retired):
         b.run(b.process(reads)(out))
@@ -288,7 +290,7 @@ def test_a_failure_and_a_deadlock_come_first(b):  # rules 7.1, 7.2, 10.1
         b.run(b.process(spawns)(ended(b, "Retired")[1]))
     c = b.weft.Channel()
     with pytest.raises(Deadlock):
-        b.run(b.process(reads)(c.reader()))  # cancelled, but that is not its outcome
+        b.run(b.process(reads)(c.reader()))  # the process is cancelled, but that is not its outcome
 
 
 def test_a_timeout_around_the_run_is_the_timeouts(b):  # rules 7.1, 7.12

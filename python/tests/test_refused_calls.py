@@ -21,9 +21,9 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="filters of system calls are Linux's"
 )
 
-# What each program does: it sends small and large values to a host and back, sums a Shared, meets a
-# host that dies, runs a command, and lets two asyncio tasks communicate. `mapped` counts the rings
-# in shared memory.
+# Each program sends small and large values to a host and back, sums a Shared, meets a host that
+# dies, runs a command, and lets two asyncio tasks communicate. `mapped` counts the rings in shared
+# memory.
 USES = """
     import array, asyncio, os, sys
     from pathlib import Path

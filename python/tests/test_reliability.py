@@ -1,5 +1,5 @@
-"""The promises that must hold when things go wrong: interrupts at every operation, shutdown, leaks,
-forks, finalisers.
+"""Tests the promises that must hold when things go wrong: interrupts at every operation, shutdown,
+leaks, forks, finalisers.
 
 Rules 2.3, 6, 7.6, 11.2, 12.
 """
@@ -46,8 +46,9 @@ class Stop(KeyboardInterrupt):
 
 
 def pipeline(b: Backend, tick: Callable[[], None]) -> tuple[list[Any], list[Any]]:
-    """A network with every kind of operation; `tick` is called before each operation. Returns
-    its processes and channels."""
+    """Makes a network with every kind of operation; `tick` is called before each operation. Returns
+    its processes and channels.
+    """
     c, d, e = b.weft.Channel("c"), b.weft.Channel("d", capacity=1), b.weft.Channel("e")
     barrier = b.weft.Barrier(2)
 
@@ -346,13 +347,14 @@ def test_objects_and_memory_come_to_a_plateau() -> None:
     objects, blocks = zip(*counts, strict=True)
     assert max(objects) - min(objects) <= 50, objects
     assert max(blocks) - min(blocks) <= 500, blocks
-    if "WEFT_SANITIZED" not in os.environ:  # AddressSanitizer keeps what is freed for a while
+    if "WEFT_SANITIZED" not in os.environ:  # AddressSanitizer keeps freed memory for a while
         assert after_ - before < 4 << 20
 
 
 def test_what_was_sent_is_released(b: Backend) -> None:
-    """Rule 12.2: values are taken, dropped, poisoned or withdrawn: their reference counts return
-    to what they were."""
+    """Rule 12.2: after values are taken, dropped, poisoned or withdrawn, their reference counts are
+    as before.
+    """
 
     class Thing:
         pass
@@ -363,7 +365,7 @@ def test_what_was_sent_is_released(b: Backend) -> None:
         make(thing)
         del thing
         gc.collect()
-        b.run(b.process(nothing)())  # the next operation runs what was queued
+        b.run(b.process(nothing)())  # the next operation runs the queued work
         assert alive() is None
 
     async def nothing(b: Any) -> None:
@@ -444,7 +446,7 @@ def test_finalisers_that_retire_and_operate(b: Backend) -> None:
 
 
 def test_a_fork_is_refused_by_name(b: Backend) -> None:
-    """Rule 11.2: a channel used in the child of a fork."""
+    """Rule 11.2: a channel that is used in the child of a fork is refused."""
     c = b.weft.Channel("before", capacity=1)
     r, w = c.reader(), c.writer()
     read, write = os.pipe()
@@ -459,7 +461,7 @@ def test_a_fork_is_refused_by_name(b: Backend) -> None:
                 messages.append(
                     "fork" if "fork" in str(error) and "before" in str(error) else str(error)
                 )
-        d = b.weft.Channel(capacity=1)  # a new one works
+        d = b.weft.Channel(capacity=1)  # a new channel works
         d.reader()
         os.write(write, " ".join(messages).encode())
         os._exit(0)

@@ -1,5 +1,6 @@
-"""The rounds of a deadlock over OS processes (WIRE.md 10.1 to 10.5), with hosts that the test
-plays: wrong answers, late answers, hosts that die in the middle, two rounds at once."""
+"""Tests the rounds of a deadlock over OS processes (WIRE.md 10.1 to 10.5), with hosts that the test
+plays: wrong answers, late answers, hosts that die in the middle, two rounds at once.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +99,7 @@ def in_thread(f: Callable[[], Any]) -> Callable[[], Any]:
     return result
 
 
-# --- what a host says -----------------------------------------------------------------------------
+# --- the answers of a host ------------------------------------------------------------------------
 
 
 def test_an_answer_comes_in_any_pieces(hosts: Any) -> None:  # wire 10.2
@@ -132,7 +133,7 @@ def test_of_two_answers_at_once_the_one_that_was_asked_for_counts(hosts: Any) ->
     second = h.asked()
     h.says(answer(first, [space(2)]) + b"!" + answer(second, ["a line"]))
     assert h.member.take() == ["a line"]
-    assert h.member.stands  # wire 10.1: what it says unasked between the rounds is not lost
+    assert h.member.stands  # wire 10.1: a report that comes unasked between the rounds is not lost
 
 
 def test_a_host_that_dies_within_its_answer_has_gone(hosts: Any) -> None:  # wire 10.2
@@ -217,8 +218,9 @@ def test_what_comes_late_of_a_void_round_is_not_taken_for_the_next(hosts: Any) -
 
 
 def test_two_rounds_at_once_have_an_answer_each(hosts: Any) -> None:  # wire 10.3
-    """The second round begins when the first is over; or one gives way to the other, and begins
-    anew."""
+    """The second round begins when the first is over; or one round gives way to the other, and
+    begins anew.
+    """
     one = hosts()
     results = [in_thread(_rounds._all_spaces) for _ in range(2)]
     answers: list[bytes] = []
@@ -236,7 +238,7 @@ def test_two_rounds_at_once_have_an_answer_each(hosts: Any) -> None:  # wire 10.
     assert first != second and len(set(answers)) == len(answers)
 
 
-# --- one that is stopped --------------------------------------------------------------------------
+# --- a host that is stopped -----------------------------------------------------------------------
 
 
 def test_one_that_does_not_answer_holds_up_nobody_who_leaves(hosts: Any) -> None:  # rule 14.7
@@ -256,7 +258,7 @@ def test_nor_who_asks_the_others(hosts: Any) -> None:  # rule 14.7
     where = in_thread(
         lambda: _rounds.ask([stopped.member, other.member], _rounds.WHERE, None, 280.0)
     )
-    # If that one wakes late, the first one asks again before it gives way once more.
+    # If that thread wakes late, the first one asks again before it gives way once more.
     for one in (stopped, other):
         while (question := one.asked())[:1] == STATE:
             pass
@@ -270,8 +272,9 @@ def test_nor_who_asks_the_others(hosts: Any) -> None:  # rule 14.7
 def test_one_that_has_left_meanwhile_keeps_nobody_from_being_heard(
     hosts: Any,
 ) -> None:  # rule 14.7
-    """The round that asked had listed it before; all other hosts counted as silent, and so as
-    lost."""
+    """The round had listed the host before it left. In an earlier version all other hosts then
+    counted as silent, and so as lost.
+    """
     left, other = hosts(), hosts()
     whom = [left.member, other.member]
     _rounds.leave(left.member)
@@ -281,7 +284,7 @@ def test_one_that_has_left_meanwhile_keeps_nobody_from_being_heard(
 
 
 def test_one_that_hears_nothing_is_asked_all_the_same(hosts: Any) -> None:  # rule 14.7
-    """The host's socket is full; once it held the asking thread up for ever."""
+    """The host's socket is full. In an earlier version this held up the asking thread for ever."""
     stopped = hosts()
     for _ in range(10_000):
         stopped.member.ask()
@@ -310,8 +313,9 @@ GONE = _rounds._Gone()
 
 @pytest.fixture
 def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, int, bool]]]:
-    """Looks, with these rounds. Returns (how many were asked, how many deadlocks were told,
-    whether it looks again later)."""
+    """Looks, with the given rounds. Returns (how many rounds were asked, how many deadlocks were
+    reported, whether a look follows later).
+    """
     ring, bell = socket.socketpair()
     bell.setblocking(False)
     monkeypatch.setattr(_rounds, "_bell", bell.fileno())
@@ -383,7 +387,7 @@ def test_one_that_leaves_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # rules 10.1, 11.4
     """The host has ended, and a process that it forked still has its socket."""
-    # The asking thread gives way to nobody before that.
+    # The asking thread gives way to no other thread before that.
     monkeypatch.setattr(_rounds, "SLICE", 280.0)
     ours, of_fork = socket.socketpair()
     member = _rounds.Member(ours)

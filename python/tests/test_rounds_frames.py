@@ -1,5 +1,7 @@
-"""Rounds with another program that the test plays, frame by frame (WIRE.md 10.6 to 10.8): wrong
-answers, no answers, two rounds at once, a death in the middle, and frames that are not reports."""
+"""Tests rounds with another program that the test plays, frame by frame (WIRE.md 10.6 to 10.8):
+wrong answers, no answers, two rounds at once, a death in the middle, and frames that are not
+reports.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,7 @@ def peer() -> Iterator[Callable[[Callable[[Peer, Frame], None]], Peer]]:
 def program(
     waits: bool = True, sent: int = 0, received: int = 0, peer: int = 0, name: str = "played"
 ) -> bytes:
-    """Returns what a program says of itself (WIRE.md 10.7): it has one session, and no process."""
+    """Returns a program's report on itself (WIRE.md 10.7), with one session and no process."""
     text = name.encode()
     return (
         struct.pack("<QI", ME, len(text))
@@ -132,7 +134,7 @@ def incarnation() -> int:
 
 
 def counters() -> tuple[int, int]:
-    """Frames that this program has sent to the played one, and received."""
+    """Returns the numbers of frames that this program has sent to the played one, and received."""
     return next((sent, got) for who, sent, got in native._network()[2] if who == ME)
 
 
@@ -164,7 +166,7 @@ def honest(waits: bool = True, more_sent: int = 0) -> Callable[[Peer, Frame], No
 
 
 def test_a_peer_that_answers_as_it_should_and_waits_is_in_the_deadlock(peer: Any) -> None:
-    """wire 10.3, 10.8: shows that the tests below fail for the reason that they name."""
+    """wire 10.3, 10.8: this test shows that the tests below fail for the reason that they name."""
     p = peer(Answers(honest(), honest()))
     with pytest.raises(Deadlock) as caught:
         p.reads()
@@ -284,8 +286,9 @@ def test_a_peer_that_does_not_answer_keeps_it_from_being_told(
 
 
 def test_two_who_ask_at_once_are_both_answered(peer: Any) -> None:  # wire 10.6
-    """In the middle of this program's round the peer asks too, and again by another way: this
-    program answers once, and the second time with nothing."""
+    """In the middle of this program's round the peer asks too, and then again by another path: this
+    program answers once, and the second time with an empty answer.
+    """
     heard: list[tuple[int, int, int]] = []
     ours: list[Frame] = []
 
@@ -328,7 +331,7 @@ def test_who_begins_another_round_is_answered_for_that_alone(peer: Any) -> None:
     assert sorted(heard) == [7, 8]
 
 
-# --- what is told ---------------------------------------------------------------------------------
+# --- reports of deadlocks -------------------------------------------------------------------------
 
 
 def report(text: str = "deadlock: as they say", *paths: str) -> bytes:
@@ -352,7 +355,7 @@ def test_who_answers_trusts_who_may_ask(peer: Any) -> None:  # wire 10.6
 
 
 def test_a_report_that_breaks_off_anywhere_is_none(peer: Any) -> None:  # wire 10.6, 10.7
-    """Each such report is ignored, and so is what stands behind one; the session goes on."""
+    """Each such report is ignored, and so are the bytes behind it; the session goes on."""
     whole = report("deadlock", "main/a in b", "main/c in d")
     assert native._rounds_told(whole) == ("deadlock", ["main/a in b", "main/c in d"])
     for n in range(len(whole)):

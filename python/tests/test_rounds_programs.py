@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import library_object
 import os_process_targets_stuck as targets_stuck
 import pytest
 from components import needs_compiler
@@ -29,11 +30,7 @@ HERE = Path(__file__).resolve().parent
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("beside") / "beside"
-    cpp = HERE.parents[1] / "cpp"
-    sources = [HERE / "beside.cpp", cpp / "src/weft.cpp"]
-    command = ["c++", "-std=c++20", "-O0", "-pthread", f"-I{cpp / 'include'}", *sources]
-    subprocess.run([*command, "-o", made], check=True)
-    return made
+    return library_object.program(made, HERE / "beside.cpp")
 
 
 class Beside:
@@ -118,8 +115,9 @@ def test_it_is_the_same_if_the_other_program_finds_it(
 def test_the_ends_that_go_with_who_has_told_come_too_late(
     beside: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # wire 10.6, 10.8
-    """The other program tells the deadlock, ends, and its ends are gone before anybody here has
-    acted on it."""
+    """The other program reports the deadlock and ends, and its ends are gone before this program
+    has acted on the report.
+    """
     monkeypatch.setattr(_rounds, "_look_beyond", lambda ring: False)
     other = beside("passes")
     declare = _rounds._declare
@@ -149,7 +147,7 @@ def test_a_root_answers_for_its_hosts(beside: Any) -> None:
 
 
 def looked_at(times: int, monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> list[bool]:
-    """Returns what n rounds with other programs find; then `then` is called."""
+    """Returns the results of `times` rounds with other programs; then `then` is called."""
     found: list[bool] = []
     ask = _rounds._ask_programs
 
@@ -187,7 +185,7 @@ def test_a_program_that_answers_no_rounds_may_do_anything(
     found = looked_at(3, monkeypatch, late.set)
 
     def writes() -> None:
-        # The thread counts as Weft's own, so it does not keep the deadlock from being told.
+        # The thread counts as Weft's own, so it does not keep the deadlock from being reported.
         _helper_threads.ours()
         late.wait(280)
         kept.pop().write("late")

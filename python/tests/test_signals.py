@@ -1,5 +1,6 @@
-"""Signals that arrive when the main thread is about to sleep: none stays unnoticed (SEMANTICS.md,
-rule 6.7)."""
+"""Tests signals that arrive when the main thread is about to sleep: none stays unnoticed
+(SEMANTICS.md, rule 6.7).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from weft._extension import native as _native
 
 BACKENDS = ["coroutines", "greenlets", "threads"]
 
-# This is the moment that matters: between the main thread's last look for signals and its sleep. To
+# The moment that matters is between the main thread's last look for signals and its sleep. To
 # hit it for certain, a handler written in C (so that no bytecode looks for signals after it) raises
 # the next signal, one of a lower number, which the look under way has passed already. The sleeper
 # sees USR2; the handler of USR2 raises USR1, which is seen in the look before the next sleep; the
@@ -228,7 +229,7 @@ def test_the_programs_handlers_are_as_before_when_the_run_has_ended(
 
 # The signal comes when the last bytecode before a run has been executed and the run has not begun.
 # Only C code makes these calls, one after the other, and the first of them raises the signal. The
-# next bytecode, whoever runs it, looks for the signal.
+# next bytecode, on whichever thread it runs, looks for the signal.
 MOMENTS = """
     import ctypes, functools, operator, os, signal, sys, weakref
     import weft.coroutines as co, weft.greenlets as gr, weft.threads as th
@@ -340,7 +341,7 @@ def test_several_signals_as_the_run_ends_leave_the_programs_handler(backend: str
 
 
 def test_no_bytecode_runs_while_a_run_begins_and_ends() -> None:
-    """Any of these calls may run a handler, which may raise where nobody would notice."""
+    """Any of these calls may run a handler, which may raise where no code would notice."""
     out = moments("""
         @co.process
         async def a(): pass
@@ -360,8 +361,9 @@ def test_no_bytecode_runs_while_a_run_begins_and_ends() -> None:
 
 
 def test_who_imports_threading_first_does_not_matter() -> None:
-    """Before Python 3.13 the thread that does so counts as the main one; then Weft leaves
-    signals alone."""
+    """Before Python 3.13 the thread that imports threading first counts as the main one. If that is
+    another thread, Weft leaves signals alone.
+    """
     program = """
         import _thread, signal
         lock = _thread.allocate_lock()
@@ -443,8 +445,8 @@ COMPUTES = """
 
 
 def again(tmp_path: Path, kind: str, way: Path, waits: bool) -> tuple[int, str, str]:
-    """Returns a program that gets Ctrl-C, and a second one once it has said where its processes
-    are. If it then waits for a process that computes, that process is let go.
+    """Returns a program that gets Ctrl-C, and a second one once it has reported where its processes
+    are. If it then waits for a process that computes, that process is released.
     """
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(COMPUTES.format(kind=kind)), encoding="utf-8")

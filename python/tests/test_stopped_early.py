@@ -92,7 +92,7 @@ def test_several_readers_and_several_writers(b, messages):  # rule 3.6
 
 
 def test_through_a_buffer(b, messages):  # rules 1.5, 3.6
-    """The values that were read count."""
+    """The report has the number of values that were read."""
     c = b.weft.Channel("c", capacity=2)
     b.run(b.process(six)(c.writer()), b.process(once)(c.reader()))
     assert len(messages) == 1

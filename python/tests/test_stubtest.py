@@ -1,5 +1,6 @@
-"""The stubs agree with the modules: mypy's stubtest over the backends, except for facts that it
-cannot know."""
+"""Tests that the stubs agree with the modules, by mypy's stubtest over the backends, except for
+facts that it cannot know.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ KNOWN = (
     r"stub parameter \"(first|function|channel)\" should be positional or keyword",
     # timeout() and similar functions make a limit, whose own parameters are not for programs.
     r"\.Timeout\.__init__ is inconsistent, stub does not have parameter",
-    # What Generic adds to the stubs.
+    # The class Generic adds this to the stubs.
     r"\.__class_getitem__ is not present in stub$",
     # Attributes that exist to report a mistake (test_mistakes.py).
     r"\.(Channel\.(read|write|retire)|Reader\.write|Writer\.read) is not present in stub$",

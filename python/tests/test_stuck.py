@@ -1,4 +1,4 @@
-"""Partial deadlocks (rules 10.5, 14.3): who is stuck, and that nobody else is accused."""
+"""Partial deadlocks (rules 10.5, 14.3): which processes are stuck, and that no other is accused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.errors import BadUse, Deadlock, WeftWarning
 from weft.observe import deadlocks, watching_deadlocks
 
 HERE = Path(__file__).name
-BOUND = 280.0  # s: no test waits longer for what it waits for
+BOUND = 280.0  # s: no test waits longer than this
 
 pytestmark = pytest.mark.usefixtures("nobody_observes")
 
@@ -90,7 +90,7 @@ def test_outside_any_run_nobody_is_stuck() -> None:
 
 
 def look_while(*others: Any, finish: Any) -> Any:
-    """Returns what deadlocks() says in a process that runs when all others wait."""
+    """Returns the result of deadlocks() in a process that runs when all others wait."""
     found: list[Any] = []
 
     @process
@@ -115,7 +115,7 @@ async def holds(gate: Any, *kept: Any) -> None:
 
 
 def test_an_end_that_a_process_can_still_use_accuses_nobody() -> None:
-    """Rule 14.3: the holder waits for a gate whose writer somebody unknown holds."""
+    """Rule 14.3: the holder waits for a gate whose writer is held by an unknown party."""
     c, gate = Channel("c"), Channel("gate")
     key = gate.writer()
     assert not look_while(

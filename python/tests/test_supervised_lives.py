@@ -1,6 +1,8 @@
-"""Which processes are started again (rule 7.16), and what a death takes along (rule 7.17).
+"""Tests which processes are started again (rule 7.16), and which values a death takes along (rule
+7.17).
 
-Most tests are in virtual time, with a Place that runs no OS processes: it says when one would die.
+Most tests are in virtual time, with a Place that runs no OS processes: it decides when one would
+die.
 """
 
 from __future__ import annotations
@@ -123,7 +125,7 @@ def test_so_many_deaths_within_the_time_are_too_many(caplog: Any) -> None:
     supervisor = Supervisor(place, restarts=3, within=60, backoff=0, name="s")
     with heard() as events, pytest.raises(ProcessDied):
         virtual(served.on(supervisor)("a", iter([50.0, 50.0, 5.0, 5.0, 5.0, 5.0])))
-    # at 115 the deaths at 50 and at 100 do not count any more
+    # at time 115 the deaths at 50 and at 100 no longer count
     assert [at for at, _ in place.began] == [0, 50, 100, 105, 110]
     assert [e.event for e in events] == [*["began", "died"] * 4, "began", "given up"]
     assert events[-1].supervisor == "s" and events[-1].life == 5
@@ -193,7 +195,7 @@ def test_the_counts_begin_anew_when_no_process_is_left(tree: bool) -> None:
 
 
 def test_the_back_off_of_a_supervisor_starts_over_after_its_own_healthy_life() -> None:
-    """It is started again every 150 s, though no process of it lives so long."""
+    """The supervisor is started again every 150 s, though none of its processes lives so long."""
     place = Place()
     above = Supervisor(place, restarts=None, backoff=1, healthy=60)
     below = Supervisor(place, restarts=2, backoff=0, under=above)
@@ -202,7 +204,9 @@ def test_the_back_off_of_a_supervisor_starts_over_after_its_own_healthy_life() -
 
 
 def test_the_log_names_a_death_in_one_whole_sentence(caplog: Any) -> None:
-    """Without the end of "…; the last that it wrote to its standard error:" before what it wrote."""
+    """The sentence ends before "; the last that it wrote to its standard error:", without the text
+    that follows.
+    """
     place = Place()
     call = place.call
 
@@ -311,7 +315,7 @@ def test_a_tree_of_supervisors() -> None:
 
 
 def test_rest_for_one_of_supervisors() -> None:
-    """A supervisor's place among the children of the one above is that of when it was made."""
+    """A supervisor's place among the children of the one above is fixed when it is made."""
     place = Place()
     above = Supervisor(place, strategy="rest for one", backoff=0)
     first = Supervisor(place, restarts=0, under=above)
@@ -400,7 +404,7 @@ def test_each_of_300_lost_values_is_named(caplog: Any) -> None:
 
 
 def test_the_values_of_a_buffer_are_named_too(caplog: Any) -> None:
-    """Rule 7.17, of a coroutine, and at the last death too."""
+    """Rule 7.17, for a coroutine, and at the last death too."""
     with caplog.at_level(logging.WARNING, "weft"), pytest.raises(ProcessDied):
         serve(targets.dies_at_odd_async, Supervisor(restarts=1, backoff=0), list(range(9)), 3)
     assert re.findall(r"read last is lost: (\d+) of channel 'jobs'", caplog.text) == ["1", "3"]
@@ -490,7 +494,7 @@ def test_a_memory_limit_that_is_met_is_a_death(caplog: Any, tmp_path: Any) -> No
 
 
 def test_peers_learn_that_it_is_given_up() -> None:
-    """Rules 4.5, 7.13, when no attempt was known to be the last."""
+    """Rules 4.5, 7.13: this holds although no attempt was known to be the last."""
     c = Channel("c")
     place = Supervisor(restarts=1, within=1000, backoff=0)
 

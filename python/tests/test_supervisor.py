@@ -1,5 +1,5 @@
-"""Workers that are started again when they die (rule 7.13), and extended reads from another OS
-process (rule 1.6, wire 4.6, 4.7).
+"""Tests workers that are started again when they die (rule 7.13), and extended reads from another
+OS process (rule 1.6, wire 4.6, 4.7).
 
 Every test here starts interpreters, which takes some 0.2 s each.
 """
@@ -106,7 +106,7 @@ def test_a_plain_read_has_taken_its_value() -> None:
 
 
 def test_what_was_in_hand_is_reported() -> None:
-    """The value goes to the list instead of back; so does that of the last death."""
+    """The value goes to the list instead of back, even after the last death."""
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     log: list[Any] = []
 
@@ -268,7 +268,7 @@ def test_what_comes_back_is_what_was_written() -> None:
 
 
 def test_several_share_a_line_of_jobs() -> None:
-    """Another worker may do the job that one had in hand."""
+    """Another worker may do the job that a dead one had in hand."""
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     place = Supervisor(backoff=0)
 

@@ -1,4 +1,4 @@
-"""weft.toolkit: files and commands; `process * n` and `Channel() * n` (docs/toolkit.md)."""
+"""Tests weft.toolkit: files and commands; `process * n` and `Channel() * n` (docs/toolkit.md)."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def test_no_file_descriptor_is_left() -> None:
     some()
     before = len(list(Path("/proc/self/fd").iterdir()))
     some()
-    # An earlier test may have left some.
+    # An earlier test may have left some descriptors.
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 

@@ -1,4 +1,4 @@
-"""Traces of a run (rule 14.6)."""
+"""Tests the traces of a run (rule 14.6)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from weft.errors import BadUse, WeftWarning
 from weft.observe import tracing
 
 HERE = Path(__file__).name
-BOUND = 280.0  # s: no test waits longer for what it waits for
+BOUND = 280.0  # s: no test waits longer than this
 
 pytestmark = pytest.mark.usefixtures("nobody_observes")
 

@@ -1,4 +1,4 @@
-"""The types of Weft as mypy and pyright see them, in networks of several kinds of processes and in
+"""Checks the types of Weft by mypy and pyright, in networks of several kinds of processes and in
 every program of the documents.
 
 pyright is the npm package of that name, pinned in python/types/package.json: it is installed from
@@ -22,6 +22,10 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "python/src"
 PYRIGHT = ROOT / "python/types/node_modules/pyright/index.js"
 NETWORKS = Path(__file__).with_name("typed")  # checked strictly
+EXAMPLE = Path(__file__).with_name("typed_example.py")  # so is this, also for what it must refuse
+# test_native_stubs.py has the same cache and options: what mypy says of the standard library takes
+# more time than all else, and is read from there.
+CACHE = ROOT / ".build/mypy"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "python/docs").glob("*.md"))]
 
 # Reports of checkers about the documents' programs that are no fault of Weft's types.
@@ -85,7 +89,8 @@ disable_error_code = var-annotated, import-untyped, import-not-found
         encoding="utf-8",
     )
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file", config, "--no-error-summary", "."],
+        [sys.executable, "-m", "mypy", "--config-file", config, "--cache-dir", CACHE,
+         "--no-error-summary", ".", EXAMPLE],
         capture_output=True, text=True, cwd=documented, check=False,
     )  # fmt: skip
     assert done.returncode in (0, 1) and not done.stderr, done.stderr

@@ -1,4 +1,4 @@
-"""A network that fails in a task which nobody awaits is told at once (rule 13.8)."""
+"""Tests that a network that fails in a task which nobody awaits is reported at once (rule 13.8)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def handles() -> str:
 
 
 def told(begin: Any) -> list[dict[str, Any]]:
-    """Returns what the handler of exceptions was told until the task of `begin` has ended and the
+    """Returns the reports to the handler of exceptions until the task of `begin` has ended and the
     loop has gone round once. asyncio alone would call the handler later, when the task is
     collected.
     """

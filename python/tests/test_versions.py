@@ -1,5 +1,6 @@
-"""The differences between versions of CPython: how an awaitable returns its value (from 3.12),
-the interpreter lock (from 3.13t)."""
+"""Tests the differences between versions of CPython: how an awaitable returns its value (from
+3.12), the interpreter lock (from 3.13t).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class Thing:
 
 
 def stopped(operation: Any) -> StopIteration:
-    """Returns what the interpreter sees of an operation that need not wait."""
+    """Returns the exception that the interpreter gets from an operation that need not wait."""
     try:
         operation.__await__().send(None)
     except StopIteration as stop:
@@ -119,8 +120,9 @@ def test_one_in_a_cycle_is_collected() -> None:
 
 
 def test_an_end_of_what_was_kept_may_run_code_that_communicates() -> None:
-    """Attributes of a StopIteration are let go of while it is put aside; their finalisers may
-    raise others."""
+    """Attributes of a StopIteration are dropped while it is put aside; their finalisers may raise
+    another one.
+    """
     seen = []
 
     async def body(r: Any, w: Any) -> None:
@@ -190,9 +192,9 @@ def test_it_runs_with_the_lock_forced_on_or_off(lock: str) -> None:
     assert done.stdout.splitlines() == [str([124750] * 4), str(lock == "1")]
 
 
-# The code below would hang if the gate were held while code of the user's runs: the gate is left
-# there, so that two processes run at once. (With an interpreter lock they take turns, and the test
-# passes as well.)
+# The code below would hang if the gate were held while code of the user's runs. It is left there,
+# so two processes run at once. (With an interpreter lock they take turns, and the test passes as
+# well.)
 
 TWO_AT_ONCE = """
     import sys

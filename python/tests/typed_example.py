@@ -1,4 +1,4 @@
-"""What a type checker must accept, and (by warn_unused_ignores) what it must refuse."""
+"""Code that a type checker must accept, and (by warn_unused_ignores) code that it must refuse."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 functions that run them and return their figures.
 
 tests/test_lf.py checks some figures in short runs; report.py writes all of them to RESULTS.md,
-beside those of the thesis. Times are taken from the edges of the pins; they are exact, and the same
-in each run. A cycle is 8 ns. The argument `conflicts` turns on the emulator's model of bus
-conflicts.
+beside the figures of the thesis. Times are taken from the edges of the pins; they are exact, and do
+not differ from run to run. A cycle is 8 ns. The argument `conflicts` turns on the emulator's model
+of bus conflicts.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def tasks(
 
 
 def most_loops(place: Path, low: int, high: int, **how: bool) -> int:
-    """Returns the most loops with which both tasks still start every 100 us, by bisection. They are
-    assumed to do so with `low` loops, and not with `high`.
+    """Returns the most loops with which both tasks still start every 100 us, by bisection. It is
+    assumed that they do so with `low` loops, and do not with `high` loops.
     """
     while high - low > 1:
         middle = (low + high) // 2
@@ -131,7 +131,8 @@ main reactor {{ all = new[{count}] Minimal()
 
 def bank(count: int, apart: bool) -> str:
     """Returns a program of `count` minimal reactors, each with a timer and a reaction. With `apart`
-    no two timers fire at one time, so there are as many timers as reactors; else all are one timer.
+    no two timers fire at one time, so there are as many timers as reactors; otherwise there is one
+    timer for all.
     """
     offset = "{= USEC(1 + bank_index) =}" if apart else "1 msec"
     parameter = "(bank_index: int = 0)" if apart else ""
@@ -196,8 +197,8 @@ OTHERS = {  # core 1's work; "same" has another period, so that the cores meet i
 def interference(
     place: Path, call: str, period: int, core1: str, runs: int, flash: bool
 ) -> tuple[float, float]:
-    """Chapter 6: the mean and the standard deviation of the time that `call` takes on core 0, in
-    us, with bus conflicts modelled. `core1` is a key of OTHERS."""
+    """Runs chapter 6: returns the mean and the standard deviation of the time that `call` takes on
+    core 0, in us, with bus conflicts modelled. `core1` is a key of OTHERS."""
     other, more = OTHERS[core1]
     more = more.format(other=period - 13) if core1 == "same" else more
     text = INTERFERENCE.format(work=WORK, call=call, period=period, other=other, more=more)
@@ -216,8 +217,8 @@ def interference(
 
 
 def lateral_error() -> tuple[float, float]:
-    """Figure 8.5: the angle a (radians) and the room e for wobbling (mm), which the thesis computes
-    from t / tan a + d / sin a + 2 e = w."""
+    """Returns the two results of figure 8.5: the angle a (radians) and the room e for wobbling
+    (mm), which the thesis computes from t / tan a + d / sin a + 2 e = w."""
     angle = math.atan(2.45 / 1.26)
     return angle, (18 - 3.5 / math.tan(angle) - 11 / math.sin(angle)) / 2
 
@@ -228,8 +229,9 @@ def integral(of: Callable[[float], float], low: float, high: float, steps: int) 
 
 
 def step_error(steps: int, count: int = 20_000) -> tuple[float, float]:
-    """Table 8.1: the absolute and the total error of a sine that is approximated in 1 / `steps`
-    steps, over a quarter period, by the thesis's formula. With full steps (1) it stays at the peak.
+    """Returns the results of table 8.1: the absolute and the total error of a sine that is
+    approximated in 1 / `steps` steps, over a quarter period, by the thesis's formula. With full
+    steps (1) the approximation stays at the peak.
     """
 
     def error(t: float) -> float:

@@ -24,7 +24,8 @@ CHARTS = LF.parent / "experiments" / "src" / "plot.mjs"
 
 
 def chart(name: str, kind: str, **what: object) -> str:
-    """Draws a chart with experiments' plot.mjs, and returns a line of Markdown that shows it."""
+    """Draws a chart with plot.mjs of theses/experiments, and returns a line of Markdown that shows
+    the chart."""
     script = f"import {{ {kind} }} from {json.dumps(str(CHARTS))}; process.stdout.write({kind}({json.dumps(what)}))"
     ran = subprocess.run(
         ["node", "--input-type=module", "-e", script], capture_output=True, text=True, check=True
@@ -34,7 +35,7 @@ def chart(name: str, kind: str, **what: object) -> str:
 
 
 def analyser(name: str, title: str, ran: ex.Ran, us: tuple[int, int]) -> str:
-    """Draws two pins as a logic analyser shows them; returns the Markdown."""
+    """Draws two pins as a logic analyser shows them, and returns the Markdown."""
     wide, high, low, up = 720, 150, us[0] * 1000, us[1] * 1000
     parts = [f'<text x="20" y="18" font-size="12" font-weight="bold">{title}</text>']
     for row, pin in enumerate((2, 3)):
@@ -59,8 +60,8 @@ def analyser(name: str, title: str, ran: ex.Ran, us: tuple[int, int]) -> str:
 
 
 def figure_8_5() -> str:
-    """Draws, to scale, the hole and the ball's path in the disc's frame, with the room on each
-    side of the ball; returns the Markdown."""
+    """Draws, to scale, the hole and the ball's path in the disc's frame, with the room on each side
+    of the ball, and returns the Markdown."""
     angle, room = ex.lateral_error()
     scale, left, top = 22, 60, 70
     thick, hole = 3.5 * scale, 18 * scale
@@ -248,7 +249,7 @@ def chapters_4_5(place: Path) -> list[str]:
         example = LF / f"{name}.lf"
         text = example.read_text().replace(
             "../device", str(LF.parent / "device")
-        )  # built in another folder
+        )  # The program is built in another folder.
         program = ex.built(place, name, text, flash=True)
         sizes.append(
             [

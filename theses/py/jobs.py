@@ -1,5 +1,5 @@
-"""Jobs for WORKERS workers, as in the PyCSP paper's listing 7. By on.py, or by `weft run --on
-BACKEND`.
+"""Jobs for WORKERS workers, as in the PyCSP paper's listing 7. Run this file by on.py, or by `weft
+run --on BACKEND`.
 
 KIND: numpy or compiled (the Mandelbrot set of the paper's figure 7, PER × PER points, in 100 jobs),
 or montecarlo (table 1: PER random points in pure Python, in 20 jobs). The figure is ns for a
@@ -40,7 +40,7 @@ void escape(double x0, double dx, double y, int n, int steps, int* out) {
 
 
 def compiled():
-    """Returns the compiled worker's library; made once for each version of the source, in the
+    """Returns the compiled worker's library. It is made once for each version of the source, in the
     builds' folder.
     """
     folder = Path(__file__).resolve().parents[2] / ".build" / "bench"
@@ -76,7 +76,7 @@ def hash_of(text):
 
 
 class Work:
-    """What one worker does; a job is a range of lines, or a number of points with their seed."""
+    """The work of one worker. A job is a range of lines, or a number of points with their seed."""
 
     def __init__(self, kind, per):
         self.kind, self.per = kind, per
@@ -179,7 +179,7 @@ def kind_of():
 @process
 async def main(kind, workers, samples, per):
     if kind == "compiled":
-        compiled()  # made before the workers look for it
+        compiled()  # The library is made before the workers look for it.
     jobs, results = Channel("jobs"), Channel("results")
     ends = [(jobs.reader(), results.writer()) for _ in range(workers)]
     await Parallel(

@@ -1,6 +1,8 @@
-"""TOKENS tokens go round a ring of N processes. By on.py, or by `weft run --on BACKEND`.
+"""TOKENS tokens go round a ring of N processes. Run this file by on.py, or by `weft run --on
+BACKEND`.
 
-The PyCSP paper's figure 4. All but one of the processes may have a token: that one alone can read.
+This repeats the PyCSP paper's figure 4. All processes except one may have a token; then only that
+process can read.
 """
 
 from sampler import Sampler, fail, numbers
@@ -20,11 +22,11 @@ async def element(source, sink, starts):
 @process
 async def timer(source, sink, n, tokens, samples, per):
     """An element like the others, which also counts: each element passes on as many values as this
-    one.
+    element.
 
     So a stretch of k values here is one of k × N communications, except for the few values on their
-    way. A token begins with the number of its first element, and each element adds one: so the
-    value that arrives here says how often the token has been round, and whether each element has
+    way. A token begins with the number of its first element, and each element adds one. So the
+    value that arrives here says how often the token has gone round, and whether each element has
     passed it on.
     """
     await sink.write(0)

@@ -1,5 +1,5 @@
-"""Fixtures, and the paths of the packages that are measured: the bench's harness, Lingua
-Franca's package and the helpers of its tests, MicroPython's."""
+"""Fixtures, and the paths of the packages that are measured: the bench's harness, Lingua Franca's
+package with the helpers of its tests, and MicroPython's package."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """A function that writes a `.lf` file and returns its path."""
+    """Returns a function that writes a `.lf` file and returns its path."""
 
     def do(text: str, name: str = "Main.lf") -> Path:
         path = tmp_path / name
@@ -32,7 +32,8 @@ def write(tmp_path: Path) -> Write:
 
 @pytest.fixture(scope="session")
 def ball(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The path of a copy of theses/lf in which to build. Its programs look for device/ there."""
+    """Returns the path of a copy of theses/lf in which to build. The programs of theses/lf look for
+    device/ there."""
     root = tmp_path_factory.mktemp("theses")
     (root / "device").symlink_to(THESES / "device")
     built = shutil.ignore_patterns("bin", "src-gen")

@@ -1,5 +1,5 @@
-"""The thesis's tables: what is measured and in which order, how the tables are made, and where they
-are written.
+"""Tests of the thesis's tables: what is measured and in which order, how the tables are made, and
+where they are written.
 """
 
 import subprocess

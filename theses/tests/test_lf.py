@@ -1,9 +1,9 @@
 """Tests of the thesis's experiments, as far as a Lingua Franca program can repeat them: compiled by
 `weft lf`, and run on the emulated RP2040.
 
-The thesis measured on a board, with upstream's compiler (chapters 4, 5 and 7): at saturation 32 us
-(4,000 cycles) from the end of a reaction to the next start; at light load a start deviation of
-4.3 us; one core for two staggered timers; 96.1 kB for blink.
+The thesis measured on a board, with upstream's compiler (chapters 4, 5 and 7): at saturation, 32 us
+(4,000 cycles) from the end of a reaction to the next start; at light load, a start deviation of 4.3
+us; one core for two staggered timers; and 96.1 kB for blink.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def text_of(period: int, loops: int, target: str = "") -> str:
 
 @pytest.mark.soak
 def test_overhead_at_saturation_on_both_cores(write: Write) -> None:
-    """Section 7.3: the cycles from the end of a run to the start of the next; the thesis has 4,000,
-    on one core."""
+    """Section 7.3: counts the cycles from the end of a run to the start of the next; the thesis has
+    4,000 cycles, on one core."""
     ran = board(write(text_of(15, 600)), 3000, "--pins", "2,3")
     for pin in (2, 3):
         gaps = ran.gaps(pin)[10:]
@@ -58,8 +58,8 @@ def test_overhead_at_saturation_on_both_cores(write: Write) -> None:
 
 @pytest.mark.soak
 def test_start_deviation(write: Write) -> None:
-    """Sections 7.4, 7.5: the standard deviation of the time from start to start, for two tasks of
-    10 kHz at light load; the thesis has 4.3 us."""
+    """Sections 7.4, 7.5: takes the standard deviation of the time from start to start, for two
+    tasks of 10 kHz at light load; the thesis has 4.3 us."""
     for target in ("", ", workers: 1"):
         ran = board(write(text_of(100, 100, target)), 20_000, "--pins", "2,3")
         for pin in (2, 3):
@@ -70,7 +70,8 @@ def test_start_deviation(write: Write) -> None:
 
 @pytest.mark.parametrize("flash, limit", [(True, 3072), (False, 3072)])
 def test_blink(write: Write, flash: bool, limit: int) -> None:
-    """Section 5.4: the bytes of the whole image, start-up included; the thesis has 96,100."""
+    """Section 5.4: counts the bytes of the whole image, start-up included; the thesis has 96,100
+    bytes."""
     path = write("""target C { platform: rp2040 }
 preamble {= #include "board.h" =}
 main reactor { timer t(0, 500 msec)
@@ -84,8 +85,8 @@ main reactor { timer t(0, 500 msec)
 
 @pytest.mark.parametrize("after", ["", " after 3 msec"])
 def test_the_race_of_listing_4_1_is_none(write: Write, after: str) -> None:
-    """Listing 4.2 with the loops of 4.1: each value is printed before it is incremented, on one
-    core and on both."""
+    """Runs listing 4.2 with the loops of 4.1: each value is printed before it is incremented, on
+    one core and on both."""
     path = write(f"""target C {{ platform: rp2040, timeout: 22500 usec }}
 preamble {{= #include "board.h" =}}
 reactor Printer {{ input print: bool  input increment: int  state x: int = 0

@@ -1,4 +1,5 @@
-"""The PyCSP paper's experiments: their programs on every kind of process, and their page."""
+"""Tests of the PyCSP paper's experiments: their programs on every kind of process, and their
+page."""
 
 import os
 import subprocess

@@ -20,7 +20,7 @@ EXPERIMENTS = ("sequential", "parallel", "with5x2", "select5x2")
 def test_the_thesiss_program_runs_by_a_change_of_import(
     module: str, where: str, experiment: str
 ) -> None:
-    found = upycsp.named(module, where, experiment, 3, 10)  # the program asserts what it reads
+    found = upycsp.named(module, where, experiment, 3, 10)  # The program asserts what it reads.
     assert len(found) == 3
     assert all(v > 0 for v in found)
 

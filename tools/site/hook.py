@@ -52,7 +52,7 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
         path = posixpath.normpath(posixpath.join(here, target))
         if files.get_file_from_path(path) is not None:
             return match[0]
-        if (ROOT / path / "README.md").is_file():  # a link to a folder leads to the folder's page
+        if (ROOT / path / "README.md").is_file():  # a link to a folder leads to the folder's README
             return match[0].replace(target, posixpath.join(target, "README.md"))
         return text if text.startswith("`") else f"{text} (`{path}`)"
 

@@ -55,11 +55,11 @@ def plain_signals() -> None:
 
 
 class House:
-    """A checkout with the real entry point and tasks, and what a test adds to it."""
+    """A checkout with the real entry point and tasks, to which a test adds files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.bin = path / "fake-bin"  # comes first on PATH
+        self.bin = path / "fake-bin"  # this folder comes first on PATH
         self.bin.mkdir()
         shutil.copy(ROOT / "run", path / "run")
         shutil.copytree(
@@ -81,8 +81,8 @@ class House:
         (self.path / "tools/rooms.toml").write_text(text)
 
     def hangs_after(self, seconds: float) -> None:
-        """Makes a room hang after so many seconds without a sign of life. It must be called after
-        `rooms`.
+        """Makes a room count as hung after `seconds` without a sign of life. hangs_after() must be
+        called after rooms().
         """
         path = self.path / "tools/rooms.toml"
         path.write_text(f"still = {seconds}\n{path.read_text()}")

@@ -1,4 +1,5 @@
-"""ARCHITECTURE.md names what is there: each path exists, and each name is in the file it stands after.
+"""Tests that ARCHITECTURE.md is right: each path exists, and each name is in the file it stands
+after.
 
 A path is from the root. In a table, and in a paragraph that names a folder, it may be from that
 folder. A name with () stands after its file: `path`: `f()`, `g()` and `h()`. Other names may stand

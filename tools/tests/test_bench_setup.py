@@ -1,4 +1,6 @@
-"""`./run bench NAME` installs what the benches of that name need, and nothing else."""
+"""Tests that `./run bench NAME` installs the packages for the benches of that name, and no
+others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`./run build` and the tasks that begin with it, on a small package in place of Weft's own."""
+"""Tests `./run build` and the tasks that begin with it, on a small package in place of Weft's
+own.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,15 @@ import pytest
 from conftest import House
 from test_package import VERSION, copy_checkout
 
-pytestmark = pytest.mark.together  # their fixtures take long
+pytestmark = pytest.mark.together  # the fixtures of these tests take long
 BUILT = "weft: building Weft: done"
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> House:
-    """A checkout with a .venv of its own that borrows this one's packages. It is built once."""
+    """Makes a checkout with a .venv of its own that borrows this one's packages. It is built
+    once.
+    """
     house = House(tmp_path_factory.mktemp("build"))
     copy_checkout(house.path)
     venv = house.path / ".venv"
@@ -25,7 +29,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> House:
     (packages,) = venv.glob("lib/python3*/site-packages")
     (packages / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     house.script(".venv/bin/pip", 'exec "$(dirname "$0")/python" -m pip "$@"\n')
-    house.script("tools/setup", "")  # everything is installed
+    house.script("tools/setup", "")  # so that all packages count as installed
     house.script(
         "examples/demo.py", "import weft, sys\nprint(weft.__version__, sys.argv[1:])\n", ""
     )
@@ -63,7 +67,7 @@ def test_the_bench_runs_on_the_installed_package(built: House) -> None:
     [
         "python/src/weft/cli.py",
         pytest.param("python/native/native.cpp", marks=pytest.mark.soak),
-        # This builds everything again.
+        # A change of this file builds everything again.
         pytest.param("cpp/include/weft/version.hpp", marks=pytest.mark.soak),
     ],
 )

@@ -1,4 +1,4 @@
-"""The three ways in which a CMake user takes Weft in, each with the same small program."""
+"""Tests the three ways in which a CMake user takes Weft in, each with the same small program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, VERSION, numbers_of_version
 
-pytestmark = pytest.mark.together  # their fixtures take long
+pytestmark = pytest.mark.together  # the fixtures of these tests take long
 CONSUMERS = ROOT / "tools/tests/consumers"
 
 
@@ -20,7 +20,7 @@ def cmake(*arguments: str | Path, ok: bool = True) -> str:
     return result.stdout
 
 
-# As one file the library compiles in two fifths of the CPU time.
+# As one source file the library compiles in two fifths of the CPU time.
 ONE_FILE = ("-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0")
 
 
@@ -48,7 +48,7 @@ def build_and_run(build: Path) -> str:
 
 @pytest.fixture(scope="module")
 def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder where Weft is installed for find_package."""
+    """Installs Weft for find_package, and returns the folder."""
     build = tmp_path_factory.mktemp("build")
     prefix = tmp_path_factory.mktemp("prefix")
     cmake("-G", "Ninja", "-S", ROOT, "-B", build, "-DWEFT_BUILD_TESTS=OFF", *ONE_FILE)
@@ -152,7 +152,7 @@ def test_a_consumer_of_the_installed_network(tmp_path: Path) -> None:
     assert build_and_run(tmp_path / "b").startswith("no keys in /nowhere")
 
 
-# Compiler options, and what they add to the names of a file's types.
+# Compiler options, and the text that each adds to the names of a file's types.
 FORMS = {
     "checks": ["-DWEFT_CHECKS=1"],
     "no_futex": ["-DWEFT_NO_FUTEX"],

@@ -25,7 +25,7 @@ WRONG = "int main() { return nowhere; }\n"
 
 @pytest.fixture
 def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """cpp/tests/run as a module, whose builds go to tmp_path."""
+    """Returns cpp/tests/run as a module, whose builds go to tmp_path."""
     loader = importlib.machinery.SourceFileLoader("cpp_run", str(ROOT / "cpp/tests/run"))
     spec = importlib.util.spec_from_loader("cpp_run", loader)
     assert spec is not None

@@ -1,4 +1,6 @@
-"""The code blocks of documents: which are run, how they are run, and what counts as wrong."""
+"""Tests how the code blocks of documents are run: which ones, in what way, and what counts as
+wrong.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from conftest import ROOT
 
 def run(*files: Path | str) -> tuple[int, str, list[str]]:
     """Returns exit status, last line, and the lines before it. Most blocks in these tests need
-    nothing of the library, so it is an empty one, unless a test asks for another.
+    nothing of the library, so the library is empty, unless a test asks for another one.
     """
     if files and not {"--library", "--single"} & set(files):
         files = ("--library", os.devnull, *files)

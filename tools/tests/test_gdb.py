@@ -1,4 +1,4 @@
-"""Runs cpp/gdb/weft_gdb.py in gdb, on a program that stops itself, and checks what it says of
+"""Runs cpp/gdb/weft_gdb.py in gdb, on a program that stops itself, and checks its output about
 channels, ends and processes.
 """
 
@@ -7,13 +7,17 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
 
+sys.path.insert(0, str(ROOT / "tools"))
+import library_object
+
 pytestmark = [
-    pytest.mark.together,  # the program takes long to build
+    pytest.mark.together,  # the tests use one program
     pytest.mark.skipif(
         shutil.which("gdb") is None or shutil.which("g++") is None, reason="gdb or g++ is missing"
     ),
@@ -52,14 +56,7 @@ def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("gdb")
     source = folder / "net.cpp"
     source.write_text(PROGRAM)
-    subprocess.run(
-        [
-            *("g++", "-std=c++20", "-O0", "-g", "-pthread", f"-I{ROOT / 'cpp/include'}"),
-            *("-o", folder / "net", source, ROOT / "cpp/src/weft.cpp"),
-        ],
-        check=True,
-    )
-    return folder / "net"
+    return library_object.program(folder / "net", source)
 
 
 def gdb(binary: Path, *commands: str) -> str:

@@ -1,8 +1,9 @@
-"""GLOSSARY.md against use: its table is whole, and the words that it takes away are not used.
+"""Compares GLOSSARY.md with its use: the table is whole, and the words that it rules out are not
+used.
 
 A word of the third column is in one of two tables here. NOWHERE: nothing in this house has that
 name, so the word is in no source and on no page. ELSEWHERE: the word has another meaning too, which
-its line says; where it is in IN_MESSAGES, no message to a user has it all the same.
+its line explains; a word that is also in IN_MESSAGES is in no message to a user.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ ELSEWHERE = {
     "wire": "the protocol",
     "worker": "of a farm, of an executor",
 }
-# Messages speak to users, who have read the first column.
+# Messages address users, who have read the first column.
 IN_MESSAGES = {
     "branch",
     "broker",
@@ -97,7 +98,7 @@ IN_MESSAGES = {
     "stranger",
     "suspend",
 }
-# Names that do not tell what they hold. Write request, settings, text, answer, message, lines or
+# Names that do not tell what they hold. Use request, settings, text, answer, message, lines or
 # report instead.
 NO_NAMES = {"said"}
 SPEAKS = ("python/src/", "python/native/", "cpp/include/", "cpp/src/", "micropython/weft/")
@@ -149,7 +150,7 @@ def test_words_without_another_meaning_are_not_used() -> None:
     messages = []
     for name in files():
         text = (ROOT / name).read_text(encoding="utf-8").lower()
-        if any(word in text for word in NOWHERE):  # quicker than the pattern
+        if any(word in text for word in NOWHERE):  # this test is quicker than the pattern
             for number, line in enumerate(text.split("\n"), 1):
                 messages += [f"{name}:{number}: {m}" for m in wrong.findall(line)]
     assert messages == []

@@ -1,5 +1,5 @@
-"""Rooms and layers include only downwards, as ARCHITECTURE.md draws them: in the table of rooms and
-under "Layers", which names the folders too.
+"""Tests that rooms and layers include only downwards, as ARCHITECTURE.md draws them: in the table
+of rooms and under "Layers", which names the folders too.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def ways_round(edges: Iterator[tuple[str, str]]) -> list[str]:
 
 
 def place(path: Path) -> str:
-    """Returns where a file is in the layers. A source is where its header is."""
+    """Returns where a file is in the layers. A source counts as being where its header is."""
     if path.is_relative_to(CPP_SOURCES):
         path = HEADERS / path.relative_to(CPP_SOURCES).with_suffix(".hpp")
     path = path.resolve()
@@ -103,8 +103,8 @@ def test_headers_include_only_downwards() -> None:
 
 
 def test_no_header_includes_itself_by_a_way_round() -> None:
-    """This holds within a layer too. The version's text names the configuration, which names the
-    version's numbers: this pair is allowed.
+    """No header includes itself within a layer either. One pair is allowed: the version's text
+    names the configuration, which names the version's numbers.
     """
     edges = [
         (place(file), other)
@@ -125,7 +125,7 @@ def native_edges() -> Iterator[tuple[str, str]]:
 
 
 def test_the_extension_includes_only_downwards() -> None:
-    """This holds for the extension's headers, and for its .cpp files too."""
+    """The extension's headers and .cpp files include only downwards."""
     edges = list(native_edges())
     assert len(edges) > 200
     assert upwards(iter(edges), layers("native")) == []
@@ -142,8 +142,8 @@ def test_every_include_of_the_extension_names_the_folder() -> None:
     assert wrong == []
 
 
-# Headers of the extension that are in more than twelve objects: what all folders share, in small
-# files, so that few edits are made in them.
+# Headers of the extension that are in more than twelve objects: small files with the declarations
+# that all folders share, so that few edits touch them.
 WIDE = [
     *("gate.hpp", "owned.hpp", "declare.hpp", "value.hpp", "sequences.hpp"),
     *("channels/channel.hpp", "channels/fork.hpp", "channels/marks.hpp"),
@@ -157,7 +157,9 @@ WIDE = [
 
 
 def objects_with(edges: Iterator[tuple[str, str]]) -> dict[str, int]:
-    """For each header the number of .cpp files that include it, by other headers too."""
+    """For each header, returns the number of .cpp files that include it, also by way of other
+    headers.
+    """
     of: dict[str, set[str]] = {}
     for a, b in edges:
         of.setdefault(a, set()).add(b)
@@ -254,7 +256,7 @@ def test_no_module_imports_itself_by_a_way_round() -> None:
 
 
 def test_no_header_of_a_board_includes_itself_by_a_way_round() -> None:
-    """mcu/ and what is built with it."""
+    """Headers in mcu/, and in the parts that are built with it, do not include themselves."""
     roots = tuple(ROOT / name for name in ("cpp/include", "mcu/include", "mcu/csp/include"))
     files = [
         file
@@ -269,7 +271,8 @@ def test_no_header_of_a_board_includes_itself_by_a_way_round() -> None:
 
 
 REACTORS = ROOT / "mcu/include/weft_mcu"
-# What a program sees of the reactors: the parts may call what these declare, wherever it is.
+# The parts of the reactors that a program sees: other parts may call the functions that these
+# declare, wherever those are.
 INTERFACE = ("reactors/types.h", "reactors/env.h", "lf.h")
 
 
@@ -284,7 +287,7 @@ def functions(text: str) -> set[str]:
 
 
 def declared(text: str) -> set[str]:
-    """Returns the functions that it declares, and leaves to others."""
+    """Returns the functions that a part declares, and leaves to other parts."""
     return set(re.findall(r"^[A-Za-z_][^\n;{}#=]*?\b(weft_rx_\w+)\([^;{}]*?\);", text, re.M | re.S))
 
 
@@ -337,8 +340,8 @@ LOADED_LATE = {
 
 
 def imports_of(where: str) -> set[tuple[str, str]]:
-    """Returns which module of a package imports which, wherever it does: in a function, and for
-    types alone too.
+    """Returns which module of a package imports which other one, including imports in functions and
+    for types alone.
     """
     folder, package = ROOT / where, IMPORTING[where]
     modules = {}
@@ -416,7 +419,9 @@ def test_a_folder_stands_on_one_line(where: str) -> None:
 
 
 def test_a_folder_says_what_is_in_it_and_does_nothing_else() -> None:
-    """Each import of a module imports its folder."""
+    """An __init__ file has only its docstring, because each import of a module imports its
+    folder.
+    """
     for name in folders("python/src/weft") - {"_pure_fallback", "_not_installed", "plugnplay"}:
         (statement,) = ast.parse((PACKAGE / name / "__init__.py").read_text(encoding="utf-8")).body
         assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
@@ -426,7 +431,7 @@ def test_a_folder_says_what_is_in_it_and_does_nothing_else() -> None:
 
 
 def rooms() -> dict[str, set[str]]:
-    """Returns what each room of the table stands on."""
+    """Returns, for each room of the table, the rooms on which it stands."""
     found = {}
     for line in TEXT.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -439,7 +444,9 @@ def rooms() -> dict[str, set[str]]:
 
 
 def stands_on(room: str, all_: dict[str, set[str]]) -> set[str]:
-    """Returns the rooms that a room may know: those it stands on, and those that they stand on."""
+    """Returns the rooms that a room may know: those on which it stands, and those on which they
+    stand.
+    """
     reached: set[str] = set()
     waiting = [room]
     while waiting:

@@ -1,5 +1,5 @@
-"""What the tasks share: retry, steps, stamps, and packages that are installed only when they are
-missing.
+"""Tests the functions that the tasks share: retry, steps, stamps, and packages that are installed
+only when they are missing.
 
 apt-get, dpkg-query, sudo, pip and npm are faked here: nothing is installed, and every call is
 written down.
@@ -51,7 +51,9 @@ def calls(house: House) -> list[str]:
 
 @pytest.fixture
 def machine(house: House) -> House:
-    """A house on a machine whose packages are in a file. sudo is there and asks nothing."""
+    """Makes a house on a machine whose packages are in a file. sudo exists and asks for no
+    password.
+    """
     (house.path / "installed").write_text("bash\ngit\n")
     house.script("fake-bin/dpkg-query", DPKG_QUERY)
     house.script("fake-bin/apt-get", APT_GET)
@@ -381,7 +383,7 @@ def test_the_headers_are_those_of_the_python_in_use(machine: House) -> None:
     assert result.returncode == 1
     assert calls(machine)[-1].endswith(
         "python3-dev"
-    )  # tried; this Python keeps its headers elsewhere
+    )  # the test was tried; this Python keeps its headers elsewhere
     assert "Python.h is missing: install the development files" in result.stderr
     (machine.path / "Python.h").write_text("")
     (machine.path / "calls").unlink()

@@ -1,5 +1,5 @@
-"""The documents belong together: every link leads somewhere, and a reader who begins at README.md
-finds every page.
+"""Tests that the documents belong together: every link leads somewhere, and a reader who begins at
+README.md finds every page.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def test_every_page_is_two_clicks_from_the_readme() -> None:
 
 
 def test_every_page_stands_in_the_navigation_of_the_site() -> None:
-    """Nothing else is in the navigation. The soak builds and checks the site itself
+    """The navigation has nothing else. The soak builds and checks the site itself
     (test_site.py).
     """
     navigation = (ROOT / "tools/site/mkdocs.yml").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The checkout is clean, and the linters would notice if it were not."""
+"""Tests that the checkout is clean, and that the linters would notice if it were not."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_files_that_are_not_clean_are_found(house: House) -> None:
     emulator.mkdir(parents=True)
     (emulator / "node_modules").symlink_to(ROOT / "emulator/node_modules")
     (house.path / ".gitignore").write_text(".venv\n.build\nnode_modules\n")
-    house.script("tools/setup", "")  # everything is installed
+    house.script("tools/setup", "")  # so that all packages count as installed
     subprocess.run(["git", "init", "-q"], cwd=house.path, check=True)
     for file, text in BAD.values():
         (house.path / file).parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
-"""Each textual mutant of the C++ library still finds the text that it replaces: a mutant that does
-not would test nothing.
+"""Tests that each textual mutant of the C++ library still finds the text that it replaces:
+otherwise the mutant would test nothing.
 """
 
 import re

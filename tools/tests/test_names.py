@@ -1,5 +1,5 @@
-"""The backends' modules and stubs and weft.plugnplay are what tools/names.py would write, and the
-tool says what it cannot write.
+"""Tests that tools/names.py would write the backends' modules and stubs and weft.plugnplay as they
+are, and that the tool reports what it cannot write.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conftest import ROOT
 
 @pytest.fixture
 def names(tmp_path: Path) -> ModuleType:
-    """The tool, on a copy of what it reads and writes."""
+    """Returns the tool, working on a copy of the files that it reads and writes."""
     spec = importlib.util.spec_from_file_location("names", ROOT / "tools/names.py")
     assert spec and spec.loader
     module: Any = importlib.util.module_from_spec(spec)

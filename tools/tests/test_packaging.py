@@ -1,4 +1,4 @@
-"""Weft as a Conan package and as a vcpkg port: a consumer builds and runs against each."""
+"""Tests Weft as a Conan package and as a vcpkg port: a consumer builds and runs against each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_conan_creates_the_package_and_a_consumer_runs(tmp_path: Path) -> None:
     assert conan is not None
     env = {**os.environ, "CONAN_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
     call(conan, "profile", "detect", env=env)
-    call(conan, "remote", "disable", "*", env=env)  # everything that it needs must be installed
+    call(conan, "remote", "disable", "*", env=env)  # all dependencies must be installed already
     # The test runs in a copy: its build folder must not be in the checkout.
     test = tmp_path / "packaging/conan/test_package"
     shutil.copytree(ROOT / "packaging/conan/test_package", test)

@@ -1,5 +1,5 @@
-"""Signs of life: a program that hangs is ended and named, one that is alive is left alone, and
-tests that had passed are reported once.
+"""Tests the signs of life: a program that hangs is ended and named, a program that is alive is left
+alone, and tests that had passed are reported once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STUCK = "threading.Event().wait()\n"
 
 
 def run(path: Path, program: str, **how: object) -> tuple[list[object], list[str]]:
-    """Returns the result of progress.run, and what it reported to its listener."""
+    """Returns the result of progress.run, and its reports to the listener."""
     message = path / "told"
     message.touch()
     done = subprocess.run(
@@ -51,7 +51,7 @@ def test_what_a_program_tells_is_passed_on_once(tmp_path: Path) -> None:
 def test_a_program_that_is_one_test_is_told_as_one(tmp_path: Path) -> None:
     ran, message = run(tmp_path, SPEAK + "progress.end('a', 2, 1)", name="it")
     assert ran == [0, "", 2, 1, None]
-    assert set(message) == {"begin it", "end 0 0 it"}  # the caller reports its counts
+    assert set(message) == {"begin it", "end 0 0 it"}  # the caller reports the counts
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_failed_and_what_was_cut_off_have_names(tmp_path: Path) -> None:
 
 
 def test_what_is_no_test_may_be_silent(tmp_path: Path) -> None:
-    # The program is silent for far longer than a test may be here, but is alive as long as it runs.
+    # The program is silent for far longer than a test may be here. It is alive as long as it runs.
     program = SPEAK + "threading.Event().wait(2.5)\nprint('built')"
     ran, message = run(tmp_path, program, name="building", still=None)
     assert (ran[0], ran[1]) == (0, "built\n")

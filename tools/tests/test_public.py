@@ -1,5 +1,5 @@
-"""The stored lists of public names are what the sources have. No private name is in them. A change
-is shown and reported.
+"""Tests that the stored lists of public names agree with the sources, that no private name is in
+them, and that a change is shown and reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`./run pythons`: which interpreters it takes, what it does with each, and its table. The
+"""Tests `./run pythons`: which interpreters it takes, what it does with each, and its table. The
 interpreters are stand-ins.
 """
 
@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from conftest import House
 
-# Says that it is `version`, and makes a venv of itself. There it answers what tools/pythons asks.
+# Reports that it is `version`, and makes a venv of itself. There it answers the questions of
+# tools/pythons.
 PYTHON = """#!/usr/bin/env bash
 case "$*" in
 *version_info*) echo {version} ;;
@@ -83,7 +84,7 @@ def test_a_library_that_does_not_run_in_all_fails_the_task(pythons: House) -> No
     stand_in(pythons, "fake-bin/python3.12", "3.12")
     result = run(pythons, "3.10", "3.12")
     assert result.returncode == 1
-    assert result.stdout.count(" 0 failed ") == 2  # each of the two is good alone
+    assert result.stdout.count(" 0 failed ") == 2  # each of the two is good by itself
 
 
 def test_one_python_alone_has_nobody_to_share_with(pythons: House) -> None:

@@ -1,4 +1,6 @@
-"""./run quick: the tests in its table exist, and it runs and counts what it is asked for."""
+"""Tests ./run quick: the tests in its table exist, and it runs and counts the tests that it is
+asked for.
+"""
 
 from __future__ import annotations
 

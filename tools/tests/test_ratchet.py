@@ -1,5 +1,5 @@
-"""Compares the size of the house with stored figures: what is counted, what is reported, and that
-nothing is enforced.
+"""Tests the comparison of the house's size with stored figures: what is counted, what is reported,
+and that nothing is enforced.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ratchet: Any = tool
 
 
 def house(path: Path, **files: int) -> Path:
-    """Makes a repository of files with so many lines. A `_` in a name stands for `/`."""
+    """Makes a repository of files with these numbers of lines. A `_` in a name stands for `/`."""
     subprocess.run(["git", "init", "-q", path], check=True)
     for name, lines in files.items():
         file = path / name.replace("__", ".").replace("_", "/")

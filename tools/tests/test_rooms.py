@@ -1,4 +1,6 @@
-"""Adding up the rooms: every room listed is accounted for, whatever it does."""
+"""Tests that every room listed is accounted for when the counts are added up, whatever the room
+does.
+"""
 
 from __future__ import annotations
 
@@ -83,15 +85,15 @@ def test_a_budget_is_reported_and_never_enforced(house: House) -> None:
     assert results(house)["slow"]["notes"] == ["over its budget"]
     assert results(house)["good"]["notes"] == []
     assert re.search(r"^all .* over its budget$", result.stdout, re.MULTILINE)
-    # The budget of the whole says nothing about single rooms.
+    # The budget of the whole does not concern single rooms.
     assert not re.search(r"^all .* over", house.run("test", "good").stdout, re.MULTILINE)
 
 
 @pytest.mark.soak
 def test_a_room_that_gets_on_is_never_ended(house: House) -> None:
     # The room is over its budget, and far over the time after which silence is a hang, but never
-    # silent: it prints, and its tests report. It ends when it has outlasted two such times, as it
-    # counts them itself.
+    # silent: it prints, and its tests report. It ends when it has outlasted two such times by its
+    # own count.
     house.rooms(talks="budget = 0.001", tells="budget = 0.001")
     house.hangs_after(2)
     house.room(
@@ -146,7 +148,7 @@ def test_a_hang_is_ended_named_and_what_had_passed_counts(house: House, case: st
 
 def test_a_test_hangs_though_others_get_on(house: House) -> None:
     house.rooms(stuck="budget = 50")
-    house.hangs_after(0.5)
+    house.hangs_after(2)
     house.room(
         "stuck",
         'echo "begin deaf" >> "$WEFT_PROGRESS"\n'
@@ -161,7 +163,7 @@ def test_a_test_hangs_though_others_get_on(house: House) -> None:
 
 def test_a_room_that_will_not_go_is_killed_by_force(house: House) -> None:
     house.rooms(deaf="budget = 50")
-    house.hangs_after(0.5)
+    house.hangs_after(2)
     house.room("deaf", "trap '' TERM\n" + ENDLESS_CHILD + "wait")
     pids = house.path / "pids"
     result = house.run("test", PIDS=str(pids))
@@ -180,8 +182,8 @@ def test_a_room_that_leaves_processes_behind_fails(house: House) -> None:
 
 
 def test_what_failed_is_told_again_at_the_end(house: House) -> None:
-    """The name of a failed test is shown again, with the lines above the first `FAIL …`, and
-    nothing of a room that passed.
+    """The name of a failed test is shown again, with the lines above the first `FAIL …`, and no
+    output of a room that passed.
     """
     house.rooms(good="budget = 20", bad="budget = 20")
     house.room("good", "echo 'FAIL no'; echo '1 passed, 0 failed'")
@@ -206,8 +208,8 @@ def test_what_failed_is_told_again_at_the_end(house: House) -> None:
 
 
 def test_how_long_each_part_took_is_written_down_slowest_first(house: House) -> None:
-    """Test files come by the sum of their tests, then every part; each once, however often a part
-    reports progress.
+    """Test files are listed by the sum of their tests, then every part; each once, however often a
+    part reports progress.
     """
     house.rooms(room="budget = 20")
     house.room(
@@ -255,6 +257,58 @@ def test_set_up_runs_once_per_part_and_its_failure_is_the_rooms(house: House) ->
     assert results(house)["a"]["notes"] == ["its set-up failed: bad"]
 
 
+def test_an_early_room_runs_beside_the_set_up_of_others_parts(house: House) -> None:
+    """The part `late` ends only once the early room has run, so `b` can only have waited for it."""
+    house.rooms(
+        a='budget = 20, early = true, setup = ["soon"]',
+        b='budget = 20, setup = ["late"]',
+        c="budget = 20",
+    )
+    house.script("tools/setup", 'echo "$1" >> asked; [[ $1 != late ]] || read -r <fifo')
+    os.mkfifo(house.path / "fifo")
+    house.room("a", "echo a >> asked; echo >fifo; echo '1 passed, 0 failed'")
+    for name in "bc":
+        house.room(
+            name, f"[[ $(wc -l <asked) == 3 ]]; echo {name} >> ran; echo '1 passed, 0 failed'"
+        )
+    result = house.run("test")
+    assert last_line(result.stdout) == "3 passed, 0 failed"
+    asked = (house.path / "asked").read_text().split()
+    assert asked[0] == "soon" and sorted(asked) == ["a", "late", "soon"]
+    assert (house.path / "ran").read_text().split() == ["b", "c"]
+    summary = json.loads((house.path / "out/test.json").read_text())
+    assert summary["setup_waited"] >= 0
+
+
+def test_a_stop_ends_the_set_up_beside_an_early_room(house: House) -> None:
+    house.rooms(
+        a='budget = 20, early = true, setup = ["soon"]',
+        b='budget = 20, setup = ["late", "later"]',
+    )
+    house.script(
+        "tools/setup", '[[ $1 == soon ]] || { echo "$1" >> asked; exec tail -f /dev/null; }'
+    )
+    house.room("a", "echo '1 passed, 0 failed'; echo over >fifo")
+    fifo = house.path / "fifo"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(
+        ["./run", "test"],
+        cwd=house.path,
+        env=house.env(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=plain_signals,
+    )
+    assert fifo.read_text() == "over\n"
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate()
+    assert (process.returncode, last_line(output).endswith(" failed")) == (143, True)
+    asked = house.path / "asked"
+    assert not asked.exists() or asked.read_text().split() == ["late"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -264,6 +318,7 @@ def test_set_up_runs_once_per_part_and_its_failure_is_the_rooms(house: House) ->
         ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = -1 }\n", "positive"),
         ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = true }\n", "positive"),
         ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = 1, x = 1 }\n", "unknown x"),
+        ("total = 1\nsetup = 1\nspare = 1\n[rooms]\na = { budget = 1, early = 1 }\n", "`early`"),
         ("total = ", "cannot read rooms.toml"),
     ],
 )
@@ -369,7 +424,7 @@ def real_house() -> dict[str, object]:
 def test_the_budgets_leave_what_they_must() -> None:
     house = real_house()
     assert house["total"] == 35 * 60
-    assert "still" not in house  # five minutes, as by default
+    assert "still" not in house  # the default, five minutes, applies
     budgets = sum(room["budget"] for room in house["rooms"].values())
     assert house["setup"] + budgets + house["spare"] <= house["total"]
 
@@ -399,7 +454,7 @@ def test_every_folder_with_tests_is_a_room() -> None:
     assert existing == {room for room in rooms if "/" not in room}, (
         "add the room to tools/rooms.toml"
     )
-    # A room inside a room is listed, or its parent's tests run it.
+    # A room inside another room is listed, or its parent's tests run it.
     for inner in rooms - existing:
         assert (ROOT / inner / "tests/run").exists(), inner
 
@@ -544,13 +599,13 @@ def test_pytest_room_counts_what_had_passed_where_a_test_hangs(tmp_path: Path) -
         "def test_1(): pass\n"
         "def test_2(): pass\n"
         "def test_it(): threading.Event().wait()\n"
-        "def test_never(): pass\n"  # claimed with the one that hangs: lost
+        "def test_never(): pass\n"  # this test is claimed with the one that hangs, and lost
     )
     (tmp_path / "test_b.py").write_text("def test_it(): pass\n")
     output = pytest_room_output(tmp_path, "2", "-o", "faulthandler_timeout=1")
     assert last_line(output) == "3 passed, 1 failed"
     assert re.search(r"^lane \d died \(status 1\) in .*test_a.py::test_it$", output, re.MULTILINE)
-    assert "Timeout" in output  # the report says where each thread is
+    assert "Timeout" in output  # the report has the place of each thread
 
 
 @pytest.mark.parametrize("lanes", ["1", "2"])

@@ -1,9 +1,10 @@
-"""Every numbered rule of SEMANTICS.md is cited by a test, and every rule that is cited exists.
+"""Tests that every numbered rule of SEMANTICS.md is cited by a test, and that every rule that is
+cited exists.
 
 A citation is `rule 5.3` or `rules 3.1, 3.2` (M5 or R5 alone, in mcu/ and lf/) in the name, the
-docstring or a comment of one test, or the argument of `@scenario` and `@outermost`. What the head
-of a file says of all its tests is no citation: it would stay when the test has gone. Whether the
-test fails when the rule is broken is for its author to see.
+docstring or a comment of one test, or the argument of `@scenario` and `@outermost`. The head of a
+file is no citation for its tests: it would stay when the test has gone. Whether the test fails when
+the rule is broken is for its author to see.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 from conftest import FOLDERS, ROOT
 
-# Rules that no test cites, and why. For what is not built yet the only excuse is a line here.
+# Rules that no test cites, and why. A rule that is not built yet needs a line here.
 UNTESTED: dict[str, str] = {}
 
 TEXTS = {".py", ".pyi", ".cpp", ".hpp", ".c", ".h", ".mjs", ".md", ".pml", ".ipynb", ".lf", ""}
@@ -25,7 +26,7 @@ CITED = re.compile(
 )
 MARKED = re.compile(r"^@(?:scenario|outermost)\(([^)]*)\)", re.MULTILINE)
 ALONE = re.compile(r"(?<![-\w])([MR]\d+)(?!\s*[+\w])")  # M5, not Cortex-M0 and not M0+
-BY_LETTER = ("mcu", "lf")  # the rooms where a rule is cited by its letter and number alone
+BY_LETTER = ("mcu", "lf")  # the rooms in which a rule is cited by its letter and number alone
 # The head of a file: all text before its first line of code.
 PYTHON_HEAD = re.compile(r'\A(?:#[^\n]*\n)*\s*""".*?"""', re.DOTALL)
 HEAD = re.compile(r"\A(?:\s+|//[^\n]*\n|#![^\n]*\n|/\*.*?\*/)*", re.DOTALL)
@@ -36,8 +37,8 @@ def rules_of(text: str) -> list[str]:
 
 
 def citations(text: str, marks: bool = False, alone: bool = False) -> set[str]:
-    """Returns the numbers that a text cites. `marks`: also those of scenarios; `alone`: also M5
-    without a `rule` before it.
+    """Returns the numbers that a text cites. `marks` includes the rules of scenarios; `alone`
+    includes M5 without a `rule` before it.
     """
     found = [match[1] for match in CITED.finditer(text)]
     found += MARKED.findall(text) if marks else []

@@ -1,4 +1,4 @@
-"""The entry point `./run`: the list, unknown tasks, exit status, stopping."""
+"""Tests the entry point `./run`: the list, unknown tasks, exit status, stopping."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_task_that_has_a_help_of_its_own_is_given_it(house: House) -> None:
 
 
 RUNNERS = sorted(ROOT.glob("*/tests/run"))
-# The options of these rooms are pytest's.
+# The rooms whose options are pytest's.
 APART = ("python", "tools", "examples", "bench", "compat", "theses")
 
 

@@ -1,9 +1,9 @@
-"""The documentation as one site: it is built, opened in a real browser, every link is followed, and
-a picture is taken.
+"""Tests the documentation as one site: it is built and opened in a real browser, every link is
+followed, and a picture is taken.
 
 The browser is headless Chromium of the distribution. A page of the test runs in it: this page
-fetches every page of the site, and what each page refers to, on loopback, and writes down what it
-did not find.
+fetches every page of the site, and everything to which a page refers, on loopback, and writes down
+what is missing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ QUIET = [
     "--hide-scrollbars",
 ]
 
-# Follows every link from the first page on. The answer is the text of <pre id=found>.
+# Follows every link from the first page on. The result is the text of <pre id=found>.
 CRAWLER = """<!doctype html><pre id="found"></pre><script>
 (async () => {
   const pages = new Map(), wanted = [], broken = [], outside = new Set(), files = new Set()
@@ -97,7 +97,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """Yields where the site is served, and where it was built."""
+    """Yields the address where the site is served, and the folder where it was built."""
     folder = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [
@@ -135,7 +135,7 @@ def browser(tmp_path: Path) -> list[str]:
 
 
 def test_every_link_leads_somewhere(site: tuple[str, Path], browser: list[str]) -> None:
-    """This holds for pages, pictures, styles and anchors; and nothing is loaded from other
+    """Links to pages, pictures, styles and anchors lead somewhere; and nothing is loaded from other
     servers.
     """
     url, _ = site

@@ -17,7 +17,7 @@ endfunction()
 function(vcpkg_cmake_install)
   run("${CMAKE_COMMAND}" --build "${WORK}" --target install)
 endfunction()
-# Moves what is in CONFIG_PATH to share/PACKAGE_NAME, from where it must find its prefix.
+# Moves the files in CONFIG_PATH to share/PACKAGE_NAME, from where they must find their prefix.
 function(vcpkg_cmake_config_fixup)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "PACKAGE_NAME;CONFIG_PATH" "")
   set(from "${CURRENT_PACKAGES_DIR}/${arg_CONFIG_PATH}")

@@ -1,4 +1,4 @@
-// A bound: one word is handed to and fro between two threads with FUTEX_WAIT and FUTEX_WAKE,
+// A bound: one word is handed back and forth between two threads with FUTEX_WAIT and FUTEX_WAKE,
 // without spinning.
 //
 // Invariant: `turn` names the thread that may go on; only that thread changes it. The threads are

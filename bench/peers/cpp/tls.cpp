@@ -1,6 +1,6 @@
 // Raw TLS 1.3 by OpenSSL over a blocking TCP connection on loopback, between two processes, each on
-// its own CPU: the layer below the sessions of a network, and what encryption alone adds to the
-// time of a megabyte.
+// its own CPU: the layer below the sessions of a network, and the time that encryption alone adds
+// to a megabyte.
 //
 //   tls SAMPLES PER      ns one way of a megabyte, from before the write to after the read of the
 //                        last byte, by the system's clock; the reader asks for each

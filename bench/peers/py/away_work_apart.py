@@ -17,7 +17,7 @@ from sampler import Sampler, fail, numbers
 def worker(pipe, k, workers, kind):
     while (per := pipe.recv()) is not None:
         work = Work(kind, per)
-        pipe.send(None)  # ready
+        pipe.send(None)  # reports that this process is ready
         pipe.recv()
         for task in tasks_of(kind, per)[k::workers]:
             work.do(task)

@@ -1,4 +1,4 @@
-"""Megabytes one way through multiprocessing.Pipe: ns each."""
+"""Sends megabytes one way through multiprocessing.Pipe: ns for each."""
 
 import itertools
 import multiprocessing
@@ -22,7 +22,7 @@ def other(end, reader):
         data[-1] = n & 255
         try:
             end.send_bytes(data)
-        except OSError:  # the reader has all it wants, and has closed its end
+        except OSError:  # the reader has everything that it wants, and has closed its end
             return
 
 

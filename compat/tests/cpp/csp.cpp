@@ -1,5 +1,5 @@
-// <weft/compat/csp.hpp>: the listings of the C++CSP paper (8 to 27) as programs that end, and
-// faults that were found there.
+// <weft/compat/csp.hpp>: the listings of the C++CSP paper (8 to 27) as programs that end, and tests
+// for faults that were found in csp.hpp.
 #include "hosted.hpp"
 
 #include <sys/wait.h>
@@ -144,7 +144,7 @@ TEST_CASE("csp, Listings 14, 18: channels become ends; CommsTime of process obje
   };
   one2one_chan<unsigned long long> a, b, c, d;
   vector<unsigned long long> got;
-  // The consumer ends and the others wait for ever: Weft reports it, where C++CSP hangs.
+  // The consumer ends and the others wait for ever: Weft reports the deadlock, where C++CSP hangs.
   const par network{csp::plugnplay::prefix<unsigned long long>(0, c, a),
                     csp::plugnplay::delta<unsigned long long>(a, {b, d}),
                     csp::plugnplay::successor<unsigned long long>(b, c), consumer(d, &got)};
@@ -309,7 +309,7 @@ TEST_CASE("csp, Listing 20: timer, and as a guard") {
     CHECK(alarm.get_alarm() > t());
     alt a{never.in(), alarm};
     CHECK(a() == 1);
-    CHECK(a() == 1);  // the time is past, so the alarm is ready at once
+    CHECK(a() == 1);  // the time has passed, so the alarm is ready at once
   }}();
 }
 

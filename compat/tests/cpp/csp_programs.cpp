@@ -117,7 +117,7 @@ TEST_CASE("ChannelHandle: c(v) writes and c() reads, whatever v is") {
   CHECK(number == 0);
 }
 
-// Each check stands on the line that it expects.
+// Each check is on the line that it expects in the report.
 // clang-format off
 TEST_CASE("csp: a deadlock is told by the program's lines, whatever was used") {  // rule 10.2
   one2one_chan<int> c;

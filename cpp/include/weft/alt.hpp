@@ -1,18 +1,18 @@
 // Choice (rule 5).
 //
-//   auto [i, v] = co_await weft::select(r1, r2, weft::after(10ms));  // ad hoc
+//   auto [i, v] = co_await weft::select(r1, r2, weft::after(10ms));  // a select by itself
 //   auto [i, v] = weft::select(r1, r2)();                            // the same in a thread
 //   weft::Alternative alt{weft::Mode::fair, r1, r2};  // kept between selects: co_await alt.select()
 //   weft::StandingAlternative many{readers};  // stays enrolled: any number cost the same
 //
 // Guards: a Reader; out(writer, value); out(writer, std::move(value)), which moves the value only
-// when it is chosen; out_with(writer, f); after(span); at(time); skip(); a Barrier. Each except a
-// bare reader has when(bool). Guards of channels also have ends(): then the select ends when the
-// channel has retired. Without ends() such a guard falls silent, and the select throws Retired once
-// all guards that decide have fallen silent (rule 5.6). select(…).ends() and alternative.ends() do
-// this for all guards. A guard refers to its end: keep the end while the select waits. The end of
-// an alternative's guard may be closed before the alternative is destroyed; the guard then goes on
-// with the state of the channel.
+// when it is chosen; out_with(writer, f); after(span); at(time); skip(); a Barrier. All of them
+// except a bare reader have when(bool). Guards of channels also have ends(), with which the select
+// ends when the channel has retired. Without ends() the guard of a retired channel falls silent,
+// and the select throws Retired once all guards that decide have fallen silent (rule 5.6).
+// select(…).ends() and alternative.ends() do this for all guards. A guard refers to its end: keep
+// the end while the select waits. The end of an alternative's guard may be closed before the
+// alternative is destroyed; the guard then goes on with the state of the channel.
 #pragma once
 #include "ended.hpp"
 #include "selecting.hpp"
@@ -68,7 +68,7 @@ class SelectOp {
   }
   Awaiter bind(runtime::ProcessBase* p) && { return {*this, p, {}, 0, {}}; }
 
-  // Selects in a thread, and blocks the thread meanwhile. Throws as co_await does.
+  // Selects in a thread, and blocks the thread meanwhile. Throws what co_await throws.
   auto operator()(detail::Here at = detail::Here::now()) & {
     here_only();
     return std::move(*this)(at);
@@ -286,14 +286,14 @@ class AlternativeBase {
 
   Kept<Set> set_;
   Mode mode_;
-  // destroyed before set_, since it leaves the channels of the guards
+  // The engine is destroyed before set_, since it leaves the channels of the guards.
   std::optional<Engine> engine_;
   std::uint32_t enabled_ = 0;
   bool loud_ = false;
   InUse use_;
-  // some guards of the set must not be on at the same time (rule 5.5)
+  // True if some guards of the set must not be on at the same time (rule 5.5).
   bool at_odds_ = false;
-  // calls of enable() that came before the engine was made
+  // The calls of enable() that came before the engine was made.
   std::vector<std::pair<std::uint32_t, bool>> early_;
 };
 

@@ -71,7 +71,7 @@ class BlockingOp {
     if (std::exchange(spent_, true)) detail::awaited_twice("blocking(…)");
     return Awaiter(std::move(f_), p);
   }
-  // Calls the function in a thread, also outside any process.
+  // Calls the function in a thread; works outside any process too.
   R operator()() {
     if (runtime::this_context && runtime::this_context->executor && runtime::this_context->running)
       detail::blocking_caller("blocking(…)()");
@@ -84,8 +84,8 @@ class BlockingOp {
 };
 
 // Calls f, which may block, without holding up other processes. The operation returns or throws
-// what f does. Throws Cancelled before f has begun, and std::system_error if the system cannot
-// start a thread.
+// what f does. It also throws Cancelled if the process is cancelled before f has begun, and
+// std::system_error if the system cannot start a thread.
 template <class F>
 [[nodiscard]] BlockingOp<std::decay_t<F>> blocking(F&& f) {
   return BlockingOp<std::decay_t<F>>(std::forward<F>(f));

@@ -103,7 +103,7 @@ std::vector<AsProcess<X>> to_processes(std::vector<X> xs) {
 template <class Derived>
 class Runs {
  public:
-  // Runs the block from main, or inside a thread process. Throws as weft::run does.
+  // Runs the block from main, or inside a thread process. Throws what weft::run throws.
   auto operator()(RunOptions o = {}) { return run(o, std::move(static_cast<Derived&>(*this))); }
 };
 
@@ -127,7 +127,7 @@ class [[nodiscard("a block does nothing until it runs: call it, co_await it, or 
 template <class... Xs>
 par(Xs&&...) -> par<detail::AsProcess<Xs>...>;
 
-// par for a vector of processes; the results are optionals.
+// Runs a vector of processes in parallel, as par does; the results are optionals.
 template <class P>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] par<std::vector<P>>
     : public detail::ParVector<P>, public detail::Runs<par<std::vector<P>>> {
@@ -187,7 +187,7 @@ Process one_by_one_of(std::vector<P> ps) {
 // clang-format off
 
 // Runs processes one after another; stops at the first failure (rule 7.3). The result is a tuple of
-// their results, as with par, or nothing if no process has one.
+// the results of the processes, as with par, or nothing if no process has a result.
 template <class R>
 class [[nodiscard("a block does nothing until it runs: call it, co_await it, or give it to weft::run")]] seq
     : public BasicProcess<R>, public detail::Runs<seq<R>> {
@@ -210,7 +210,7 @@ seq(std::vector<X>) -> seq<void>;
 
 namespace detail {
 template <class F>
-struct Parameters;  // the parameters of a function that is not overloaded
+struct Parameters;  // the parameter types of a function that is not overloaded
 template <class R, class... A>
 struct Parameters<R (*)(A...)> {
   using Bound = std::tuple<std::decay_t<A>...>;
@@ -290,8 +290,8 @@ auto thread(BasicProcess<R> p, detail::Here at = detail::Here::now()) {
 
 // --- processes of any kind -----------------------------------------------------------------------
 
-// A process of any kind: a coroutine, a process with an executor of its own, a thread, a block, or
-// anything else that may stand in a block. Its result R is the result of that process.
+// Holds a process of any kind: a coroutine, a process with an executor of its own, a thread, a
+// block, or anything else that may stand in a block. R is the type of that process's result.
 //
 //   std::vector<weft::AnyProcess<>> all;
 //   all.push_back(p().on(pool));
@@ -330,7 +330,7 @@ class [[nodiscard("a process does nothing until it is started: give it to run, p
   using result_type = R;
   template <class X>
     requires(!std::is_same_v<std::remove_cvref_t<X>, AnyProcess>)
-  AnyProcess(X&& x) {  // NOLINT: implicit, so that any process may stand here
+  AnyProcess(X&& x) {  // NOLINT: implicit, so that any process may stand for one
     using P = detail::AsProcess<X>;
     static_assert(std::is_same_v<typename P::result_type, R>,
                   "weft: an AnyProcess<R> is made of a process with the result R; AnyProcess<> of "
@@ -346,7 +346,7 @@ class [[nodiscard("a process does nothing until it is started: give it to run, p
   void start(runtime::Group& g, Room* result, runtime::RunsAt at, runtime::Executor& here) {
     start_by(g, result, at, &here);
   }
-  // Makes co_await run it, as a process.
+  // Makes co_await run the held process as a process of its own.
   auto bind(runtime::ProcessBase* p) && {
     return detail::One<AnyProcess>(std::move(*this), p);
   }
@@ -373,7 +373,8 @@ template <class A>
 struct BegunAt {
   A op;
   Here at;
-  // not an aggregate, for the reason given at Awaited (stopping.hpp)
+  // A constructor keeps BegunAt from being an aggregate, for the reason given at Awaited
+  // (stopping.hpp).
   BegunAt(A&& a, Here h) : op(std::move(a)), at(h) {}
   auto bind(runtime::ProcessBase* p) && {
     auto& promise = static_cast<PromiseBase&>(*p);
@@ -401,8 +402,8 @@ auto replica(F& f, X&& x, Here at) {
 
 // A block of f(x) for each x in [first, last), which are iterators or whole numbers. f returns a
 // process, or an operation (`[&](auto& w) { return w.write(v); }`), which then needs no process
-// around it; any other f runs on a thread, one for each x. f and what it refers to must live until
-// the block has ended.
+// around it; any other f runs on threads, one thread for each x. f and what it refers to must live
+// until the block has ended.
 template <class I, class F>
 [[nodiscard]] auto par_for(I first, std::type_identity_t<I> last, F&& f,
                            detail::Here here = detail::Here::now()) {

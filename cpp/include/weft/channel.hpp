@@ -32,7 +32,7 @@ class Reader;
 template <class T, class P>
 class Writer;
 template <class T, class P = Shared>
-class ChannelHandle;  // handle.hpp
+class ChannelHandle;  // defined in handle.hpp
 
 namespace detail {
 
@@ -47,24 +47,24 @@ using EngineFor =
     std::conditional_t<core::one_to_one<P>, core::OneToOneEngine<V, P>, core::ChannelEngine<V, P>>;
 template <class T, class P>
 using EngineOf = EngineFor<core::Stored<T>, P>;
-struct Unpooled {};  // an engine that is aligned to cache lines is not pooled
+struct Unpooled {};  // The pool does not hold an engine that is aligned to cache lines.
 template <class V, class P>
 struct PooledEngine final : EngineFor<V, P>,
                             std::conditional_t<core::one_to_one<P>, Unpooled, runtime::Pooled> {};
 
 [[noreturn, gnu::cold]] void one_too_many(const core::SyncObject* c, const char* end);
 [[noreturn, gnu::cold]] void not_at_home(const core::SyncObject* c, const char* what);
-// Stand for the place of a closed end, and of a write that was already awaited, whose value is
-// gone. No process has used them, so an operation there takes the slow path (begin_in_full() of
-// coroutine.hpp), which detects them.
+// These two objects stand for the place of a closed end, and for the place of a write that was
+// already awaited and whose value is gone. No process has used them, so an operation there takes
+// the slow path (begin_in_full() of coroutine.hpp), which detects them.
 inline constinit core::SyncObject closed_place{}, spent_place{};
 inline bool is_no_place(const core::SyncObject* p) noexcept {
   return p == &closed_place || p == &spent_place;
 }
 template <class>
 inline constexpr bool never = false;  // for static_asserts in code that must not be instantiated
-// How a value is given to a channel of T: a number by value, anything else by reference, to be
-// moved or, if T can be copied, copied.
+// The type by which a channel of T takes a value. A number is passed by value, anything else by
+// reference; the channel moves from the reference or, if T can be copied, copies.
 template <class T>
 inline constexpr bool kNumber = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 template <class T>
@@ -77,18 +77,19 @@ void cannot_write() {
 }
 
 // Returns what an end does when it is destroyed. If an uncaught poison is passing through the
-// process (rule 4.3) this is the strength with which the end poisons; if it is 0, the end retires.
+// process (rule 4.3), the result is the strength with which the end poisons the channel. If the
+// result is 0, the end retires.
 inline std::uint8_t poison_under_way() noexcept {
   const runtime::Context* c = runtime::this_context;
   if (!c || (c->dying | c->thrown) == 0) [[likely]]
     return 0;
   if (c->dying) return c->dying;
-  // a poison that was caught and no longer exists does not spread
+  // A poison that was caught and no longer exists does not spread.
   return std::uncaught_exceptions() > 0 && !c->poisoned.expired() ? c->thrown : 0;
 }
 // Values that a buffer drops are undelivered; they do not belong to the process that happens to
-// drop them. So ends among them are retired, even if that process is passing on a poison (rule
-// 2.4).
+// drop them. So ends among these values are retired, even if that process is passing on a poison
+// (rule 2.4).
 class NobodysValues {
  public:
   NobodysValues() noexcept {
@@ -197,7 +198,7 @@ EngineFor<V, P>* make_core(const ChannelOptions& o) {
     return c;
   }
 }
-// Makes the core of a channel without options.
+// Makes the core of a channel that has no options.
 template <class V, class P>
 EngineFor<V, P>* make_plain_core() {
   if constexpr (core::one_to_one<P>)
@@ -224,7 +225,8 @@ void release(EngineOf<T, P>* c) noexcept {
 }
 
 [[noreturn, gnu::cold]] void closed_end(const char* what, const char* kind);
-// Throws for `place`, which stands for a closed end, or for a write that was already awaited.
+// Throws the error for an operation at `place`, which stands for a closed end or for a write that
+// was already awaited.
 [[noreturn, gnu::cold]] void no_place(const core::SyncObject* place, const char* what,
                                       const char* kind);
 [[noreturn, gnu::cold]] void awaited_twice(const char* what);
@@ -284,7 +286,7 @@ inline constexpr runtime::OpKind write_op{"write", &withdraw_plain<C, core::Side
                                           &passed_plain<C, true>};
 
 // The blocking forms are for threads. In a coroutine they would stop its whole scheduler, so these
-// functions then throw BadUse.
+// functions throw BadUse there.
 runtime::ThreadProcess& blocking_guest(const char* what);
 inline runtime::ThreadProcess& blocking_caller(const char* what) {
   WEFT_POINT(refuses(what));
@@ -307,7 +309,7 @@ template <core::Side S, class C>
 inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
   if (!c->buffered()) {
     self.slot = slot;
-    return c->template begin_slow<S>(self);  // such threads own no biased locks
+    return c->template begin_slow<S>(self);  // The thread of a process owns no biased locks.
   }
   if (c->template pass<S>(slot)) [[likely]]
     return Status::ok;
@@ -317,8 +319,8 @@ inline Status begin_blocking(C* c, runtime::ThreadProcess& self, void* slot) {
 // --- ends ----------------------------------------------------------------------------------------
 
 // Gives up an end, and the channel with the last end or handle that refers to it. But a party may
-// still wait here with an end that it had by reference and that no longer exists. That party will
-// look at the channel when it resumes, so the storage then stays (rules 3.2, 11.3).
+// still wait here through a reference to an end that no longer exists. That party will look at the
+// channel when it resumes, so the storage then stays (rules 3.2, 11.3).
 template <class V, class P>
 [[gnu::noinline]] void give_up(EngineFor<V, P>* c, core::Side side, bool died) noexcept {
   WEFT_POINT(closes(*c, (side == core::Side::in ? c->reader_ends() : c->writer_ends()) == 1, died));
@@ -329,7 +331,7 @@ template <class V, class P>
     c->drop_writer(died);
   if (!stays) release<V, P>(c);
 }
-// Called when an end is destroyed: retires it, or spreads a poison (rule 4.3).
+// Called when an end is destroyed. Retires the end, or spreads a poison through it (rule 4.3).
 template <class V, class P>
 [[gnu::noinline]] void drop(EngineFor<V, P>* c, core::Side side) noexcept {
   if (const std::uint8_t s = poison_under_way()) {
@@ -339,8 +341,8 @@ template <class V, class P>
   give_up<V, P>(c, side, false);
 }
 
-// Throws what an operation of that side would; if it would not throw, says that the side itself is
-// gone (rule 2.5).
+// Throws what an operation at that side would throw. If no operation would throw, says that the
+// side itself is gone (rule 2.5).
 template <class V, class P>
 [[noreturn, gnu::noinline, gnu::cold]] void no_new_end(EngineFor<V, P>* c, core::Side side,
                                                        bool met) {
@@ -355,8 +357,8 @@ template <class V, class P>
                reads ? "a new reader end" : "a new writer end", -1, met);
 }
 
-// Counts a new end. If the channel has ended, throws the exception for that; `met` says whether an
-// operation asked for the end.
+// Counts a new end. If the channel has ended, throws the exception for its end; `met` says whether
+// an operation asked for the end.
 template <class V, class P>
 [[gnu::noinline]] void count_end(EngineFor<V, P>* c, core::Side side, bool met) {
   WEFT_POINT(touches(*c, runtime::Access::make));
@@ -395,7 +397,7 @@ class EndOf {
   // Closes the end; its channel retires if it was the last of its side (rule 3). Does nothing if
   // the end is closed.
   void retire() noexcept { leave(false); }
-  // As retire(), for an end whose holder was killed (rule 4.5).
+  // Does what retire() does, for an end whose holder was killed (rule 4.5).
   void die() noexcept { leave(true); }
   explicit operator bool() const noexcept { return open(); }
 
@@ -458,9 +460,9 @@ class EndOf {
 
 }  // namespace detail
 
-// The operations that co_await takes; see coroutine.hpp. A read is a pointer, whose value is the
-// place and whose type says what to do there. For an object of class type in an await expression
-// g++ would reserve room in the frame; for a pointer it does not.
+// The operations that co_await takes; see coroutine.hpp. A read is a pointer: its value is the
+// place, and its type says what to do there. In an await expression g++ reserves room in the frame
+// for an object of class type, but not for a pointer.
 template <class T, class P>
 struct ReadOp;
 template <class T, class P>
@@ -472,10 +474,10 @@ struct [[nodiscard(
   T value;
 };
 template <class T, class P>
-struct ExtendedOp;  // extended.hpp
+struct ExtendedOp;  // defined in extended.hpp
 
-// A counted reader end. A copy is another end; a move moves the end. The destructor retires it (or
-// spreads a poison that is under way).
+// A counted reader end. A copy is another end; a move moves the end. The destructor retires the
+// end, or spreads a poison that is under way.
 template <class T, class P = Shared>
 class Reader : public detail::EndOf<T, P, core::Side::in> {
   using End = detail::EndOf<T, P, core::Side::in>;
@@ -488,18 +490,19 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
   Reader() noexcept = default;
   explicit Reader(Engine* c) noexcept : End(c) {}  // takes ownership of one count
 
-  // co_await: reads the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
+  // Reads the next value; co_await the result. Throws Retired, Poisoned, PeerDied, Cancelled,
+  // BadUse.
   [[nodiscard]] ReadOp<T, P>* read() const { return reinterpret_cast<ReadOp<T, P>*>(place_); }
-  // co_await: reads the next value; gives nothing once the channel has retired (rule 3.4). Throws
-  // as read() does otherwise.
+  // Reads the next value; co_await the result. The result is empty once the channel has retired
+  // (rule 3.4). Otherwise throws what read() throws.
   [[nodiscard]] NextOp<T, P>* next() const { return reinterpret_cast<NextOp<T, P>*>(place_); }
-  // co_await: reads a value as an Extended<T>; the writer goes on when that object is destroyed
-  // (rule 1.6). Throws as read() does.
+  // Reads a value as an Extended<T>; co_await the result. The writer goes on when that object is
+  // destroyed (rule 1.6). Throws what read() throws.
   [[nodiscard]] auto extended() const requires(!core::one_to_one<P>) {
     return ExtendedOp<T, P>{checked("extended read")};
   }
 
-  // Reads in a thread, and blocks the thread meanwhile. Throws as read() does.
+  // Reads in a thread, and blocks the thread meanwhile. Throws what read() throws.
   T operator()(detail::Here at = detail::Here::now()) const {
     static_assert(P::shared, "a channel that threads use must be weft::Shared");
     Engine* c = checked("read");
@@ -516,7 +519,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
     c->last_reader = self.id;
     return slot.take();
   }
-  // Iteration in a thread: for (T v : reader) … It ends when the channel retires.
+  // Iterates in a thread: for (T v : reader) … The loop ends when the channel retires.
   class Iterator {
    public:
     explicit Iterator(const Reader* r, detail::Here at = detail::Here::nowhere()) : r_(r), at_(at) {
@@ -549,7 +552,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
   }
 };
 
-// A counted writer end. Copies, moves and the destructor are those of a Reader.
+// A counted writer end. Its copies, moves and destructor do what those of a Reader do.
 template <class T, class P = Shared>
 class Writer : public detail::EndOf<T, P, core::Side::out> {
   using End = detail::EndOf<T, P, core::Side::out>;
@@ -563,10 +566,10 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   Writer() noexcept = default;
   explicit Writer(Engine* c) noexcept : End(c) {}  // takes ownership of one count
 
-  // co_await: writes the value; done when a reader has taken it (or a buffer has it). Throws
-  // Retired, Poisoned, PeerDied, Cancelled, BadUse. The exception carries the value back:
-  // e.value<T>(). The parameter has the channel's type, so other types are converted at the call,
-  // where the compiler warns of a value that does not fit (-Wconversion).
+  // Writes the value; co_await the result. The write is done when a reader has taken the value, or
+  // a buffer has it. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse. The exception carries
+  // the value back, in e.value<T>(). The parameter has the channel's type, so other types are
+  // converted at the call, where the compiler warns of a value that does not fit (-Wconversion).
   WriteOp<T, P> write(const T& v) const requires(!detail::kNumber<T> && detail::kCopied<T>) {
     return {place_, v};
   }
@@ -578,7 +581,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
     detail::cannot_write<U>();
   }
 
-  // Writes in a thread, and blocks the thread meanwhile. Throws as write() does.
+  // Writes in a thread, and blocks the thread meanwhile. Throws what write() throws.
   void operator()(const T& v, Here at = Here::now()) const requires detail::kCopied<T> {
     (*this)(T(v), at);
   }
@@ -620,8 +623,8 @@ class Channel {
   using policy = P;
   using Engine = detail::EngineOf<T, P>;
 
-  // Makes a rendezvous (or throws BadUse, for OneToOne) without a name of its own. Code for buffers
-  // and names is not compiled then.
+  // Makes a rendezvous without a name of its own. Throws BadUse for OneToOne, which needs a buffer.
+  // A program that uses only this constructor does not compile the code for buffers and names.
   explicit Channel(Here at = Here::now()) : core_(detail::make_plain_core<core::Stored<T>, P>()) {
     core_->references.up();
     WEFT_POINT(made(*core_, 0, false));
@@ -646,13 +649,13 @@ class Channel {
   }
   ~Channel() { detail::release<T, P>(core_); }
 
-  // Makes a new end. If the channel has ended, throws the exception for that (rule 2.5); if that
-  // exception leaves the process, the process has failed (rule 3.5).
+  // Makes a new end. Throws Retired, Poisoned or PeerDied if the channel has ended (rule 2.5); if
+  // that exception leaves the process, the process has failed (rule 3.5).
   Reader<T, P> reader(Here at = Here::now()) const { return new_reader(false, at); }
   Writer<T, P> writer(Here at = Here::now()) const { return new_writer(false, at); }
   Reader<T, P> operator+() const { return new_reader(false); }
   Writer<T, P> operator-() const { return new_writer(false); }
-  // Where an end is expected, a channel makes a new one: Reader<int> r = c;
+  // A channel converts to an end where an end is expected, by making a new one: Reader<int> r = c;
   operator Reader<T, P>() const { return new_reader(false); }
   operator Writer<T, P>() const { return new_writer(false); }
 
@@ -662,9 +665,10 @@ class Channel {
     WEFT_POINT(touches(*core_, runtime::Access::all));
     core_->poison(s);
   }
-  // Returns the channel's name in quotes, or file:line of its making.
+  // Returns the channel's name in quotes, or the file:line that made the channel.
   std::string name() const { return runtime::name_of(*core_); }
-  // Return how many values have passed, and how many the buffer has dropped (rules 1.4, 3.3, 4.2).
+  // Return how many values have passed, and how many values the buffer has dropped (rules 1.4, 3.3,
+  // 4.2).
   std::uint64_t transfers() const noexcept {
     WEFT_POINT(touches(*core_, runtime::Access::all));
     return core_->transfers();
@@ -691,8 +695,8 @@ class Channel {
   Engine* core_;
 };
 
-// A restricted channel. A side that is `one` has one end at a time; a second end is BadUse (rule
-// 1.8): `one2one<int>(buffer(8))`.
+// A restricted channel. A side that is `one` may have one open end at a time; making a second one
+// throws BadUse (rule 1.8): `one2one<int>(buffer(8))`.
 template <class T, class P = Shared>
 Channel<T, P> one2one(ChannelOptions o = {}, detail::Here at = detail::Here::now()) {
   o.kind = ChannelKind::one2one;

@@ -1,4 +1,4 @@
-// What a channel is made with, and where it is made.
+// The options with which a channel is made, and the place in the source where it is made.
 #pragma once
 #include <cstdint>
 
@@ -7,15 +7,15 @@
 
 namespace weft::inline WEFT_ABI {
 
-// How many ends each side may have open at a time (rule 1.8): bit 0 means one writer, bit 1 one
-// reader.
+// How many ends each side may have open at a time (rule 1.8): bit 0 means one writer, bit 1 means
+// one reader.
 enum class ChannelKind : std::uint8_t { any2any = 0, one2any = 1, any2one = 2, one2one = 3 };
 
 struct ChannelOptions {
-  detail::Count capacity = 0;  // number of values; 0: rendezvous
+  detail::Count capacity = 0;  // how many values the buffer holds; 0 makes a rendezvous
   Overflow overflow = Overflow::block;
-  detail::Count immunity = 0;  // a poison below this strength is ignored
-  const char* name = nullptr;  // copied
+  detail::Count immunity = 0;  // the channel ignores a poison below this strength
+  const char* name = nullptr;  // the channel copies the name
   ChannelKind kind = ChannelKind::any2any;
 
   // Returns the same options with a name: weft::buffer(16).called("orders").

@@ -36,7 +36,7 @@ namespace weft::native {
 namespace detail {
 
 template <class P>
-struct Parameter {  // a value
+struct Parameter {  // takes an argument that is a value
   static_assert(
       Crosses<P>,
       "a parameter is a Reader<T>, a Writer<T> or a value of a type that crosses to Python; of a "
@@ -79,7 +79,7 @@ inline char* failure_text(const weft_api* api, const char* message) noexcept {
     const std::string stack = thrown_at();
     if (!stack.empty())
       return copy_text(api, (std::string(message) + WEFT_THROWN_AT + stack).c_str());
-  } catch (const std::bad_alloc&) {  // the text then has no stack
+  } catch (const std::bad_alloc&) {  // no memory for the text, so the failure has no stack
   }
   return copy_text(api, message);
 }
@@ -106,7 +106,7 @@ weft_status guarded(const weft_api* api, weft_failure* failure, F&& f) {
     failure->type = type_text(api, &typeid(e));
     failure->text = failure_text(api, e.what());
   } catch (abi::__forced_unwind&) {
-    throw;  // the system has cancelled the thread
+    throw;  // The system has cancelled the thread, and needs this exception.
   } catch (...) {
     failure->type = type_text(api, abi::__cxa_current_exception_type());
     failure->text = failure_text(api, "");
@@ -131,8 +131,8 @@ class Component {
   Component& operator=(const Component&) = delete;
 
   // Declares a process: a function whose parameters are ends and values. F is given as a constant,
-  // process<&scale>("scale", "…"), or by the macro WEFT_PROCESS(scale, "…"), which gives the
-  // process the function's name.
+  // as in process<&scale>("scale", "…"). The macro WEFT_PROCESS(scale, "…") does the same, and
+  // gives the process the function's name.
   template <auto F>
   Process& process(const char* name, const char* doc = "", const char* file = __builtin_FILE(),
                    int line = __builtin_LINE());
@@ -152,13 +152,14 @@ class Process {
  public:
   explicit Process(weft_process_info info) : info_(info) {}
 
-  // Names the next parameter, in the order of the function, and says what it is. Throws
+  // Names the next parameter, in the order of the function, and describes it. Throws
   // std::logic_error if the function has no more parameters.
   Process& argument(const char* name, const char* doc = "") {
     next(name, doc);
     return *this;
   }
-  // Also gives a default value. Throws std::logic_error if it is not of the parameter's type.
+  // Names the next parameter, and gives it a default value. Throws std::logic_error if the value is
+  // not of the parameter's type.
   template <class T>
     requires(!std::is_convertible_v<T, const char*>)
   Process& argument(const char* name, T fallback, const char* doc = "") {
@@ -272,7 +273,7 @@ struct Run<F> {
     // The arguments are made from left to right, before the call: if one of them is refused,
     // nothing is left behind.
     std::tuple<std::decay_t<A>...> made{Parameter<std::decay_t<A>>::of(arguments[I])...};
-    // by value or by reference, as the parameter requires
+    // The argument is passed by value or by reference, as the parameter requires.
     F(static_cast<A&&>(std::get<I>(made))...);
   }
 };
@@ -286,7 +287,7 @@ Process& Component::process(const char* name, const char* doc, const char* file,
   info.file = file;
   info.line = static_cast<std::uint32_t>(line);
   info.run = &detail::Run<F>::run;
-  // a coroutine (component_tasks.hpp)
+  // This process is a coroutine (component_tasks.hpp).
   if constexpr (requires { &detail::Run<F>::step; }) info.step = &detail::Run<F>::step;
   Process& p = processes_.emplace_back(info);
   p.parameters_ = Process::parameters_of(F);
@@ -319,7 +320,7 @@ inline const weft_component* Component::info() {
 // WEFT_COMPONENT(name, "what it is for") {
 //   component.process<&f>("f", "what it does").argument("in").argument("n", 8);
 // }
-// Used once in a library. Its declarations are read when the library is loaded.
+// A library uses this macro once. The declarations are read when the library is loaded.
 #define WEFT_COMPONENT(NAME, DOC)                                                                  \
   static void weft_declare_##NAME(weft::native::Component& component);                             \
   extern "C" __attribute__((visibility("default"))) const weft_component* weft_component_entry() { \

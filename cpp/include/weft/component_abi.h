@@ -15,8 +15,8 @@
 // Invariants
 //  1 weft_api, weft_component, weft_process_info and weft_parameter only grow, at their ends; a
 //    function is never taken out of the table. A component says how large each of them was when it
-//    was compiled. The host takes members that are missing in a shorter one as zeros, and refuses a
-//    library whose structures are longer than the host's own: such a library was compiled for a
+//    was compiled. The host takes the members that a shorter structure lacks as zeros, and refuses
+//    a library whose structures are longer than the host's own: such a library was compiled for a
 //    newer host. All other structures stay as they are. Any other change means another
 //    WEFT_COMPONENT_ABI: the host refuses a library with another number.
 //  2 A value is `bits`, for the types `i` `d` `b` `n` (below); for all other types it is a block of
@@ -62,13 +62,13 @@ typedef enum weft_status {
   WEFT_BAD_USE = 5,
   // Returned only by run() and step(): the weft_failure describes it.
   WEFT_FAILED = 6,
-  // from an operation that was started: it has no outcome yet; from step(): the process waits for
-  // the outcome of an operation
+  // From a function that starts an operation: the operation has no outcome yet. From step(): the
+  // process waits for the outcome of an operation.
   WEFT_PENDING = 7
 } weft_status;
 
 typedef struct weft_value {
-  uint64_t bits;  // the value, or the bytes of its block
+  uint64_t bits;  // the value, or the number of bytes in its block
   void* block;    // null where the type has no block, or the block is empty
 } weft_value;
 
@@ -101,15 +101,15 @@ typedef enum weft_guard_kind {
 
 typedef struct weft_guard {
   uint32_t kind;
-  uint32_t end;      // the end of an input or output; the barrier
-  uint32_t on;       // its precondition
+  uint32_t end;      // the number of the end of an input or output, or of the barrier
+  uint32_t on;       // the precondition; 0 switches the guard off
   uint32_t ends;     // the retirement of its channel is an outcome (rule 5.6)
-  int64_t deadline;  // for a timer: in ns, on the clock of now()
-  // For an output the value to write; for the input that was chosen, the value that was read.
+  int64_t deadline;  // for a timer: ns, on the clock of now()
+  // For an output, the value to write. For the input that was chosen, the value that was read.
   weft_value value;
 } weft_guard;
 
-typedef struct weft_process weft_process;  // the host defines it
+typedef struct weft_process weft_process;  // defined by the host
 
 typedef struct weft_api {
   uint32_t abi;
@@ -127,12 +127,12 @@ typedef struct weft_api {
   weft_status (*write_many)(weft_process*, uint32_t end, weft_value* from, size_t count, size_t* n,
                             weft_place at);
   // Selects fairly if `fair`, otherwise takes the first guard that is ready. Sets *chosen to the
-  // guard, even if its channel has ended.
+  // index of the chosen guard, even if its channel has ended.
   weft_status (*select)(weft_process*, weft_guard* guards, uint32_t count, uint32_t fair,
                         uint32_t* chosen, weft_place at);
   weft_status (*retire)(weft_process*, uint32_t end);
   weft_status (*poison)(weft_process*, uint32_t end, uint32_t strength);
-  int64_t (*now)(weft_process*);  // ns, on the clock of the run
+  int64_t (*now)(weft_process*);  // returns ns, on the clock of the run
   const char* (*last_error)(weft_process*);
   // The functions from here on exist since the second edition.
   void (*keep)(void* block, void* part);  // `part` is then released together with the block
@@ -140,18 +140,20 @@ typedef struct weft_api {
   weft_status (*sync)(weft_process*, uint32_t barrier, weft_place at);
   weft_status (*enrol)(weft_process*, uint32_t barrier);
   weft_status (*resign)(weft_process*, uint32_t barrier);
-  // An extended read: the writer goes on at end_extended(). *held belongs to the host (rule 1.6).
+  // Begins an extended read: the writer goes on at end_extended(). *held belongs to the host (rule
+  // 1.6).
   weft_status (*begin_extended)(weft_process*, uint32_t end, weft_value* to, void** held,
                                 weft_place at);
   void (*end_extended)(weft_process*, uint32_t end, void* held);
-  // Called after a select that chose a WEFT_COMPUTED, before any other function: with the value, or
-  // with null if there is none.
+  // Called after a select that chose a WEFT_COMPUTED, before any other function. `from` is the
+  // computed value, or null if there is none.
   weft_status (*deliver)(weft_process*, weft_value* from);
-  // The functions from here on exist since the third edition, for a process that is stepped. They
-  // act as read, write, select and sync, but may return WEFT_PENDING. Then step() returns
-  // WEFT_PENDING too; when it is called again the operation has its outcome, and finish() completes
-  // it and returns its status. The objects that the arguments point to must stay until then. In a
-  // process that runs on a thread (run()) these functions wait, and never return WEFT_PENDING.
+  // The functions from here on exist since the third edition, for a process that is stepped. These
+  // functions act as read, write, select and sync, but may return WEFT_PENDING. Then step() returns
+  // WEFT_PENDING too; when step() is called again the operation has its outcome, and finish()
+  // completes it and returns its status. The objects that the arguments point to must stay until
+  // then. In a process that runs on a thread (run()) these functions wait, and never return
+  // WEFT_PENDING.
   weft_status (*start_read)(weft_process*, uint32_t end, weft_value* to, weft_place at);
   weft_status (*start_write)(weft_process*, uint32_t end, weft_value* from, weft_place at);
   weft_status (*start_select)(weft_process*, weft_guard* guards, uint32_t count, uint32_t fair,
@@ -183,13 +185,13 @@ typedef struct weft_argument {
 
 // Says how run() ended if it did not return normally.
 typedef struct weft_failure {
-  // For WEFT_RETIRED, WEFT_POISONED and WEFT_DIED: the end at which that happened.
+  // For WEFT_RETIRED, WEFT_POISONED and WEFT_DIED: the end at which the channel had ended.
   uint32_t end;
   // For WEFT_FAILED: the type of the exception, allocated by api->allocate().
   char* type;
-  // The message of the exception, allocated by api->allocate(). If it contains WEFT_THROWN_AT, what
-  // follows says where the exception was thrown: a line for each frame, innermost first, with the
-  // library's file, a space and the return address in it, in hex.
+  // The message of the exception, allocated by api->allocate(). If it contains WEFT_THROWN_AT, the
+  // text after that says where the exception was thrown. It has a line for each frame, innermost
+  // first: the library's file, a space, and the return address within that library, in hex.
   char* text;
 } weft_failure;
 #define WEFT_THROWN_AT "\x1E"
@@ -202,9 +204,9 @@ typedef struct weft_process_info {
   uint32_t count;  // the number of parameters
   const weft_parameter* parameters;
   weft_status (*run)(const weft_api*, weft_process*, weft_argument*, weft_failure*);
-  // Since the third edition. For a coroutine: runs it until it waits (WEFT_PENDING) or has ended as
-  // run() would; null for any other process. *frame is null at first, and belongs to the component;
-  // when the coroutine has ended it is null again.
+  // This member exists since the third edition; it is null for a process that is not a coroutine.
+  // It runs the coroutine until that waits (WEFT_PENDING) or has ended as run() would. *frame
+  // belongs to the component; it is null at first, and again when the coroutine has ended.
   weft_status (*step)(const weft_api*, weft_process*, weft_argument*, weft_failure*, void** frame);
 } weft_process_info;
 
@@ -217,11 +219,11 @@ typedef struct weft_component {
   uint32_t count;      // the number of processes
   uint32_t info_size;  // the size of a weft_process_info when the component was compiled
   const weft_process_info* processes;
-  // If it is not null, it says what is wrong with the declaration; the host then refuses the
+  // If it is not null, this text says what is wrong with the declaration; the host then refuses the
   // component.
   const char* error;
-  // Since the second edition. In a component of the first edition both structures have their first
-  // size.
+  // These members exist since the second edition. In a component of the first edition both
+  // structures have their first size.
   uint32_t api_size;        // the size of a weft_api when the component was compiled
   uint32_t parameter_size;  // the size of a weft_parameter
 } weft_component;

@@ -14,12 +14,12 @@ namespace weft::native {
 class Value {
  public:
   using List = std::vector<Value>;
-  // in the order in which Python's dict has the items
+  // The items are in the order in which Python's dict has them.
   using Dict = std::vector<std::pair<Value, Value>>;
   using Any =
       std::variant<std::monostate, bool, std::int64_t, double, std::string, Bytes, List, Dict>;
 
-  Value() = default;  // None
+  Value() = default;  // The default value is None.
   Value(std::nullptr_t) {}
   Value(std::monostate) {}
   template <class T>
@@ -38,7 +38,7 @@ class Value {
 
       const Any& any() const noexcept { return any_; }
       Any& any() noexcept { return any_; }
-      // Python's name of the value's type.
+      // Returns Python's name of the value's type.
       const char* type() const noexcept {
         constexpr const char* names[] = {"None", "bool",  "int",  "float",
                                          "str",  "bytes", "list", "dict"};
@@ -94,7 +94,8 @@ namespace detail {
 template <>
 struct Codec<Value> {
   static constexpr bool kInline = false;
-  static constexpr int kDeepest = 100;  // the same limit as in Python
+  // How deep a Value may be nested: the same limit as in Python.
+  static constexpr int kDeepest = 100;
   static std::string name() { return "v"; }
   static void put(Out& to, const Value& v) { put_at(to, v, 0); }
   static Value get(In& from) { return get_at(from, 0); }

@@ -1,4 +1,5 @@
-// What a process of a component works with: ends, barriers, choice and time (see component.hpp).
+// The objects that a process of a component works with: ends, barriers, choice and time (see
+// component.hpp).
 //
 // Invariant: an end is closed by retire(), or by the host when the process has ended, since only
 // then it is known whether a poison spreads (rule 4.3). So the destructors of ends do nothing.
@@ -65,7 +66,8 @@ class Reader {
   Reader(Reader&&) noexcept = default;
   Reader& operator=(Reader&&) noexcept = default;
 
-  // Waits for the next value, and reads it. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
+  // Waits for the next value, and returns it. Throws Retired, Poisoned, PeerDied, Cancelled,
+  // BadUse.
   T read(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     detail::Block b;
     detail::check(detail::running.api->read(detail::running.process, end_, &b.value,
@@ -74,7 +76,7 @@ class Reader {
     return detail::decode<T>(b);
   }
   // Reads at least one value, and then those that are available without waiting, up to `most` in
-  // all. Throws as read() does.
+  // all. Throws what read() throws.
   std::vector<T> read_many(std::size_t most, const char* file = __builtin_FILE(),
                            int line = __builtin_LINE()) {
     std::vector<weft_value> raw(most);
@@ -96,8 +98,8 @@ class Reader {
     detail::check(s, end_);
     return all;
   }
-  // Reads a value and holds its writer: { auto x = reader.extended(); use(*x); } Throws as read()
-  // does.
+  // Reads a value and holds its writer: { auto x = reader.extended(); use(*x); } Throws what read()
+  // throws.
   Extended<T> extended(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     detail::Block b;
     void* held = nullptr;
@@ -119,7 +121,7 @@ class Reader {
         end_);
   }
 
-  // for (T x : reader) ends when the other side has retired.
+  // Iterates over the values: for (T x : reader). The loop ends when the other side has retired.
   class iterator {
    public:
     using value_type = T;
@@ -171,7 +173,8 @@ class Writer {
   Writer& operator=(Writer&&) noexcept = default;
 
   // Writes a value that contains arrays. The arrays go to the reader, and are empty here
-  // afterwards. If the write fails they are still here. Throws as the write() below does.
+  // afterwards. If the write fails, the arrays are still here. Throws what the write() below
+  // throws.
   void write(T&& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires detail::kParts<T> {
     detail::Block b;
@@ -196,7 +199,7 @@ class Writer {
     if (s == WEFT_OK) b.value.block = nullptr;
     detail::check(s, end_);
   }
-  // Writes all values in order, as single writes would. Throws as write() does.
+  // Writes all values in order, as single writes would. Throws what write() throws.
   void write_many(std::span<const T> all, const char* file = __builtin_FILE(),
                   int line = __builtin_LINE()) requires(!detail::kParts<T>) {
     struct Rest {
@@ -232,7 +235,7 @@ class Writer {
 
 // --- choice --------------------------------------------------------------------------------------
 
-// An output guard. The caller keeps its value if nothing was written: the Output has a copy of it,
+// An output guard. The caller keeps its value if nothing was written: the Output copies the value,
 // or refers to it if it contains arrays.
 template <class T>
 struct Output {
@@ -319,9 +322,11 @@ struct After {
   std::chrono::nanoseconds span;
   using chosen_type = std::monostate;
   weft_guard guard(std::int64_t now) const noexcept {
-    if (span.count() <= 0) return {WEFT_SKIP, 0, 1, 0, 0, {}};  // rule 5.7: skip
+    // A span that is not positive is a skip (rule 5.7).
+    if (span.count() <= 0) return {WEFT_SKIP, 0, 1, 0, 0, {}};
     std::int64_t at;
-    if (__builtin_add_overflow(now, std::int64_t{span.count()}, &at)) at = INT64_MAX;  // never
+    // A time beyond the end of the clock never comes.
+    if (__builtin_add_overflow(now, std::int64_t{span.count()}, &at)) at = INT64_MAX;
     return {WEFT_TIMER, 0, 1, 0, at, {}};
   }
   std::monostate chosen(weft_guard&) const noexcept { return {}; }
@@ -356,8 +361,8 @@ weft_guard off(const G& g) {
 }
 }  // namespace detail
 
-// A guard with a precondition, when(open, reader), or one for which the retirement of its channel
-// is an outcome, loud(reader) (rule 5.6).
+// A guard with an option: when(open, reader) gives it a precondition; loud(reader) makes the
+// retirement of its channel an outcome (rule 5.6).
 template <class G>
 struct Guarded {
   const G& inner;
@@ -386,7 +391,7 @@ Guarded<G> loud(const G& g) {
 }
 
 namespace detail {
-// The guards of one select; the destructor releases values that were not written.
+// The guards of one select. The destructor releases the values that were not written.
 class Guards {
  public:
   explicit Guards(std::size_t n) { all.reserve(n); }
@@ -414,7 +419,7 @@ const void* lends(const G& g) {
   if constexpr (kWrites<G>) return g.lends();
   return nullptr;
 }
-// The guards of one select, and its outcome. Values that were not written are given back.
+// The guards of one select, and its outcome. The caller gets back the values that were not written.
 template <class... G>
 class Choosing {
  public:
@@ -480,7 +485,7 @@ auto select(bool fair, weft_place at, const G&... g) {
 //   auto got = select(numbers, commands, after(1s));
 //   if (got.index() == 0) use(std::get<0>(got));
 // select() is fair; select_first() takes the first guard that is ready. Both throw what read() or
-// write() would throw at the guard that was chosen.
+// write() at the chosen guard would throw.
 template <class... G>
 auto select(const G&... g) {
   return detail::select(true, {"", 0}, g...);

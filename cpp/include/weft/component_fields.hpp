@@ -1,12 +1,13 @@
-// Aggregates: a C++ struct becomes a dataclass or a NamedTuple of Python, if its fields are named:
+// Aggregates: a C++ struct becomes a dataclass or a NamedTuple of Python, if its fields are named
+// in the namespace of the struct:
 //
 //   struct Sample { double time; std::int64_t value; };
 //   WEFT_FIELDS(Sample, time, value)
 //
-// in the namespace of the struct. From then on it can be used like any other type: Reader<Sample>,
-// std::vector<Sample>, a field of another struct. Python gets objects of a dataclass of that name,
-// which the loaded component defines. Python may write such an object, or any dataclass or
-// NamedTuple with the same fields.
+// From then on the struct can be used like any other type: Reader<Sample>, std::vector<Sample>, a
+// field of another struct. Python gets objects of a dataclass of that name, which the loaded
+// component defines. Python may write such an object, or any dataclass or NamedTuple with the same
+// fields.
 //
 // Invariant: a struct is described in one place, by weft_fields(), which is found through the
 // struct's namespace.

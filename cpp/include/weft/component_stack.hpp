@@ -9,7 +9,7 @@
 // stack.
 //
 // Invariant: the stack that is kept belongs to the last exception that this thread threw, and is
-// used only for that one.
+// used only for that exception.
 #pragma once
 #include <exception>
 #include <string>
@@ -55,10 +55,10 @@ inline std::string thrown_at() {
 #ifdef WEFT_COMPONENT_STACKS
   const std::exception_ptr now = std::current_exception();
   void* exception = nullptr;
-  // in libstdc++ an exception_ptr is just that pointer
+  // In libstdc++ an exception_ptr is nothing but the pointer to the exception.
   std::memcpy(&exception, &now, sizeof exception);
   if (exception != thrown.exception) return text;
-  for (int i = 1; i < thrown.count; ++i) {  // the first frame is the wrapper's
+  for (int i = 1; i < thrown.count; ++i) {  // The first frame is that of the wrapper.
     Dl_info info;
     if (!::dladdr(thrown.frames[i], &info) || !info.dli_fname) continue;
     char line[32];

@@ -110,7 +110,8 @@ class TaskWrite : public TaskOperation {
   const weft_place at_;
   Block block_;
 };
-// If T contains arrays they are moved out when the write begins, and moved back if it fails.
+// A write of a T that contains arrays: the arrays are moved out of the caller's value when the
+// write begins, and moved back if the write fails.
 template <class T>
   requires kParts<T>
 class TaskWrite<T> : public TaskOperation {
@@ -221,7 +222,7 @@ struct TaskPromise {
     // There is no exception if pthread_exit() ends the thread.
     if (!(failed = std::current_exception())) throw;
   }
-  // Awaits by a reference: g++ 12 would move or copy the awaited object.
+  // Awaits by reference, since g++ 12 would move or copy the awaited object.
   template <class A>
   struct Of {
     A& awaited;
@@ -298,13 +299,14 @@ class Reader {
   using value_type = T;
   explicit Reader(detail::End e) noexcept : end_(e) {}
 
-  // co_await: reads the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
+  // Reads the next value; co_await the result. Throws Retired, Poisoned, PeerDied, Cancelled,
+  // BadUse.
   detail::TaskRead<T> read(const char* file = __builtin_FILE(),
                            int line = __builtin_LINE()) noexcept {
     return {end_.number(), detail::place(file, line)};
   }
-  // co_await: reads the next value; gives std::nullopt once the other side has retired. Otherwise
-  // throws as read() does.
+  // Reads the next value; co_await the result, which is std::nullopt once the other side has
+  // retired. Otherwise throws what read() throws.
   detail::TaskNext<T> next(const char* file = __builtin_FILE(),
                            int line = __builtin_LINE()) noexcept {
     return {end_.number(), detail::place(file, line)};
@@ -313,7 +315,7 @@ class Reader {
   void poison(int strength = 1) { end_.poison(strength); }
   std::uint32_t number() const noexcept { return end_.number(); }
 
-  // For use as a guard of select().
+  // The result of a select in which this guard was chosen.
   using chosen_type = T;
   weft_guard guard(std::int64_t now) const noexcept { return end_.guard(now); }
   T chosen(weft_guard& g) const { return end_.chosen(g); }
@@ -328,14 +330,14 @@ class Writer {
   using value_type = T;
   explicit Writer(detail::End e) noexcept : end_(e) {}
 
-  // co_await: writes the value; completes when a reader (or the buffer) has it. Throws as
-  // Reader::read() does.
+  // Writes the value; co_await the result. The write completes when a reader (or the buffer) has
+  // the value. Throws what Reader::read() throws.
   auto write(const T& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires(!detail::kParts<T>) {
     return detail::TaskWrite<T>(end_.number(), v, detail::place(file, line));
   }
-  // Writes a value that contains arrays, which go to the reader; if the write fails they are still
-  // here.
+  // Writes a value that contains arrays. The arrays go to the reader; if the write fails they are
+  // still here.
   auto write(T&& v, const char* file = __builtin_FILE(),
              int line = __builtin_LINE()) requires detail::kParts<T> {
     return detail::TaskWrite<T>(end_.number(), v, detail::place(file, line));
@@ -351,7 +353,7 @@ class Writer {
 class Barrier {
  public:
   explicit Barrier(detail::End e) noexcept : number_(e.number), barrier_(e) {}
-  // co_await: waits until every enrolled party has come. Throws Cancelled, BadUse.
+  // Waits until every enrolled party has come; co_await the result. Throws Cancelled, BadUse.
   detail::TaskSync sync(const char* file = __builtin_FILE(), int line = __builtin_LINE()) noexcept {
     return {number_, detail::place(file, line)};
   }
@@ -375,15 +377,15 @@ template <class T>
     return {w.number(), v};
   }
 
-// co_await select(…): like select() of component_ends.hpp. (It is constrained so that it is
-// preferred to that one, which is found too if a guard is of weft::native.)
+// co_await select(…): like select() of component_ends.hpp. (The constraint makes overload
+// resolution prefer this function to that one, which is found too if a guard is of weft::native.)
 template <class... G>
   requires detail::Guarding<G...>
 auto select(const G&... g) { return detail::TaskSelect<G...>(true, {"", 0}, g...); }
 template <class... G>
   requires detail::Guarding<G...>
 auto select_first(const G&... g) { return detail::TaskSelect<G...>(false, {"", 0}, g...); }
-// co_await sleep(…): sleeps for at least that span. Throws Cancelled.
+// Sleeps for at least that span; co_await the result. Throws Cancelled.
 template <class Rep, class Period>
 detail::TaskSleep sleep(std::chrono::duration<Rep, Period> span,
                         const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
@@ -452,7 +454,8 @@ struct Run<F> {
   static weft_status run(const weft_api* api, weft_process* process, weft_argument* arguments,
                          weft_failure* failure) {
     void* frame = nullptr;
-    return step(api, process, arguments, failure, &frame);  // on a thread no operation is pending
+    // On a thread no operation is ever pending.
+    return step(api, process, arguments, failure, &frame);
   }
 
  private:

@@ -1,6 +1,6 @@
-// What passes between a component and Python: the errors that operations throw, and the conversion
-// of C++ values to those of component_abi.h and back. For each type Codec has the text that
-// component_abi.h gives it, and functions that write and read its values.
+// What passes between a component and Python: the errors that operations throw, and C++ values,
+// which are converted to the values of component_abi.h and back. For each type, Codec has the text
+// by which component_abi.h describes the type, and functions that write and read its values.
 //
 // Invariant: nothing is read beyond the end of a block; a block that is too short is BadUse.
 #pragma once
@@ -58,7 +58,7 @@ class BadUse final : public Error {
 
 namespace detail {
 
-// The call that runs on this thread; set by the run functions.
+// The call of a process that runs on this thread. The run functions set it.
 struct Running {
   const weft_api* api = nullptr;
   weft_process* process = nullptr;
@@ -159,7 +159,8 @@ inline void put_count(Out& to, std::size_t n) {
 }
 
 template <class T>
-// has name(), put() and get(); for a type that fits into `bits` also kInline, bits() and of()
+// A Codec has name(), put() and get(). For a type that fits into `bits` it also has kInline, bits()
+// and of().
 struct Codec;
 
 template <class T>
@@ -252,7 +253,7 @@ struct Codec<std::string> {
 
 }  // namespace detail
 
-// bytes in Python; a std::string is a str.
+// Bytes become bytes in Python; a std::string becomes a str.
 using Bytes = std::vector<std::byte>;
 
 namespace detail {
@@ -307,7 +308,7 @@ struct Codec<std::tuple<T...>> {
   static void put(Out& to, const std::tuple<T...>& v) {
     std::apply([&](const T&... x) { (Codec<T>::put(to, x), ...); }, v);
   }
-  // A braced list is evaluated from left to right.
+  // The items of a braced list are evaluated from left to right.
   static std::tuple<T...> get(In& from) { return std::tuple<T...>{Codec<T>::get(from)...}; }
 };
 template <class A, class B>
@@ -368,7 +369,7 @@ inline constexpr bool kBare = std::is_same_v<T, std::string> || std::is_same_v<T
 template <class T>
 inline constexpr bool kArray = false;
 
-// Writes v into a block. If v contains arrays they are moved out of it. Throws std::bad_alloc.
+// Writes v into a block. If v contains arrays, they are moved out of v. Throws std::bad_alloc.
 template <class T>
 void encode(const T& v, Block& to, void* (*allocate)(std::size_t)) {
   if constexpr (Inline<T>) {

@@ -1,8 +1,8 @@
 // Composition (rule 7): threads as processes, spawn, groups, and run, which starts the outermost
-// network. par and seq are in blocks.hpp.
+// network. blocks.hpp has par and seq.
 //
 //   weft::run(weft::par(producer(c.writer()), consumer(c.reader())));
-//   weft::run(producer(c.writer()), consumer(c.reader()));  // as above
+//   weft::run(producer(c.writer()), consumer(c.reader()));  // the same
 //   co_await weft::par(a(), b());
 //   auto [x, y] = co_await weft::par(f(), g());
 //   co_await weft::seq(a(), b());
@@ -33,7 +33,7 @@ struct RoomFor {
 };
 template <>
 struct RoomFor<void> {
-  using type = std::monostate;  // such a process has no result
+  using type = std::monostate;  // A process without a result has this in its place.
 };
 template <class R>
 using Room = typename RoomFor<R>::type;
@@ -46,13 +46,13 @@ class Runner : public runtime::ThreadProcess {
   Runner(runtime::Run& r, int cpu) : ThreadProcess(&r), cpu_(cpu) {}
   virtual ~Runner() = default;
 
-  // Starts the process, in the group that it was added to; from here on it owns itself. If the
-  // system cannot start a thread, the process has failed.
+  // Starts the process, in the group that it was added to. From here on the process owns itself. If
+  // the system cannot start a thread, the process has failed.
   void launch();
 
  private:
   virtual void call() = 0;  // calls the function, and stores its result
-  // called while the exception that left the function is being handled
+  // Called when the function gave no result, while the exception that left it is being handled.
   virtual void call_gave_nothing() = 0;
   virtual void drop_function() noexcept = 0;  // drops the function and what it captured
   void body();
@@ -67,8 +67,8 @@ class Runner : public runtime::ThreadProcess {
   const int cpu_;  // the CPU that the thread is pinned to, or -1
 };
 
-// A function, until it is destroyed or moved away. (A std::optional that was moved from still has a
-// value, and cannot be assigned if the function is a closure.)
+// Holds a function until it is destroyed or moved away. (A std::optional that was moved from still
+// has a value, and cannot be assigned if the function is a closure.)
 template <class F>
 class Function {
  public:
@@ -136,7 +136,8 @@ class ThreadTask {
     function_ = name;
     return std::move(*this);
   }
-  // Pins the thread to that CPU. Throws BadUse if this program may not use it.
+  // Pins the thread to `cpu`, the number of a CPU. Throws BadUse if this program may not use that
+  // CPU.
   ThreadTask&& pinned(int cpu) && {
     detail::check_cpu(cpu);
     cpu_ = cpu;
@@ -223,14 +224,15 @@ struct GroupAwaiter {
   }
 };
 
-// Throws if the process cannot be started. Called before any of several processes is started.
+// Throws if the process cannot be started. Called for each of several processes before any of them
+// is started.
 template <class P>
 void may_start(const P& p, runtime::Group& g) {
   if constexpr (requires { p.check(g); }) p.check(g);
 }
 
-// The result of several processes: nothing if none has a result, otherwise a tuple of Results (with
-// std::monostate for a process that has none).
+// The result of several processes. If none has a result the type is void; otherwise it is a tuple
+// of Results, with std::monostate for a process that has none.
 template <class... Rs>
 using ParResult = std::conditional_t<(std::is_void_v<Rs> && ...), void, std::tuple<Room<Rs>...>>;
 
@@ -297,7 +299,7 @@ class Par {
       rooms_;
 };
 
-// One of several processes that run one after another; gives its Result.
+// Runs one of several processes that run one after another; gives its Result.
 template <class P>
 class Step : public Par<P> {
  public:
@@ -312,7 +314,7 @@ class Step : public Par<P> {
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
 };
 
-// Exactly one process; gives its value, and throws what leaves it (rule 7.1).
+// Runs exactly one process; gives its value, and throws what leaves it (rule 7.1).
 template <class P>
 class Alone {
  public:
@@ -348,7 +350,7 @@ class ParVector {
     }
     for (std::size_t i = 0; i < ps_.size(); ++i)
       ps_[i].start(g, std::is_void_v<R> ? nullptr : &rooms_[i]);
-    // the processes belong to the group now; a million empty handles would occupy 8 MB
+    // The processes belong to the group now, and a million empty handles would occupy 8 MB.
     std::vector<P>().swap(ps_);
   }
   Result result() {
@@ -367,10 +369,10 @@ class ParVector {
 
 // A group whose owner starts processes and goes on: g.start(p) …, then co_await g.wait(); in a
 // thread process g.wait()(). The first failure cancels the other processes, and, until the owner
-// waits, also the owner, whose operation throws Cancelled (rule 7.5). wait() throws what failed. If
-// an exception leaves the group's block before wait(), the group cancels its processes, and the
-// owner's own group waits for them and fails with them. So they must not refer to the owner's
-// frame.
+// waits, also the owner, whose operation throws Cancelled (rule 7.5). wait() throws the failures.
+// If an exception leaves the group's block before wait(), the group cancels its processes, and the
+// owner's own group waits for them and fails with them. So those processes must not refer to the
+// owner's frame.
 class Group {
  public:
   explicit Group(runtime::ProcessBase& owner)
@@ -398,7 +400,7 @@ class Group {
   }
   // Asks all processes of the group to end (rule 6).
   void cancel() noexcept { group_->cancel(); }
-  struct Waiting : detail::GroupAwaiter {  // the group's block ends here; another may follow
+  struct Waiting : detail::GroupAwaiter {  // The group's block ends here; another block may follow.
     bool begin() const noexcept {
       this->g->close_block();
       return GroupAwaiter::begin();
@@ -423,7 +425,7 @@ class Group {
     }
   };
   // Waits until all processes have ended: co_await g.wait(), or g.wait()() in a thread. Throws what
-  // failed in them, and Failures if several did.
+  // a process has failed with, and Failures if several have failed.
   [[nodiscard]] Wait wait() noexcept { return {group_}; }
 
  private:
@@ -436,8 +438,8 @@ class Group {
 };
 
 namespace detail {
-// Awaits one process. If it has a result type, the awaiter gets the result, or throws what left the
-// process; otherwise the process is a step, as in seq.
+// Awaits one process. If the process has a result type, the awaiter gets the result, or the
+// exception that left the process; otherwise the process is a step, as in seq.
 template <class P, class Block = std::conditional_t<std::is_void_v<typename P::result_type>, Par<P>,
                                                     Alone<P>>>
 struct One : BlockAwaiter<Block> {
@@ -462,7 +464,7 @@ auto Placed<R>::bind(runtime::ProcessBase* p) && {
 
 namespace detail {
 
-// A number of cores.
+// A number of cores, which is checked when it is made.
 class CoreCount {
  public:
   constexpr CoreCount() noexcept = default;
@@ -476,10 +478,10 @@ class CoreCount {
 
 }  // namespace detail
 
-// How a network is run: by which clock, and on which executor. With cores > 1 it runs on that many
-// cores, of which this thread is one; with `on`, on that executor. `deadlocked` (of the outermost
-// run) is called with the text of a deadlock before the processes are cancelled, from any thread;
-// it must not use Weft.
+// How a network is run: by which clock, and on which executor. With cores > 1 the network runs on
+// that many cores, of which this thread is one; with `on` it runs on that executor. `deadlocked`
+// (of the outermost run) is called with the text of a deadlock before the processes are cancelled,
+// from any thread; it must not use Weft.
 struct RunOptions {
   Clock clock = Clock::steady;
   detail::CoreCount cores = {};  // the number of cores
@@ -489,7 +491,7 @@ struct RunOptions {
   const std::stop_token* stop = nullptr;
   void (*deadlocked)(const std::string& report) noexcept = nullptr;
 };
-// run(on(pool), p, q): runs the whole network on that executor, which must live as long as the
+// Runs a whole network on that executor: run(on(pool), p, q). The executor must live as long as the
 // call.
 [[nodiscard]] inline RunOptions on(const Executor& e) noexcept {
   return {Clock::steady, {}, &e, {}, nullptr};
@@ -512,8 +514,8 @@ void execute(const RunOptions& o, Ps& p) {
 
 }  // namespace detail
 
-// Runs a network to its end. Throws what failed in it (Failures if several processes did), or
-// Deadlock if it cannot go on.
+// Runs a network to its end. Throws what a process has failed with, Failures if several have
+// failed, or Deadlock if the network cannot go on.
 template <class... Ps>
 auto run(RunOptions o, detail::Par<Ps...> p) {
   detail::execute(o, p);
@@ -532,9 +534,9 @@ template <class P>
 auto run(detail::ParVector<P> p) {
   return run(RunOptions{}, std::move(p));
 }
-// As above, for processes, or for anything that may stand for them in a block. For exactly one
-// process it returns the value, or throws the exception that ended the process, even if that was a
-// quiet end (rule 7.1).
+// Runs a network to its end: processes, or anything that may stand for them in a block. For exactly
+// one process, returns its value, or throws the exception that ended the process, even if that was
+// a quiet end (rule 7.1).
 template <class X, class... Xs>
 auto run(RunOptions o, X&& x, Xs&&... xs) {
   if constexpr (sizeof...(Xs) == 0) {
@@ -592,7 +594,7 @@ struct YieldOp {
     void await_resume() const noexcept {}
   };
   Awaiter bind(runtime::ProcessBase* p) const noexcept { return {p}; }
-  // Yields in a thread.
+  // Yields in a thread process.
   void operator()() const {
     detail::meet_request(detail::blocking_caller("yield()"));
     std::this_thread::yield();

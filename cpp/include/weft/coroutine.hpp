@@ -34,8 +34,8 @@ struct IsWriter : std::false_type {};
 template <class T, class P>
 struct IsWriter<Writer<T, P>> : std::true_type {};
 
-// A range that a `for` can go through: std::ranges::range without <ranges>, which takes long to
-// parse.
+// A range that a `for` can go through. This stands for std::ranges::range, since <ranges> takes
+// long to parse.
 namespace walk {
 using std::begin;
 using std::end;
@@ -59,7 +59,7 @@ template <class T>
 struct IsLocalEnd<Writer<T, Local>> : std::true_type {};
 template <class A>
 constexpr bool holds_local() {
-  if constexpr (Range<const A> && !IsReader<A>::value)  // a reader end is a range too
+  if constexpr (Range<const A> && !IsReader<A>::value)  // A reader end is a range too.
     return IsLocalEnd<ElementOf<const A>>::value;
   else
     return IsLocalEnd<A>::value;
@@ -79,7 +79,7 @@ void note_holder(const A& a, std::uint32_t id) {
   }
 }
 
-// Whether an argument is itself an end (or a container of ends) that the process holds.
+// Whether an argument is itself an end (or a container of ends), which the process then holds.
 template <class A>
 inline constexpr bool kHolds = IsReader<A>::value || IsWriter<A>::value;
 template <class E, class Alloc>
@@ -159,8 +159,9 @@ template <class Engine, core::Side S>
              S == core::Side::in ? "reader" : "writer");
   runtime::ProcessBase* const p = runtime::this_process();
   p->place = place;
-  p->op = nullptr;  // a multi-core executor leaves the last `op` there, and await_ready() reads it
-  if (p->cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]  // rule 6.1
+  p->op = nullptr;  // A multi-core executor leaves the last `op` there, and await_ready() reads it.
+  // Rule 6.1: a cancelled process begins no operation.
+  if (p->cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
     return failed_at_once(p, Status::cancelled, at);
   (S == core::Side::in ? place->last_reader : place->last_writer) = p->id;
   p->slot = slot;
@@ -175,8 +176,7 @@ template <class Engine, core::Side S>
   return p;
 }
 
-// These functions ask for the running process again: an argument would pin a register in the fast
-// path.
+// These functions ask again which process runs: an argument would pin a register in the fast path.
 template <class Engine>
 [[noreturn, gnu::cold, gnu::noinline]] void read_failed() {
   const runtime::ProcessBase* p = runtime::this_process();
@@ -188,19 +188,20 @@ template <class Engine, class T>
   throw_end_with(channel_of<Engine>(p), p->status, "write", std::move(value));
 }
 
-// An operation begins where its awaiter is made, since there the line is known that a report will
-// need if the process parks. The awaiter keeps the process, or `done`, so that the usual outcome is
-// stored once and tested once. The test for the last user of the channel also finds closed ends.
-// (`op` is null if the process does not park: a scheduler or begin_in_full() clears it. `&room` is
-// written out where it is needed: a variable for it would be computed on every path.)
+// An operation begins where its awaiter is made, since the source line that a report will need if
+// the process parks is known there. The awaiter keeps a pointer to the process, or to `done`, so
+// that the usual outcome is stored once and tested once. The test for the last user of the channel
+// also finds closed ends. (`op` is null if the process does not park: a scheduler or
+// begin_in_full() clears it. `&room` is written out where it is needed: a variable for it would be
+// computed on every path.)
 template <class T, class P, core::Side S>
 class PlainAwaiter {
  public:
   using Engine = EngineOf<T, P>;
 
   // Declared but not defined, since an awaiter must never be copied: other parties know the address
-  // of its room. It is not `= delete`: if all copies and moves are deleted g++ 12 for aarch64
-  // returns so small an object in registers, which is a copy.
+  // of its room. The constructor is not `= delete`: if all copies and moves are deleted, g++ 12 for
+  // aarch64 returns so small an object in registers, which is a copy.
   PlainAwaiter(const PlainAwaiter&) noexcept;
   PlainAwaiter& operator=(const PlainAwaiter&) = delete;
   [[gnu::always_inline]] bool await_ready() const noexcept { return !p->op; }
@@ -242,7 +243,7 @@ class PlainAwaiter {
   }
 
   const runtime::ProcessBase* p;
-  // the value that was read, or the one to write
+  // The value that was read, or the value to write.
   std::conditional_t<S == core::Side::in, Slot<T>, T> room;
 };
 
@@ -373,7 +374,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   void gave_nothing() noexcept;
 
 #if WEFT_CHECKED
-  // These operations are the same as below, but each waits for its turn.
+  // These operations do what those below do, but each of them waits for its turn.
   template <class T, class P>
   auto await_transform(ReadOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
     auto* const place = reinterpret_cast<core::SyncObject*>(o);
@@ -453,7 +454,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
  private:
   template <class... A>
   void remember(const A&... args) {
-    // the records for functions with these parameters
+    // The records for functions with these parameters.
     static constinit runtime::FunctionInfos known{nullptr};
     std::array<runtime::HeldAt, sizeof...(A)> at;
     std::size_t n = 0;
@@ -469,7 +470,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
       ++n;
     }
   }
-  // Remembers those of the arguments that lie in the frame.
+  // Remembers those arguments that lie in the frame.
   void remember_those(runtime::FunctionInfos& known, runtime::HeldAt* at, std::size_t n);
   template <class A>
   void note(const A& a) {
@@ -494,7 +495,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   }
 
   // After the last operation the node's slot is free. If an exception that left the process is to
-  // be rethrown, it is kept there until the frame is destroyed.
+  // be rethrown, that slot holds it until the frame is destroyed.
   static_assert(sizeof(std::exception_ptr) == sizeof(void*) &&
                 alignof(std::exception_ptr) == alignof(void*));
   std::exception_ptr& left() noexcept {
@@ -514,7 +515,8 @@ inline const runtime::ProcessOps PromiseBase::kEnds{{&PromiseBase::wake,
                                                     &PromiseBase::home};
 #endif
 
-// The ops of a promise. They say where its frame begins, which is known once its type is complete.
+// The ops of a promise. The ops say where the promise's frame begins, which is known once the
+// promise's type is complete.
 template <class Promise>
 const runtime::ProcessOps& ops_of(Promise& p) {
   static const runtime::ProcessOps ops = [&] {
@@ -574,7 +576,7 @@ class Promise<void> : public PromiseBase {
 };
 
 template <class F>
-class ThreadTask;  // compose.hpp
+class ThreadTask;  // defined in compose.hpp
 
 }  // namespace detail
 
@@ -619,8 +621,9 @@ class BasicProcess {
     return std::move(*this);
   }
 
-  // Runs the process, and what it starts, on that executor, or (pinned()) on one core that is
-  // pinned to that CPU (executors.hpp). pinned() throws BadUse if this program may not use the CPU.
+  // on() makes the process, and what it starts, run on that executor (executors.hpp). pinned()
+  // makes them run on one core that is pinned to that CPU. pinned() throws BadUse if this program
+  // may not use the CPU.
   Placed<R> on(const Executor& e) &&;
   Placed<R> pinned(int cpu) &&;
 
@@ -630,7 +633,8 @@ class BasicProcess {
   [[gnu::always_inline]] void start(runtime::Group& g, Slot* result) {
     start(g, result, runtime::RunsAt::group, *g.executor);
   }
-  // As above, on the executor that has the place `at` in the run.
+  // Starts the process in a group, on the executor that has the place `at` in the run. Its result
+  // goes to *result, which must live until the group is done.
   template <class Slot>
   [[gnu::always_inline]] void start(runtime::Group& g, Slot* result, runtime::RunsAt at,
                                     runtime::Executor& home) {
@@ -643,7 +647,7 @@ class BasicProcess {
     WEFT_POINT(starts(p));
     home.post(&p);
   }
-  // Throws BadUse if the process cannot be started there.
+  // Throws BadUse if the process cannot be started in that group.
   void check(runtime::Group& g) const { check(*g.executor); }
   void check(const runtime::Executor& home) const {
     if (!h_) detail::started_twice();

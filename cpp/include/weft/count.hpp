@@ -1,5 +1,5 @@
-// Numbers and times as the caller gave them, so that one that is out of range is detected (rule
-// 11.2): an unsigned parameter would take -1 for 4294967295, and a duration that is cast would
+// Numbers and times as the caller gave them, so that a value that is out of range is detected (rule
+// 11.2). An unsigned parameter would take -1 for 4294967295, and a cast of a duration would
 // overflow.
 #pragma once
 #include <cstdint>
@@ -30,7 +30,7 @@ class Count {
     static_assert(sizeof(N) == 0,
                   "weft: expected a whole number, and this type may have a fraction");
   }
-  // Returns the number. Throws BadUse if it is not from `least` to `most`.
+  // Returns the number. Throws BadUse if it is less than `least` or greater than `most`.
   constexpr std::int64_t within(const char* what, std::int64_t least, std::int64_t most) const {
     if (given_ < least || given_ > most) [[unlikely]]
       out_of_range(what, given_, least, most);
@@ -50,8 +50,8 @@ inline std::uint8_t strength_of(Count c, const char* what, std::int64_t least = 
 }
 
 // A span of time, of any unit, in ns. A span beyond the range of nanoseconds becomes the longest or
-// the shortest one (rule 8.5). A finer span is rounded up, so that nothing is early. Throws BadUse
-// if the span is not a number.
+// the shortest possible span (rule 8.5). A span in a finer unit is rounded up, so that nothing is
+// early. Throws BadUse if the span is not a number.
 class Lasting {
  public:
   template <class Rep, class Period>

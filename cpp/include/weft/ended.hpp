@@ -1,5 +1,5 @@
-// The end of a process as a guard (rule 7.11): a Watch (watch.hpp) gives such a guard, and lists of
-// guards may contain it.
+// The end of a process as a guard (rule 7.11). A Watch (watch.hpp) gives such a guard, which lists
+// of guards may contain.
 //
 // A WatchState is shared by all copies of a Watch and by its guards; its mutex protects the
 // pointers to the process that runs.
@@ -17,19 +17,19 @@ namespace weft::inline WEFT_ABI {
 namespace detail {
 
 struct WatchState {
-  core::LatchEngine<Shared> latch;  // its last_writer is the process
+  core::LatchEngine<Shared> latch;  // The latch's last_writer is the watched process.
   std::mutex mutex;
-  // the process that runs the watched one; null before and afterwards
+  // The process that runs the watched process; null before and afterwards.
   runtime::ProcessBase* process = nullptr;
-  runtime::Group* inside = nullptr;  // the group of the watched one while it runs
+  runtime::Group* inside = nullptr;  // the group of the watched process while that runs
   bool given = false, cancelled = false;
   Ending how = Ending::returned;
   std::exception_ptr error;
   std::shared_ptr<const void> result;
   std::string name;
   WatchState() noexcept { latch.name = "the end of a process"; }
-  // Called when the watched process begins to run in g; with null, when it has ended. A
-  // cancellation that came before is passed on to the process.
+  // Called with the group when the watched process begins to run in it, and with null when the
+  // process has ended. A cancellation that came before is passed on to the process.
   void runs(runtime::Group* g) noexcept {
     const std::lock_guard l(mutex);
     inside = g;
@@ -63,8 +63,8 @@ inline constexpr runtime::OpKind end_op{"wait for", &withdraw_end, &visit_end, &
 
 }  // namespace detail
 
-// The end of a process as a guard. To wait for it alone, co_await it in a coroutine, or call it in
-// a thread.
+// The end of a process as a guard. To wait for this end alone, co_await the guard in a coroutine,
+// or call it in a thread.
 struct EndOf : Conditional<EndOf> {
   using Value = void;
   std::shared_ptr<detail::WatchState> state;

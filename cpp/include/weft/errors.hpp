@@ -23,20 +23,20 @@ namespace weft::inline WEFT_ABI {
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-  // Copying and destruction are compiled once, and not in each derived class.
+  // The copy constructor and the destructor are compiled once, and not in each derived class.
   [[gnu::noinline, gnu::cold]] Error(const Error& o) noexcept
       : std::runtime_error(o), carried_(o.carried_) {}
   Error& operator=(const Error&) = default;
   [[gnu::noinline, gnu::cold]] ~Error() override {}
 
-  // Returns the value of a write that did not happen (rules 3.3, 4.2, 6.2); null if there was none
-  // or it is of another type.
+  // Returns the value of a write that did not happen (rules 3.3, 4.2, 6.2); null if there was none,
+  // or the value is not a T.
   template <class T>
   T* value() const noexcept {
     return carried_.type && *carried_.type == typeid(T) ? static_cast<T*>(carried_.value.get())
                                                         : nullptr;
   }
-  // A value of any type, with that type.
+  // A value of any type, together with that type.
   struct Carried {
     std::shared_ptr<void> value;
     const std::type_info* type = nullptr;
@@ -57,9 +57,10 @@ class ChannelEnd : public Error {
  public:
   ChannelEnd(const std::string& what, int guard_index, bool by_operation = false)
       : Error(what), guard(guard_index), met(by_operation) {}
-  // the index of the guard that a select chose; -1 for a plain operation (rule 5.6)
+  // The index of the guard that a select chose; -1 for a plain operation (rule 5.6).
   const int guard;
-  const bool met;  // whether an operation threw it; only then may the end be quiet (rule 3.5)
+  const bool met;  // whether an operation threw the exception; only then may its end be quiet (rule
+                   // 3.5)
 };
 class Retired final : public ChannelEnd {
  public:
@@ -73,8 +74,8 @@ class Poisoned final : public ChannelEnd {
   }
   const std::uint8_t strength;
 
-  // Called when the exception is thrown in the process that runs: the channels of ends that this
-  // process closes while the exception passes are then poisoned (rule 4.3).
+  // Called when the exception is thrown in the process that runs. If this process closes ends while
+  // the exception passes, their channels are then poisoned (rule 4.3).
   void under_way() const noexcept {
     if (runtime::Context* c = runtime::this_context) {
       c->thrown = strength;
@@ -84,12 +85,13 @@ class Poisoned final : public ChannelEnd {
   }
 
  private:
-  std::shared_ptr<void> lives_ = std::make_shared<char>();  // shared with its copies
+  // Shared with the copies of the exception.
+  std::shared_ptr<void> lives_ = std::make_shared<char>();
 };
 class PeerDied final : public ChannelEnd {
  public:
   using ChannelEnd::ChannelEnd;
-  // a write to another address space failed, but its value may have been taken (WIRE.md 8)
+  // A write to another address space failed, but its value may have been taken (WIRE.md 8).
   bool in_doubt = false;
 };
 
@@ -98,12 +100,12 @@ class Cancelled final : public Error {
   Cancelled() : Error("cancelled") {}
 };
 
-// A time limit of the process itself has expired (rule 7.12): its operations throw this in place of
-// Cancelled.
+// A time limit of the process itself has expired (rule 7.12). The operations of the process throw
+// this instead of Cancelled.
 class TimedOut final : public Error {
  public:
   explicit TimedOut(const runtime::Limit* l = nullptr) : Error("timed out"), limit_(l) {}
-  // Returns whether limit t has expired. It serves processes that have several limits.
+  // Returns whether limit t has expired, for processes that have several limits.
   bool of(const class Timeout& t) const noexcept;
 
  private:
@@ -134,19 +136,20 @@ class Failures final : public Error {
 
 namespace detail {
 
-// Returns the path of the process that runs here, and a colon; empty if there is none.
+// Returns the path of the process that runs here, and a colon; the string is empty if there is
+// none.
 std::string who();
 
-// Returns the exception that is being handled if it is exactly an E, not a derived type; null if it
-// is not, or if its type cannot be determined. (Rethrowing it, so that a handler can tell its type,
-// would take as long as the whole unwinding so far.)
+// Returns the exception that is being handled if its type is exactly E, not a derived type. Returns
+// null if it is not, or if the type cannot be determined. (Rethrowing the exception, so that a
+// handler can tell its type, would take as long as the whole unwinding so far.)
 template <class E>
 const E* handled() noexcept {
 #if __has_include(<cxxabi.h>)
   const std::type_info* const t = abi::__cxa_current_exception_type();
   if (!t || *t != typeid(E)) return nullptr;
   const std::exception_ptr held = std::current_exception();
-  // the address of the exception object, which is all that an exception_ptr holds
+  // The address of the exception object, which is all that an exception_ptr holds.
   const void* thrown = nullptr;
   static_assert(sizeof held == sizeof thrown);
   std::memcpy(&thrown, &held, sizeof thrown);
@@ -156,8 +159,8 @@ const E* handled() noexcept {
 #endif
 }
 
-// Says how the exception that is being handled ends the process that it leaves (rules 3.5, 4.3,
-// 4.6, 6.5); for a poison also gives the strength.
+// How the exception that is being handled ends the process that it leaves (rules 3.5, 4.3, 4.6,
+// 6.5), and the strength if it is a poison.
 struct Left {
   Ending how;
   std::uint8_t poison = 0;
@@ -171,17 +174,17 @@ inline Left left_by(const Poisoned& e) noexcept {
 Left left_by_handled() noexcept;
 
 // Returns the exception that is being handled. A thread that is ended by pthread_exit() or
-// pthread_cancel() is unwound as if by an exception, which no handler may swallow. If the process
-// of such a thread cannot end alone, the program ends with a message that names the process (rule
-// 7.14).
+// pthread_cancel() is unwound as if by an exception, which no handler may swallow. If the rest of
+// the program cannot go on without the process of such a thread, the program ends with a message
+// that names the process (rule 7.14).
 std::exception_ptr caught(const runtime::ProcessBase& p) noexcept;
-// Ends the program with that message.
+// Ends the program with a message that names process p, whose thread has been ended (rule 7.14).
 [[noreturn]] void thread_needed(const runtime::ProcessBase& p) noexcept;
 
 // Throws, in the process that runs now, an exception that has left another process.
 [[noreturn]] void raise_again(const std::exception_ptr& e);
 
-// Called when the process meets the request to end: throws Cancelled or TimedOut (rule 6.1).
+// Throws Cancelled or TimedOut (rule 6.1). Called when the process meets the request to end.
 // `not_done` is the value of a write that did not happen; the exception carries it.
 [[noreturn, gnu::cold]] void throw_cancelled(runtime::ProcessBase& p, Error::Carried not_done = {});
 [[gnu::always_inline]] inline void meet_request(runtime::ProcessBase& p) {
@@ -192,7 +195,8 @@ std::exception_ptr caught(const runtime::ProcessBase& p) noexcept;
 [[noreturn]] void bad_use(std::string_view what);
 [[noreturn]] void started_twice();
 
-// Throws the exception for an end of channel c. `met` says whether an operation met it (rule 3.5).
+// Throws the exception for the end of channel c with status s. `met` says whether an operation met
+// that end (rule 3.5).
 [[noreturn, gnu::cold]] void throw_end(Status s, const core::SyncObject& c, std::uint8_t strength,
                                        const char* verb, int guard, Error::Carried not_done = {},
                                        bool met = true);

@@ -1,5 +1,5 @@
 // Executors that a program asks for (rules 15.5 to 15.8): weft::Cores and weft::Core describe an
-// executor; a run makes it when it is first used.
+// executor; a run makes the executor when it is first used.
 //
 //   weft::Cores pool(2);
 //   weft::Core io;
@@ -22,9 +22,9 @@ namespace detail {
 struct Where;
 struct StartOf;
 struct Where {
-  bool multi;  // whether it is a Cores rather than a Core
+  bool multi;  // true for a Cores, false for a Core
   unsigned threads;
-  // the CPU for each thread; empty if the threads are not pinned
+  // The CPU for each thread; the list is empty if the threads are not pinned.
   std::vector<int> cpus;
 };
 // Runs a network with this thread as worker 0 of `cores`, whose other workers have been started.
@@ -47,9 +47,10 @@ class Executor {
   std::shared_ptr<const detail::Where> where_;
 };
 
-// A multi-core executor of n threads (1 to 64), between which its processes move. `cpus` is the CPU
-// to pin each thread to (a CPU may come twice); if it is left out, the system places the threads.
-// Throws BadUse for other numbers, and for CPUs that this program may not use.
+// A multi-core executor of n threads (1 to 64), between which its processes move. `cpus` lists the
+// CPU to which each thread is pinned (a CPU may come twice); if it is left out, the system places
+// the threads. Throws BadUse for other numbers of threads, and for CPUs that this program may not
+// use.
 class Cores : public Executor {
  public:
   explicit Cores(detail::Count n, std::vector<int> cpus = {})
@@ -59,8 +60,8 @@ class Cores : public Executor {
   static detail::Where checked(unsigned n, std::vector<int> cpus);
 };
 
-// A single-core executor: a thread of its own, on which local channels work. It is pinned to `cpu`
-// if that is given; throws BadUse if this program may not use that CPU.
+// A single-core executor: a thread of its own, on which local channels work. The thread is pinned
+// to `cpu` if that is given. Throws BadUse if this program may not use that CPU.
 class Core : public Executor {
  public:
   Core() : Executor(detail::Where{false, 1, {}}) {}
@@ -69,9 +70,9 @@ class Core : public Executor {
 
 namespace detail {
 
-// Returns the executor of a CPU, which all processes share that are pinned to that CPU.
+// Returns the executor of a CPU. All processes that are pinned to that CPU share it.
 std::shared_ptr<const Where> pinned_to(int cpu);
-// Returns the place of that executor in the run. The executor is made when it is first used.
+// Returns the place of executor `w` in the run. The executor is made when it is first used.
 runtime::RunsAt hire(runtime::Run& run, const std::shared_ptr<const Where>& w);
 
 }  // namespace detail
@@ -96,7 +97,8 @@ class Placed {
     const runtime::RunsAt at = detail::hire(g.run, where_);
     p_.start(g, result, at, g.run.executor_at(at));
   }
-  auto bind(runtime::ProcessBase* p) &&;  // makes co_await run it, as a process
+  // Makes co_await run the placed process as a process of its own.
+  auto bind(runtime::ProcessBase* p) &&;
 
  private:
   BasicProcess<R> p_;

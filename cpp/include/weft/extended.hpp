@@ -2,9 +2,9 @@
 //
 //   { auto x = co_await r.extended(); log(*x); }
 //
-// The reader's node holds the writer, so it must outlive the read, while the process runs other
-// operations. Therefore the node is not the process's own, but belongs to a choice with one guard,
-// inside the scope object.
+// The reader's node holds the writer, so the node must outlive the read, while the process runs
+// other operations. Therefore the node is not the process's own, but belongs to a choice with one
+// guard, inside the scope object.
 #pragma once
 #include "alt.hpp"
 
@@ -24,11 +24,11 @@ class Extended {
     state_->slot.value.~T();
     detail::release<T, P>(core_);
   }
-  // Access the value. Both operators throw BadUse if the object was moved from.
+  // These operators access the value. Both throw BadUse if the object was moved from.
   T& operator*() { return there().slot.value; }
   T* operator->() { return &there().slot.value; }
 
-  // The state of the scope. It keeps its address while the scope object is moved out of the
+  // The state of the scope. Its address stays the same while the scope object is moved out of the
   // awaiter.
   struct State {
     using Value = bool;
@@ -92,7 +92,7 @@ template <class T, class P>
 struct ExtendedOp {
   detail::EngineOf<T, P>* core;
   typename Extended<T, P>::Awaiter bind(runtime::ProcessBase* p) const { return {core, p}; }
-  // Reads in a thread, and blocks the thread meanwhile.
+  // Reads in a thread, and blocks the thread meanwhile. Throws what a plain read throws.
   Extended<T, P> operator()(detail::Here at = detail::Here::now()) const {
     runtime::ThreadProcess& self = detail::blocking_caller("extended()()");
     auto s = Extended<T, P>::prepared(core, &self);

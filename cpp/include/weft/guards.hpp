@@ -1,9 +1,9 @@
 // The guards of a choice (rule 5.2), and the sets of guards that a select works on.
 //
-// A set has: size(); data(), the core's guards; fill(process), called once before the first use;
-// refill_timers(process), called before each further use; take(i), which returns the value that
-// came; compute(i), for an output that makes its value after the commit; raise(i, status), for a
-// guard that has ended; passed(i, …), for measurements.
+// A set has these functions: size(); data(), the core's guards; fill(process), called once before
+// the first use; refill_timers(process), called before each further use; take(i), which returns the
+// value that came; compute(i), for an output that makes its value after the commit; raise(i,
+// status), for a guard that has ended; passed(i, …), for measurements.
 #pragma once
 #include <array>
 #include <tuple>
@@ -45,8 +45,8 @@ struct Conditional : GuardBase {
 };
 template <class D>
 struct OfChannel : Conditional<D> {
-  // Makes the retirement of the channel an outcome, as poison is: the select then throws Retired
-  // and names this guard (rule 5.6).
+  // Makes the retirement of the channel an outcome, as poison is. The select then throws Retired,
+  // which names this guard (rule 5.6).
   D ends() && {
     this->loud = true;
     return std::move(static_cast<D&>(*this));
@@ -71,7 +71,7 @@ struct In : OfChannel<In<T, P>> {
   using Engine = detail::EngineOf<T, P>;
   using Value = T;
   static constexpr bool shared = P::shared;
-  Engine* c;  // null if its end is closed, which is bad use if the guard is on
+  Engine* c;  // null if the guard's end is closed, which is bad use if the guard is on
   detail::Slot<T> slot;
   explicit In(Engine* core) : c(core) {}
   In(In&& o) noexcept : OfChannel<In>(o), c(o.c) {}
@@ -85,15 +85,15 @@ struct In : OfChannel<In<T, P>> {
   }
 };
 
-// An output with a value of its own: a copy, or the result of a conversion.
+// An output guard that owns its value: a copy, or the result of a conversion.
 template <class T, class P>
 struct Out : OfChannel<Out<T, P>> {
   using Engine = detail::EngineOf<T, P>;
   using Value = void;
   static constexpr bool shared = P::shared;
-  // if this is false, the value is moved out the first time
+  // If this is false, the value is moved out when the guard is first chosen.
   static constexpr bool repeatable = std::is_trivially_copyable_v<T>;
-  // null if its end is closed, which is bad use if the guard is on
+  // Null if the guard's end is closed, which is bad use if the guard is on.
   Engine* c;
   T value;
   bool spent = false;
@@ -106,8 +106,8 @@ struct Out : OfChannel<Out<T, P>> {
 };
 
 namespace detail {
-// An output whose value stays in its place until the guard is chosen (rule 5.10). The reader takes
-// the value from there.
+// An output guard whose value stays in its place until the guard is chosen (rule 5.10). The reader
+// takes the value from that place.
 template <class T, class P>
 struct OutOf : OfChannel<OutOf<T, P>> {
   using Engine = EngineOf<T, P>;
@@ -115,7 +115,7 @@ struct OutOf : OfChannel<OutOf<T, P>> {
   static constexpr bool shared = P::shared;
   static constexpr bool repeatable = false;
   static constexpr bool refers = true;
-  Engine* c;  // null if its end is closed, which is bad use if the guard is on
+  Engine* c;  // null if the guard's end is closed, which is bad use if the guard is on
   T* from;
   bool spent = false;
   OutOf(Engine* core, T* v) : c(core), from(v) {}
@@ -123,7 +123,7 @@ struct OutOf : OfChannel<OutOf<T, P>> {
     if (this->enabled && spent) awaited_twice("select");
     fill_of_channel<T, P, core::Side::out>(g, *this, from);
   }
-  // A buffer that drops the new value (rule 1.4) has left the value in place; this removes it.
+  // Removes a value that a buffer which drops new values (rule 1.4) has left in its place.
   void sent() noexcept {
     static_cast<void>(T(std::move(*from)));
     spent = true;
@@ -132,9 +132,10 @@ struct OutOf : OfChannel<OutOf<T, P>> {
 }  // namespace detail
 
 // The result of out(writer, std::move(value)): a guard that refers to `value`, which is moved only
-// when the guard is chosen. If it is not chosen, whatever the select throws, the value is still
-// there. So the guard is used in the expression that makes it, select(out(w, std::move(v)), …), and
-// cannot be kept. In a list (AnyGuard) it becomes an Out: then the list has the value.
+// when the guard is chosen. If the guard is not chosen, whatever the select throws, the value is
+// still in its place. So the guard is used in the expression that makes it, select(out(w,
+// std::move(v)), …), and cannot be kept. In a list (AnyGuard) the guard becomes an Out, and the
+// list owns the value.
 template <class T, class P>
 struct Offer : detail::OutOf<T, P> {
   using Guard = detail::OutOf<T, P>;
@@ -142,7 +143,7 @@ struct Offer : detail::OutOf<T, P> {
   Offer(const Offer&) = delete;  // a guard of this kind is used only where it is made
   Offer& operator=(const Offer&) = delete;
   ~Offer() = default;
-  // As when() and ends() of any guard of a channel.
+  // These do what when() and ends() do for any guard of a channel.
   Offer&& when(bool on) && {
     this->enabled = on;
     return std::move(*this);
@@ -164,7 +165,7 @@ struct OutWith : OfChannel<OutWith<F, T, P>> {
   using Engine = detail::EngineOf<T, P>;
   using Value = void;
   static constexpr bool shared = P::shared;
-  Engine* c;  // null if its end is closed, which is bad use if the guard is on
+  Engine* c;  // null if the guard's end is closed, which is bad use if the guard is on
   F f;
   detail::Slot<T> slot;
   OutWith(Engine* core, F fn) : c(core), f(std::move(fn)) {}
@@ -179,7 +180,7 @@ struct OutWith : OfChannel<OutWith<F, T, P>> {
     detail::fill_of_channel<T, P, core::Side::out>(g, *this, &slot);
     g.node.set(core::NodeFlags::compute);
   }
-  // Called when the guard has committed: makes the value and hands it over (rule 5.8). Returns
+  // Makes the value and hands it over (rule 5.8). Called when the guard has committed. Returns
   // `pending` if an extended reader holds the writer. Throws what the function throws.
   Status compute(core::Guard& g) {
     try {
@@ -223,7 +224,7 @@ template <class T, class P>
 In<T, P> in(const Reader<T, P>& r) {
   return In<T, P>(r.core());
 }
-// An output of a copy of `v`, or of the value that `v` is converted to.
+// Makes an output guard for a copy of `v`, or for the value that `v` is converted to.
 template <class T, class P>
 Out<T, P> out(const Writer<T, P>& w, std::type_identity_t<T> v) requires Out<T, P>::repeatable {
   return Out<T, P>(w.core(), std::move(v));
@@ -233,8 +234,8 @@ template <class T, class P>
 Out<T, P> out(const Writer<T, P>& w, const std::type_identity_t<T>& v) {
   return Out<T, P>(w.core(), v);
 }
-// An output of `v` itself, which is moved if the guard is chosen: see Offer. (The guard is a
-// temporary of the caller's, so `auto` would make a copy of it, which does not compile.)
+// Makes an output guard for `v` itself, which is moved if the guard is chosen: see Offer. (The
+// guard is a temporary of the caller's, so `auto` would make a copy of it, which does not compile.)
 template <class T, class P>
   requires(!Out<T, P>::repeatable)
 Offer<T, P> && out(const Writer<T, P>& w, std::type_identity_t<T>&& v, Offer<T, P>&& guard = {}) {
@@ -253,22 +254,22 @@ OutWith<F, T, P> out_with(const Writer<T, P>& w, F f) {
       "a one-to-one channel has no computed outputs (rule 1.8): use out(), or weft::Channel<T>");
   return OutWith<F, T, P>(w.core(), std::move(f));
 }
-// Guards of time: `after` is ready when this span has passed, `at` at this time of the run's clock,
-// in ns (rule 5.2).
+// Make guards of time: `after` is ready when this span has passed, `at` at this time of the run's
+// clock, in ns (rule 5.2).
 inline DeadlineGuard after(detail::Lasting s) { return DeadlineGuard(true, s.count()); }
 inline DeadlineGuard at(std::int64_t ns) { return DeadlineGuard(false, ns); }
 // Makes a guard that is always ready.
 inline Skip skip() { return {}; }
 inline Meet meet(const Barrier& b) { return Meet(b); }
 
-// What a select returns: the index of the guard, and the value if the guard was an input.
+// The result of a select: the index of the guard, and the value if the guard was an input.
 template <class V>
 struct Chosen {
   int index;
   V value;
 };
 
-struct EndOf;  // ended.hpp
+struct EndOf;  // defined in ended.hpp
 
 namespace detail {
 
@@ -314,7 +315,7 @@ template <class T>
 struct Simplify<std::variant<std::monostate, T>> {
   using type = std::optional<T>;
 };
-// The type of a select's value: optional<T> if all inputs have one type, otherwise a variant that
+// The type of a select's value: optional<T> if all inputs have one type T, otherwise a variant that
 // begins with monostate.
 template <class... Ts>
 using ValueOf = typename Simplify<typename Unique<std::variant<std::monostate>, Ts...>::type>::type;
@@ -324,8 +325,9 @@ concept Computes = requires(G& g, core::Guard& x) {
   g.compute(x);
 };
 
-// Guards that are kept also keep the storage of their channels (null for a closed end), but not the
-// channels open: their ends may be closed before the guards are destroyed (rules 2.6, 5.2).
+// Guards that are kept between selects also keep the storage of their channels (null for a closed
+// end). They do not keep the channels open: the ends may be closed before the guards are destroyed
+// (rules 2.6, 5.2).
 template <class Engine>
 void keep_storage(Engine* c) noexcept {
   if (c) c->references.up();
@@ -351,7 +353,7 @@ struct FixedGuards {
   std::array<core::Guard, sizeof...(Gs)> guards;
 
   explicit FixedGuards(Gs&&... g) : gs(std::move(g)...) {}
-  // moved only before the set is bound
+  // A set is moved only before it is bound.
   FixedGuards(FixedGuards&& o) noexcept : gs(std::move(o.gs)) {}
 
   std::uint32_t size() const noexcept { return sizeof...(Gs); }
@@ -390,7 +392,7 @@ struct FixedGuards {
       if constexpr (
           requires { g.slot.take(); } && !requires { g.f; })
         if (i == at) {
-          // the value's type need not be assignable
+          // The value's type need not be assignable.
           if constexpr (requires { v.emplace(g.slot.take()); })
             v.emplace(g.slot.take());
           else
@@ -399,7 +401,7 @@ struct FixedGuards {
     });
     return v;
   }
-  // Called when output `at` was chosen and has sent its value.
+  // Called when the output guard with the index `at` was chosen and has sent its value.
   void sent(std::size_t at) noexcept requires(!repeatable) {
     each([&](auto& g, std::size_t i) {
       if constexpr (requires { g.sent(); })
@@ -423,7 +425,7 @@ struct FixedGuards {
         }
       } else if constexpr (requires { g.c; }) {
         if (i == at) throw_end_of(g.c, s, "select", static_cast<int>(i));
-      } else if constexpr (requires { g.b; }) {  // rule 8.7
+      } else if constexpr (requires { g.b; }) {  // rule 8.7: the barrier has died
         if (i == at)
           throw PeerDied("select: the barrier has died, with a program that had it or has made it",
                          static_cast<int>(i));
@@ -529,7 +531,7 @@ struct ManyGuards {
         throw_end_with(g.c, s, "select", g.value, static_cast<int>(i));
       } else if constexpr (requires { g.c; }) {
         throw_end_of(g.c, s, "select", static_cast<int>(i));
-      } else if constexpr (requires { g.b; }) {  // rule 8.7
+      } else if constexpr (requires { g.b; }) {  // rule 8.7: the barrier has died
         throw PeerDied("select: the barrier has died, with a program that had it or has made it",
                        static_cast<int>(i));
       }
@@ -550,9 +552,7 @@ struct ManyGuards {
       "skip()");
 }
 
-// Throw BadUse: for a fault that the core has found among these guards (rule 5.5), for an end that
-// was moved away, for a select that another process uses, and for a barrier that has no enrolled
-// party.
+// Throws BadUse for a fault that the core has found among these guards (rule 5.5).
 [[noreturn]] void raise_fault(const core::Guard* guards, const core::Fault& f, const char* verb);
 [[noreturn]] void moved_end(const char* verb);
 [[noreturn]] void used_elsewhere();
@@ -568,7 +568,7 @@ inline void check_guard(const core::Guard& g, std::uint32_t i, const char* verb)
   if (!g.where) closed_end(verb, g.kind == core::Kind::input ? "reader" : "writer");
 }
 
-// Marks that a process is in a select that other processes can reach too. There is no lock: two
+// Marks that a process is in a select that other processes can reach too. The mark is no lock: two
 // threads that come at the same moment may both get in, as with any object that they share.
 class InUse {
  public:
@@ -577,8 +577,8 @@ class InUse {
   InUse& operator=(InUse&&) = delete;
   ~InUse() = default;
 
-  // Marks the select as used while this object lives, or until end() after keep(). Throws BadUse if
-  // a process is already in the select.
+  // Marks the select as used while this object lives, or, after keep(), until end(). Throws BadUse
+  // if a process is already in the select.
   class Taken {
    public:
     explicit Taken(InUse& u) : use_(&u) {
@@ -609,7 +609,7 @@ void all_end(Set& set) noexcept {
   for (std::uint32_t i = 0; i < set.size(); ++i) set.data()[i].ends = true;
 }
 
-// Checks all guards, before the first use. Throws BadUse.
+// Checks all guards, before the first use. Throws BadUse if one cannot be used.
 template <class Set>
 void check_guards(Set& set) {
   const core::Fault f = core::find_fault(set.data(), set.size());

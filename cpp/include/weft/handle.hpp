@@ -11,10 +11,10 @@
 //                      ├──first write──► holds the writer end alone
 //                      └──destroyed, with its closure──► holds nothing
 //
-// So the ends are counted as if each process had been given its own (rule 2.3), and a network of
-// such closures closes down by itself. The handle that was made (not copied) holds nothing until it
-// is used. A copy belongs to one process; copies made of a copy are undecided again. An undecided
-// copy that is never used keeps both sides open until it is destroyed.
+// So the ends are counted as if each process had been given ends of its own (rule 2.3), and a
+// network of such closures closes down by itself. The handle that was made (not copied) holds
+// nothing until it is used. A copy belongs to one process; copies made of a copy are undecided
+// again. An undecided copy that is never used keeps both sides open until it is destroyed.
 #pragma once
 #include "blocks.hpp"
 
@@ -35,8 +35,8 @@ class ChannelHandle {
   ChannelHandle& operator=(const ChannelHandle&) = delete;
   ~ChannelHandle() = default;
 
-  // Reads or writes in a thread, as Reader and Writer do.
-  template <std::same_as<detail::Here> H = detail::Here>  // no value converts to this type
+  // Reads or writes in a thread, as a Reader or a Writer does.
+  template <std::same_as<detail::Here> H = detail::Here>  // No value converts to this type.
   T operator()(H at = H::now()) const {
     return reading(at)(at);
   }
@@ -47,7 +47,7 @@ class ChannelHandle {
   void operator()(T&& v, detail::Here at = detail::Here::now()) const {
     writing(at)(std::move(v), at);
   }
-  // The operations of Reader and Writer for a coroutine.
+  // The operations of Reader and Writer for a coroutine; co_await their results.
   [[nodiscard]] auto read() const { return reading().read(); }
   [[nodiscard]] auto next() const { return reading().next(); }
   WriteOp<T, P> write(const T& v) const requires detail::kCopied<T> { return writing().write(v); }
@@ -67,8 +67,8 @@ class ChannelHandle {
       detail::bad_use("a ChannelHandle has several ends on each side: its channel is any2any");
     return o;
   }
-  // A copy that is made after a side has ended has only an end of the other side; a use of the
-  // missing end throws the exception for how its side ended.
+  // Makes the ends of a copy. A copy that is made after a side has ended has only an end of the
+  // other side; a use of the missing end throws the exception for how its side ended.
   void hold() {
     try {
       reader_ = channel_.new_reader(false);
@@ -98,7 +98,8 @@ class ChannelHandle {
   Channel<T, P> channel_;
   mutable Reader<T, P> reader_;
   mutable Writer<T, P> writer_;
-  // the copy has been used for reading or writing: it holds only the ends that it uses
+  // True if the copy has been used for reading, or for writing. The copy then holds only the ends
+  // that it uses.
   mutable bool reading_ = false;
   mutable bool writing_ = false;
 };

@@ -1,4 +1,5 @@
-// Lines of the program, for reports: where a channel was made, where a thread waits.
+// Lines of the program, for reports: the line that made a channel, the line on which a thread
+// waits.
 //
 // A line in a header of the standard library is not a line of the program, although such a header
 // makes channels (make_unique, the containers) and calls functions (std::function) for the program.
@@ -24,7 +25,7 @@ class Here {
                             std::uint32_t line = __builtin_LINE()) noexcept {
     return Here(Now(), file, line);
   }
-  // For a place whose line is not known.
+  // Stands for a place whose line is not known.
   static constexpr Here nowhere() noexcept { return Here(Now(), nullptr, 0); }
   const char* file;
   std::uint32_t line;
@@ -34,16 +35,16 @@ class Here {
   constexpr Here(N, const char* f, std::uint32_t l) noexcept : file(f), line(l) {}
 };
 
-// Returns whether a file is part of the program; false for a header of the standard library, and
-// for null.
+// Returns whether a file is part of the program. Returns false for a header of the standard
+// library, and for null.
 bool of_the_program(const char* file) noexcept;
 // The last file that was found to be part of the program; it is compared by address.
 inline std::atomic<const char*> program_file{nullptr};
 
 // The name of a channel that the standard library has made, until a line of the program uses it.
 inline constexpr char kUnnamed[] = "a channel that the standard library made";
-// Names a new object after this line, before any other thread knows the object. `unnamed` is its
-// name if there is no line.
+// Names a new object after this line, before any other thread knows the object. `unnamed` is the
+// object's name if there is no line.
 void name_made(core::SyncObject& made, Here at, const char* unnamed) noexcept;
 inline void made_at(core::SyncObject& made, Here at, const char* unnamed = kUnnamed) noexcept {
   if (at.file != program_file.load(std::memory_order_relaxed)) [[unlikely]]

@@ -1,5 +1,5 @@
 // Mobile<T>: a value that has one owner at a time (occam-pi's MOBILE). It moves into a channel and
-// out at the other end, and is never copied. A Mobile that was moved from is empty: its use throws
+// out at the other end, and is never copied. A Mobile that was moved from is empty: using it throws
 // BadUse, instead of following a null pointer.
 #pragma once
 
@@ -13,15 +13,16 @@ class Mobile {
  public:
   using element_type = T;
 
-  Mobile() noexcept = default;  // empty
+  Mobile() noexcept = default;  // makes an empty Mobile
   explicit Mobile(std::unique_ptr<T> p) noexcept : p_(std::move(p)) {}
   Mobile(Mobile&&) noexcept = default;
   Mobile& operator=(Mobile&&) noexcept = default;
-  Mobile(const Mobile&) = delete;  // use std::move(m) or m.clone() instead
+  Mobile(const Mobile&) = delete;  // Use std::move(m) or m.clone() instead.
   Mobile& operator=(const Mobile&) = delete;
   ~Mobile() = default;
 
-  // Access the value. Both operators throw BadUse if the Mobile is empty because it was moved from.
+  // These operators access the value. Both throw BadUse if the Mobile is empty because it was moved
+  // from.
   T& operator*() const { return *checked(); }
   T* operator->() const { return checked(); }
   // Returns another Mobile with a copy of the value. Throws BadUse if this one is empty.

@@ -1,6 +1,6 @@
 // Programs on several machines: channels with names, whose other end is in a program in C++ or
 // Python that has joined the same network (WIRE.md 17). This header is not part of weft.hpp: link
-// CMake's weft::net, which needs OpenSSL, NATS's client in C and nlohmann's JSON. POSIX.
+// CMake's weft::net, which needs POSIX, OpenSSL, NATS's client in C and nlohmann's JSON.
 //
 //   auto network = weft::join("nats://127.0.0.1:4222");
 //   weft::Channel<weft::Typed<long>> numbers;
@@ -18,9 +18,9 @@
 // Invariants
 //  1 `mutex_` protects the offers and their tickets, the sessions, the programs that are
 //    connecting, and the homes that are reached by the relay. Nothing that may take long is done
-//    under it.
-//  2 This program knows a ticket before the ticket is in the entry, and until a program shows it or
-//    kMeeting has passed since it was replaced.
+//    under this lock.
+//  2 This program knows a ticket before the ticket is in the entry. It forgets the ticket when a
+//    program shows it, or when kMeeting has passed since the ticket was replaced.
 //  3 `Offer::writing` is held by the thread that writes or deletes the entry, so this program does
 //    only one of these at a time.
 #pragma once
@@ -40,30 +40,31 @@
 namespace weft::inline WEFT_ABI {
 
 namespace net {
-// Whether this program and programs that cannot reach each other directly are connected through the
-// NATS server (WIRE.md 17.17).
+// How programs that cannot reach this program directly are connected with it through the NATS
+// server (WIRE.md 17.17).
 enum class Relay {
-  automatic,  // the relay is used if an address does not answer
-  only,       // the relay is always used, and this program does not listen
+  automatic,  // The relay is used if an address does not answer.
+  only,       // The relay is always used, and this program does not listen.
   never,
 };
 }  // namespace net
 
 struct NetOptions {
-  // the folder of the keys; empty: $WEFT_NET, or ~/.config/weft/net
+  // The folder of the keys. If it is empty: $WEFT_NET, or ~/.config/weft/net.
   std::string keys = {};
-  std::string address = "127.0.0.1:0";  // where other programs reach this one; port 0: a free port
-  // the name by which the program is shown to people; empty: machine:process
+  // Where other programs reach this program; port 0 means a free port.
+  std::string address = "127.0.0.1:0";
+  // The name by which the program is shown to people. If it is empty: machine:process.
   std::string name = {};
   net::Relay relay = net::Relay::automatic;
-  // Whether the program finds out when all programs of the network wait for each other, and reports
-  // that (WIRE.md 17.23).
+  // Whether this program takes part in finding out that all programs of the network wait for each
+  // other, and reports such a deadlock (WIRE.md 17.23).
   bool rounds = true;
 };
 
 namespace net {
 
-// Which ends other programs may get.
+// Which ends of a channel other programs may get.
 struct Ends {
   bool readers = false, writers = false;
 };
@@ -78,25 +79,26 @@ struct Offer {
   const std::string name;
   const Ends which;
   const std::function<Gives(bool writes)> end;
-  // each ticket with the time until which it is valid; without a time, the ticket is in the entry
+  // Each ticket with the time until which it is valid. The ticket without a time is the one in the
+  // entry.
   std::unordered_map<std::string, std::optional<Clock::time_point>> tickets;
   std::mutex writing;
   std::atomic<std::uint64_t> revision = 0;  // the revision that this program wrote last
-  // is told which program takes a ticket; used under `writing`, and without `mutex_`, which it
-  // takes
+  // Learns which program takes a ticket. It is used under `writing`, and without `mutex_`, which it
+  // takes.
   std::optional<Hears> hears;
   const Outside outside{Outside::due};
 };
 // A program that has connected and whose first message has not been answered yet.
 struct Coming {
-  int socket = -1;  // another descriptor of the same socket; -1: the program has its answer
+  int socket = -1;  // another descriptor of the same socket; -1 once the program has its answer
   std::thread thread;
   std::atomic<bool> done{false};
 };
 }  // namespace detail
 
 // This program as a member of a network. The destructor leaves the network: its sessions end, and
-// ends that they gave to other programs die.
+// the ends that were given to other programs through them die.
 class Network {
  public:
   Network(const std::string& server, const NetOptions& o)
@@ -114,7 +116,7 @@ class Network {
     try {
       if (listens_ >= 0) accepts_ = std::thread([this] { accept_all(); });
       renews_ = std::thread([this] { renew_all(); });
-    } catch (...) {  // std::system_error: the system cannot start another thread
+    } catch (...) {  // A std::system_error says that the system cannot start another thread.
       close();
       throw;
     }
@@ -124,8 +126,8 @@ class Network {
   ~Network() { close(); }
 
   const std::string& name() const noexcept { return name_; }
-  // Returns the address at which others reach this program, "HOST:PORT"; empty if only the relay
-  // reaches it.
+  // Returns the address at which others reach this program, "HOST:PORT". The string is empty if
+  // this program can be reached only by the relay.
   const std::string& address() const noexcept { return address_; }
 
   // Gives the channel a name, by which other programs get ends of it; this program is its home.
@@ -146,8 +148,8 @@ class Network {
       return writes ? gives(c.writer()) : gives(c.reader());
     }));
   }
-  // Frees the name. Ends that were given stay. Throws BadUse if this program does not offer the
-  // name.
+  // Frees the name. Ends that other programs have got stay. Throws BadUse if this program does not
+  // offer the name.
   void withdraw(const std::string& name) {
     const std::shared_ptr<Offer> o = had(detail::checked(name));
     if (!o) detail::bad("'" + name + "' is not offered by this program (any more)");
@@ -157,10 +159,10 @@ class Network {
   // A named channel whose home is another program.
   class At {
    public:
-    // Returns a new end of the channel. Waits until a program offers the name. Throws BadUse if
-    // none does within `patience`; if the home gives no such ends, has another type, refuses, or
-    // may not hold the name; or if the server does not answer. Throws Unreachable if the home does
-    // not answer, PeerDied if it died meanwhile.
+    // Returns a new end of the channel. Waits until a program offers the name. Throws BadUse if no
+    // program offers it within `patience`; if the home gives no such ends, has another type,
+    // refuses, or may not hold the name; or if the server does not answer. Throws Unreachable if
+    // the home does not answer, and PeerDied if the home died meanwhile.
     template <class T>
     wire::FarReader<T> reader() const {
       const auto link = network_.come(name_, "reader", patience_);
@@ -205,7 +207,7 @@ class Network {
         given.empty() ? (std::string(machine) + ":" + std::to_string(::getpid())).substr(0, 60)
                       : given;
     if (name.size() > 60) detail::bad("the name of a program must have 1 to 60 characters");
-    return *Typed<std::string>(name);  // throws if the name is not UTF-8
+    return *Typed<std::string>(name);  // This throws if the name is not UTF-8.
   }
   static std::string checked_url(const std::string& given, const detail::Keys& keys) {
     std::string url = given;
@@ -232,7 +234,8 @@ class Network {
   void answer_rounds() {
     try {
       rounds_.emplace(space_);
-      // this program answers questions for another space, so no deadlock over the network is found
+      // This program answers questions for another address space, so deadlocks over the network are
+      // not found.
     } catch (const BadUse&) {
     }
   }
@@ -252,7 +255,7 @@ class Network {
   std::shared_ptr<Offer> shown(const Any& said);
   std::shared_ptr<Link> come(const std::string& name, const char* side, double patience);
   std::pair<detail::Connection, std::string> way_to(const detail::Entry& entry);
-  // nats.c reconnects by itself. The server is asked repeatedly only while it is away.
+  // The client nats.c reconnects by itself. The server is asked repeatedly only while it is away.
   bool server_is_there(detail::Clock::time_point until) const {
     while (!names_.connected()) {
       if (detail::Clock::now() > until) return false;
@@ -275,11 +278,11 @@ class Network {
   std::condition_variable news_;
   bool closed_ = false, leaving_ = false;
   std::unordered_map<std::string, std::shared_ptr<Offer>> offers_;
-  // offers whose ticket was taken; their entries are to be written soon
+  // Offers whose ticket was taken; their entries are to be written soon.
   std::vector<std::shared_ptr<Offer>> soon_;
   std::list<Coming> coming_;
   std::vector<std::shared_ptr<Link>> sessions_;
-  // homes whose address did not answer, each with the time until which the relay is used at once
+  // Homes whose address did not answer, each with the time until which the relay is used at once.
   std::unordered_map<std::string, detail::Clock::time_point> beyond_;
   std::thread accepts_, renews_;
   std::optional<detail::Ways> ways_;

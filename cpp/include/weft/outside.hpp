@@ -1,7 +1,7 @@
-// Tokens for threads that Weft did not start, and for whatever else may wake a run from outside
-// (rule 10.3). They are needed because Weft cannot see which thread holds the ends of a channel.
-// While one of these tokens lives, no run concludes that it is deadlocked and no virtual clock
-// jumps.
+// Tokens for threads that Weft did not start, and for anything else that may wake a run from
+// outside (rule 10.3). Such tokens are needed because Weft cannot see which thread holds the ends
+// of a channel. While one of these tokens lives, no run concludes that it is deadlocked and no
+// virtual clock jumps.
 //
 //   std::thread t([token = weft::Outside(), w = c.writer()] { w(1); });
 //
@@ -24,7 +24,7 @@ class Outside {
   // signal, a person), so that no standstill is reported (rule 10.6).
   static constexpr bool due = true;
   explicit Outside(bool is_due = false) : due_(is_due) { enter(); }
-  // For the token of a link to another program, which may be asked what it waits for (WIRE.md
+  // Marks the token of a link to another program, which may be asked what it waits for (WIRE.md
   // 10.6).
   struct Link {};
   static constexpr Link link{};

@@ -8,13 +8,14 @@
 //   co_await weft::par_write_all(writers, value);    // one value to all
 //
 // In a thread the result is called: par_read(r1, r2)(). All reads or writes are offered at once,
-// and each is carried out once, in the order in which their partners become ready. This acts like
-// `par`, but makes no processes.
+// and each of them is carried out once, in the order in which their partners become ready. The
+// operation acts like `par`, but makes no processes.
 //
 // When a channel has ended, or the process is cancelled, the operations that have not been carried
-// out are withdrawn, and the whole operation throws (for the first such end, by position). The
-// exception carries a std::vector<std::optional<T>>: the values read, or the values not written. An
-// extended reader (rule 1.6) holds the whole operation. The ends must live until it is over.
+// out are withdrawn, and the whole operation throws (the exception for the first channel that has
+// ended, by position). The exception carries a std::vector<std::optional<T>>: the values read, or
+// the values not written. An extended reader (rule 1.6) holds the whole operation. The ends must
+// live until the operation is over.
 #pragma once
 #include <array>
 #include <span>
@@ -97,7 +98,7 @@ struct ReadingAll {
   template <class... Rs>
     requires(N != 0)
   explicit ReadingAll(const Rs&... rs) : cores{rs.checked("par_read")...}, slots{} {}
-  // moved only before the operation has begun
+  // An object of this type is moved only before the operation has begun.
   ReadingAll(ReadingAll&& o) noexcept : cores(std::move(o.cores)), slots(moved(o)) {}
 
   std::size_t size() const noexcept { return cores.size(); }
@@ -157,7 +158,7 @@ struct WritingAll {
 };
 
 // Converts without a cast, so that the compiler warns about a value that does not fit. The return
-// type is `auto`, so that clang names the line of the program.
+// type is `auto`, so that clang's warning names the line of the program.
 template <class T, class V>
 auto converted(const V& v) {
   T as = v;
@@ -193,7 +194,7 @@ template <class T, class P>
   return par_read(std::span<const Reader<T, P>>(rs));
 }
 
-// Writes a value to each end. Throws as par_read() does, and BadUse if the vectors differ in
+// Writes a value to each end. Throws what par_read() throws, and BadUse if the vectors differ in
 // length.
 template <class T, class P>
 [[nodiscard]] auto par_write(std::span<const Writer<T, P>> ws,
@@ -216,7 +217,7 @@ template <class T, class P, class V, class... More>
       Work{{first.first.checked("par_write"), more.first.checked("par_write")...},
            {detail::converted<T>(first.second), detail::converted<T>(more.second)...}}};
 }
-// Writes to two ends without copying them: x to a, y to b.
+// Writes x to a and y to b, without copying the two ends.
 template <class T, class P>
 [[nodiscard]] auto par_write(const Writer<T, P>& a, std::type_identity_t<T> x,
                              const Writer<T, P>& b, std::type_identity_t<T> y) {

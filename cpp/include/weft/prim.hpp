@@ -1,8 +1,8 @@
 // The primitives on which everything is built: atomics, pausing, parking.
 //
 // This is the only header that depends on the machine. With -DWEFT_PRIM_HEADER='"…"' a checker
-// replaces the machine's part by a header that defines the same names. So the production code
-// itself runs under schedule exploration (as tokio's code does under loom).
+// replaces the part that depends on the machine by a header that defines the same names. So the
+// production code itself runs under schedule exploration, as tokio's code does under loom.
 //
 // With -DWEFT_NO_FUTEX the standard library's condition variables are used in place of Linux's
 // futex, as on every other system.
@@ -14,7 +14,7 @@
 //                                rounds count from 0
 //   yield()                      let another thread of this CPU run
 //   park(word, expected, until)  sleep while word == expected, until steady time `until` in ns
-//                                (forever: never); may wake early
+//                                (forever: no limit); may wake early
 //   unpark(word)                 wake the thread that parks on word
 //   wakes_from_handlers          whether a signal handler may call unpark()
 //   now()                        steady time in ns
@@ -27,9 +27,9 @@
 //   heavy_fence()                a fence for all threads of the program at once
 //
 // and for core/biased.hpp, if WEFT_PRIM_BIASED is 1:
-//   no_bias, bias_self()         this thread's identity, of no other thread ever; no_bias: it owns
+//   no_bias, bias_self()         this thread's identity, never another thread's; no_bias: it owns
 //                                no lock
-//   back_off(round)              as pause(), for a lock that is passed back and forth: longer, so
+//   back_off(round)              like pause(), for a lock that is passed back and forth; longer, so
 //                                that its holder can do several operations
 //   bias_allowed()               whether a new lock may be biased
 //   bias_revoked()               called when a bias had to be taken back
@@ -78,7 +78,7 @@ namespace weft::inline WEFT_ABI::prim {
 
 template <class T>
 using atomic = std::atomic<T>;
-// As std::mutex, but never inlined: an inlined lock() adds code for failure at each use.
+// Acts as std::mutex, but is never inlined: an inlined lock() adds code for failure at each use.
 class Mutex {
  public:
   [[gnu::noinline]] void lock() noexcept { it_.lock(); }
@@ -97,8 +97,8 @@ inline void relax() noexcept {
 #endif
 }
 
-// Waits a little. It is never a blind spin, since the thread that is waited for may share this CPU
-// (measured: 1.8 µs became 34–50 µs).
+// Waits a little. This is never a blind spin, since the thread that is waited for may share this
+// CPU. (Measured with a blind spin: 1.8 µs became 34–50 µs.)
 [[gnu::noinline]] inline void pause(unsigned round) noexcept {
   if (round < 64)
     relax();
@@ -160,7 +160,7 @@ inline bool asymmetric() noexcept {
   return works;
 }
 inline void heavy_fence() noexcept {
-  // the system call is a full fence for the caller too
+  // The system call is a full fence for the caller too.
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (detail::membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
   // The system call worked in the parent, but a child of a fork may have to register again.
@@ -174,9 +174,10 @@ inline void heavy_fence() noexcept {
 inline constexpr bool wakes_from_handlers = false;
 inline bool asymmetric() noexcept { return false; }
 inline void heavy_fence() noexcept {}
-// Takes the place of the futex, with the standard library only: it uses condition variables, since
-// std::atomic::wait has no time limit. Words share them by their address, so a thread may wake
-// early. The parking places are never destroyed, since threads may park while the program ends.
+// Takes the place of the futex, with the standard library only. It uses condition variables, since
+// std::atomic::wait has no time limit. The address of a word selects a condition variable, which
+// several words may share, so a thread may wake early. The parking places are never destroyed,
+// since threads may park while the program ends.
 struct ParkingPlace {
   std::mutex mutex;
   std::condition_variable changed;
@@ -189,7 +190,7 @@ struct ParkingPlace {
 inline void park(atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until) noexcept {
   ParkingPlace& place = ParkingPlace::of(&word);
   std::unique_lock lock(place.mutex);
-  // from here on unpark() waits for the lock, so no wake-up is missed
+  // From here on unpark() waits for the lock, so no wake-up is missed.
   if (word.load(std::memory_order_seq_cst) != expected) return;
   if (until == forever)
     place.changed.wait(lock);
@@ -207,11 +208,11 @@ inline void unpark(atomic<std::uint32_t>& word) noexcept {
 #endif
 
 inline constexpr std::uint32_t own_fences =
-    // how many uses of a lock that another thread visited cost as much as a heavy fence
-    // (runtime/asymmetric.hpp)
+    // This many uses of a lock that another thread visited cost as much as a heavy fence
+    // (runtime/asymmetric.hpp).
     500;
 
-// ThreadSanitizer does not know asymmetric fences
+// ThreadSanitizer does not know asymmetric fences.
 #if WEFT_FUTEX && !defined(WEFT_NO_BIAS) && !WEFT_TSAN
 #define WEFT_PRIM_BIASED 1
 inline constexpr std::uint32_t no_bias = UINT32_MAX;
@@ -225,9 +226,9 @@ inline constinit thread_local std::uint32_t bias_identity = no_bias;
 inline atomic<std::uint32_t> bias_identities{0}, biases_given{0}, biases_revoked{0};
 }  // namespace detail
 
-// As pause(), for a lock that another CPU is using. Each look at the lock costs that CPU a cache
-// miss, and two CPUs that take turns at every operation cost each other several misses per
-// operation. The delays sum to 7 µs before the first yield.
+// Does what pause() does, for a lock that another CPU is using. Each look at the lock costs that
+// CPU a cache miss, and two CPUs that take turns at every operation cost each other several misses
+// per operation. The delays sum to 7 µs before the first yield.
 inline void back_off(unsigned round) noexcept {
   if (round >= 4) return std::this_thread::yield();
   for (unsigned i = 8u << round; i > 0; --i) relax();
@@ -235,8 +236,8 @@ inline void back_off(unsigned round) noexcept {
 
 [[gnu::always_inline]] inline std::uint32_t bias_self() noexcept { return detail::bias_identity; }
 
-// Allows locks to be biased to the calling thread from now on. Meant for threads that run many
-// processes. Has no effect if the system has no membarrier.
+// Allows locks to be biased to the calling thread from now on. This is meant for threads that run
+// many processes. It has no effect if the system has no membarrier.
 inline void bias_to_this_thread() noexcept {
   if (detail::bias_identity != no_bias) return;
   const std::uint32_t id =
@@ -258,7 +259,8 @@ inline void bias_to_this_thread() noexcept {}
 #endif
 
 }  // namespace weft::inline WEFT_ABI::prim
-#else  // freestanding: one core, and no threads unless the platform supplies WEFT_PRIM_HEADER
+#else
+// A freestanding system has one core, and no threads unless the platform supplies WEFT_PRIM_HEADER.
 namespace weft::inline WEFT_ABI::prim {
 template <class T>
 using atomic = std::atomic<T>;

@@ -27,15 +27,15 @@ class NoResult final : public Error {
         where(std::move(at)),
         reason(std::move(end)) {}
   const std::string process;  // the process's path (rule 7.8)
-  // how it ended: retired, poisoned or cancelled; `returned` if it was never run
+  // How the process ended: retired, poisoned or cancelled; `returned` if it was never run.
   const Ending how;
   const std::string where;          // file:line of the process's last operation
-  const std::exception_ptr reason;  // the exception that ended it
+  const std::exception_ptr reason;  // the exception that ended the process
 };
 
 namespace detail {
 
-// Makes the reason why p has no result from the exception that leaves p, which is being handled.
+// Makes the reason why p has no result, from the exception that leaves p and is being handled.
 template <class P>  // a template like its callers, so that it is compiled only with them
 std::shared_ptr<const NoResult> why_no_result(const P& p) {
   const std::exception_ptr end = std::current_exception();
@@ -64,7 +64,8 @@ class Result {
   bool has_value() const noexcept { return held_.index() == 1; }
   explicit operator bool() const noexcept { return has_value(); }
 
-  // Returns the value. Throws NoResult, which names the process, how it ended and where.
+  // Returns the value. Without a value, throws NoResult, which names the process, how it ended and
+  // where.
   R& value() & { return checked(), *std::get_if<1>(&held_); }
   const R& value() const& { return checked(), *std::get_if<1>(&held_); }
   R&& value() && { return checked(), std::move(*std::get_if<1>(&held_)); }

@@ -9,11 +9,11 @@
 namespace weft::inline WEFT_ABI::detail {
 
 // Remembers where the next ad hoc select over the same guards by the same process begins, so that
-// it is fair (rule 5.4). There is one table for each thread, and a few with a lock for the
-// processes of multi-core executors, which change threads. A key is looked for in a few
-// neighbouring places. If they are all taken the table doubles. Once it has kLargest places, the
-// oldest of these entries is discarded, and its select then begins anywhere. (An Alternative
-// remembers its own position.)
+// it is fair (rule 5.4). There is one table for each thread, and there are a few tables with a lock
+// for the processes of multi-core executors, which change threads. A key is looked for in a few
+// neighbouring places. If all of these are taken, the table doubles. Once the table has kLargest
+// places, the oldest of these entries is discarded, and its select then begins anywhere. (An
+// Alternative remembers its own position.)
 class Rotations {
  public:
   Rotations() = default;
@@ -73,7 +73,7 @@ class Rotations {
   struct Entry {
     std::uint64_t key = 0;  // 0 if the entry is free
     std::uint32_t next = 0;
-    std::uint32_t used = 0;  // when it was last used, on clock_
+    std::uint32_t used = 0;  // when the entry was last used, on clock_
   };
   Entry& at(std::uint64_t key, std::size_t i) noexcept {
     return table_[((key >> 1) + i) & (size_ - 1)];
@@ -121,8 +121,8 @@ inline void Rotations::next(std::uint64_t key, std::uint32_t at) {
   c.lock.unlock();
 }
 
-// One select in progress, in a coroutine or a thread: the part that does not depend on the types of
-// its guards. Engine is core::Select or core::Standing.
+// The part of a select in progress, in a coroutine or a thread, that does not depend on the types
+// of its guards. Engine is core::Select or core::Standing.
 //
 //   begin() ─true─► result()           begin() ─false─► parked ──woken──► woken() ─true─► result()
 //                                                                          └─false: parked again
@@ -174,8 +174,8 @@ class SelectingWith {
 
   Engine& engine;
   runtime::TimerNode timer;
-  int chosen = Engine::none;  // none if the operation is over because the select was withdrawn
-  // the guard has committed and computed its value; an extended reader holds the process
+  int chosen = Engine::none;  // `none` if the operation is over because the select was withdrawn
+  // The guard has committed and computed its value; an extended reader holds the process.
   bool computing = false;
 
  private:
@@ -210,7 +210,7 @@ class SelectingWith {
   bool armed = false;
 };
 
-// The part that depends on the types of the guards: the values.
+// The part of a select in progress that depends on the types of the guards: the values.
 template <class Set, class Engine>
 class Selecting : public SelectingWith<Engine> {
   using Base = SelectingWith<Engine>;
@@ -224,7 +224,7 @@ class Selecting : public SelectingWith<Engine> {
   bool begin() { return decided(this->begin_choice()); }
   [[gnu::always_inline]] bool woken() {
     if (!computing) return decided(this->woken_choice());
-    p->op = nullptr;  // the extended reader's scope has ended
+    p->op = nullptr;  // The extended reader's scope has ended.
     return true;
   }
 
@@ -262,8 +262,7 @@ class Selecting : public SelectingWith<Engine> {
       if (k != Engine::none) return computed();
     return true;
   }
-  // Called for a computed output: makes its value now. Returns false if an extended reader holds
-  // the process.
+  // Makes the value of a computed output. Returns false if an extended reader holds the process.
   bool computed() {
     const auto i = static_cast<std::size_t>(chosen);
     if (!engine.guard(chosen).node.is(core::NodeFlags::compute) || is_end(engine.status()))
@@ -283,7 +282,7 @@ class Selecting : public SelectingWith<Engine> {
   std::exception_ptr compute_failure;
 };
 
-// Awaits a Selecting in a coroutine. While it is parked the process has the ops of this class, so
+// Awaits a Selecting in a coroutine. While the process is parked it has the ops of this class, so
 // that woken() runs before the coroutine does.
 template <class Set, class Engine>
 class SelectAwaiter : Selecting<Set, Engine> {
@@ -294,8 +293,9 @@ class SelectAwaiter : Selecting<Set, Engine> {
 
   bool await_ready() {
     if (this->p->cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
-      return goes_on(this->p);  // result() throws the cancellation
-    // Set before begin(), since another thread may wake the process from the first enrolment on.
+      return goes_on(this->p);  // result() throws the cancellation.
+    // This is set before begin(), since another thread may wake the process from the first
+    // enrolment on.
     usual_ = this->p->ops;
     this->p->runs_by(ops);
     struct Restore {

@@ -12,13 +12,13 @@
 //   weft::par{ source(a), net(a, b), sink(b) }();  // or connected by channels
 //
 // How a worker is started is a parameter: a function that turns a process into something that par
-// takes. Here{} leaves the worker on the scheduler, OnThreads{} gives it a thread, OnExecutor(e)
-// starts it on a weft::Cores or weft::Core; any function object of that form is possible. Functions
-// for workers are copied into each of them, and run at the same time.
+// takes. Here{} leaves the worker on the scheduler, OnThreads{} gives it a thread, and
+// OnExecutor(e) starts it on a weft::Cores or weft::Core; any other function object of that form
+// will do. A function for workers is copied into each worker, and the copies run at the same time.
 //
 // If a function throws, the whole skeleton fails: the other processes are cancelled, and the
-// exception is thrown (rule 7.2). Retirement and poison of the outer ends pass through a stage as
-// through any process. A stage ends when the last reader of its output is closed.
+// skeleton throws the exception (rule 7.2). Retirement and poison of the outer ends pass through a
+// stage as through any process. A stage ends when the last reader of its output is closed.
 #pragma once
 #include <deque>
 
@@ -52,10 +52,10 @@ class OnExecutor {
   Executor executor_;
 };
 
-// Called with the number of items that are done, and of all items. One process calls it, so there
-// is one call at a time.
+// A function that is called with the number of items that are done, and the number of all items.
+// One process calls it, so there is one call at a time.
 using Progress = std::function<void(std::size_t done, std::size_t total)>;
-// The same for a farm, which does not know the number of all items.
+// The corresponding function for a farm, which does not know the number of all items.
 using Count = std::function<void(std::size_t done)>;
 
 struct Untold {};
@@ -75,7 +75,7 @@ struct Workers {
     return {n, std::move(start), std::move(f)};
   }
 };
-// n workers. Throws BadUse if n is 0.
+// Describes n workers. Throws BadUse if n is 0.
 template <class Start = Here>
 Workers<Start> workers(weft::detail::Count n, Start start = {}) {
   const std::uint32_t many = n.up_to_32_bits("workers: their number");
@@ -294,7 +294,7 @@ ProcessOf<std::vector<Out<S>>> applied(S s, std::vector<In<S>> items) {
 
 }  // namespace detail
 
-// A stage that applies f to each value. I is the type of f's parameter; it may be given:
+// A stage that applies f to each value. I is the type of f's parameter; it may be given explicitly:
 // each<int>(f).
 template <class I = void, class F>
 auto each(F f) {
@@ -305,7 +305,7 @@ auto each(F f) {
     return detail::applying<A, O, F>(std::move(r), std::move(w), f);
   });
 }
-// Stages one after another.
+// Connects stages one after another.
 template <class S>
 S pipeline(S s) {
   return s;
@@ -320,7 +320,7 @@ auto pipeline(S s, T t, More... more) {
       });
   return pipeline(std::move(both), std::move(more)...);
 }
-// The stage, with its processes started by `start`.
+// Makes a stage that starts the processes of stage s by `start`.
 template <class Start, class S>
 auto on(Start start, S s) {
   return detail::stage<detail::In<S>, detail::Out<S>>(
@@ -333,8 +333,8 @@ enum class Order { kept, any };
 
 // Several copies of one stage side by side; each value goes to a copy that is free. With
 // Order::kept (the default) results come in the order of their values, if each value gives one
-// result and the stage itself keeps the order; with Order::any results come as they are ready. The
-// farm reports a result once the result has been taken.
+// result and the stage itself keeps the order. With Order::any results come as they become ready.
+// The farm reports a result once the result has been taken.
 template <class Start, class Hook, class S>
 auto farm(Workers<Start, Hook> ws, S s, Order order = Order::kept) {
   static constexpr bool counts = !std::is_same_v<Hook, Untold>;
@@ -352,8 +352,8 @@ auto farm(Workers<Start, Hook> ws, S s, Order order = Order::kept) {
       });
 }
 // Sends each value through the stage again and again, as long as again(result) is true; at most
-// `width` values are in the loop at a time. Results come in the order in which they are done. The
-// stage must give one result for each value. Throws BadUse if `width` is 0.
+// `width` values are in the loop at a time. Results come in the order in which they are completed.
+// The stage must give one result for each value. Throws BadUse if `width` is 0.
 template <class S, class Again>
 auto feedback(weft::detail::Count width, S s, Again again) {
   static_assert(std::is_same_v<detail::In<S>, detail::Out<S>>,
@@ -367,7 +367,7 @@ auto feedback(weft::detail::Count width, S s, Again again) {
         return detail::feeding_back<S, Again>(most, s, again, std::move(r), std::move(w));
       });
 }
-// A process whose result is the list of what the stage makes of these items.
+// Makes a process whose result is the list of what the stage makes of these items.
 template <class S>
 auto apply(S s, std::vector<detail::In<S>> items) {
   return detail::applied<S>(std::move(s), std::move(items));
@@ -396,7 +396,7 @@ Process numbering(std::vector<T> items, Writer<Numbered<T>> out) {
     co_await out.write(std::move(n));
   }
 }
-// When `enough` returns true this process ends, and with it all the others.
+// When `enough` returns true this process ends, and all the others end with it.
 template <class O, class Enough>
 ProcessOf<std::vector<std::optional<O>>> placing(Reader<Numbered<O>> in, std::size_t total,
                                                  Progress progress, Enough enough) {
@@ -458,8 +458,8 @@ auto searched(std::vector<T> items, F f, Workers<Start, Hook> ws)
 }
 template <class Start, class Hook, class T, class F, class R, class Op>
 ProcessOf<R> map_reduced(std::vector<T> items, F f, R init, Op op, Workers<Start, Hook> ws) {
-  // The items are cut into runs of neighbours, so that op need not be commutative; into a few runs
-  // for each worker, so that uneven runs do not make the other workers wait.
+  // The items are cut into runs of neighbours, so that op need not be commutative. There are a few
+  // runs for each worker, so that uneven runs do not make the other workers wait.
   const std::size_t n = items.size(), parts = std::min<std::size_t>(n, std::size_t{4} * ws.n);
   std::vector<std::vector<T>> runs(parts);
   for (std::size_t i = 0; i < n; ++i) runs[i * parts / n].push_back(std::move(items[i]));
@@ -551,15 +551,16 @@ auto map_reduce(Workers<Start, Hook> ws, std::vector<T> items, F f,
   return detail::map_reduced(std::move(items), std::move(f), std::move(init), std::move(op),
                              std::move(ws));
 }
-// f returns an optional; the result is the first one found that is not empty, or an empty one.
-// Items that are not begun by then are not begun.
+// Searches the items. f returns an optional; the result is the first optional found that is not
+// empty, or an empty one. Once it is found, no more items are begun.
 template <class Start, class Hook, class T, class F>
 auto search(Workers<Start, Hook> ws, std::vector<T> items, F f) {
   return detail::searched(std::move(items), std::move(f), std::move(ws));
 }
-// Computes solve(p) if base(p), otherwise combine([the same of each of split(p)]). The upper part
-// of the tree is divided here until there are enough parts for the workers, which do the rest.
-// Progress counts the parts given to them. Throws BadUse if split makes no parts.
+// Computes solve(p) if base(p) is true; otherwise computes the result for each part of split(p),
+// and combines the list of these results. The upper part of the tree is divided here until there
+// are enough parts for the workers, which do the rest. Progress counts the parts that are given to
+// the workers. Throws BadUse if split makes no parts.
 template <class Start, class Hook, class P, class Base, class Solve, class Split, class Combine>
 auto divide_and_conquer(Workers<Start, Hook> ws, P problem, Base base, Solve solve, Split split,
                         Combine combine) {

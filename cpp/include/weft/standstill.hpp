@@ -1,12 +1,12 @@
 // A standstill (rule 10.6) is a state in which nothing can run and nothing is due, and which is not
 // proven to be a deadlock, because something outside the run may hold an end: a thread with a
-// weft::Outside. A standstill is reported when nothing has run for two seconds, and once in a run
-// for the same places.
+// weft::Outside. A standstill is reported when nothing has run for two seconds, and only once in a
+// run for the same places.
 //
-//   // in place of a message on stderr
-//   weft::on_standstill([](const weft::Standstill& s) { log(s.text()); });
+//   // instead of a message on stderr weft::on_standstill([](const weft::Standstill& s) {
+//   log(s.text()); });
 //
-// runtime/run.hpp says how it is detected.
+// runtime/run.hpp says how a standstill is detected.
 #pragma once
 #include <string>
 #include <vector>
@@ -22,17 +22,17 @@ class Standstill {
  public:
   std::vector<Waits> processes;       // sorted by path
   std::chrono::nanoseconds waited{};  // how long nothing has run
-  unsigned outside = 0;               // the number of weft::Outside tokens that may still act
+  unsigned outside = 0;               // how many weft::Outside tokens may still act
 
   // Returns the report as text for people.
   std::string text() const;
 };
 
-// Sets the function that is called at a standstill, in place of a message on stderr; an empty
-// function means stderr again. A sleeping thread of Weft's calls it, so it must not use Weft, and
-// must not throw. `after` is the time during which nothing must have run; 0 means that nothing is
-// reported. If `after` is left out the time stays as it was; at first it is the value of the
-// environment variable WEFT_STANDSTILL, in seconds (0: never), or 2 s.
+// Sets the function that is called at a standstill instead of printing a message on stderr; an
+// empty function brings the message back. A sleeping thread of Weft's calls the function, so it
+// must not use Weft, and must not throw. `after` is the time during which nothing must have run; 0
+// means that nothing is reported. If `after` is left out, the time stays as it was. At first the
+// time is the value of the environment variable WEFT_STANDSTILL, in seconds (0: never), or 2 s.
 void on_standstill(std::function<void(const Standstill&)> tell,
                    std::chrono::nanoseconds after = std::chrono::nanoseconds(-1));
 

@@ -1,13 +1,14 @@
-// Ending in time (rule 7.12), and by signals.
+// Ends processes in time (rule 7.12), and by signals.
 //
 //   weft::Timeout limit(2s);  // to the end of this block the process's operations throw TimedOut
 //                             // once 2 s have passed
-//   auto r = co_await weft::timeout(2s, p(…));  // p's result if p ended in time; else nothing
+//   auto r = co_await weft::timeout(2s, p(…));  // p's result if p ended in time, else nothing
 //   weft::signals stop{SIGINT, SIGTERM};        // co_await weft::select(stop.reader(), work)
 //
 // Invariants of `signals`: the signal handler only writes to a pipe. A thread of the object reads
-// the pipe and writes to a buffered channel that drops the oldest value. So neither ever waits. A
-// signal belongs to one object at a time; afterwards it is handled as before.
+// the pipe and writes to a buffered channel that drops the oldest value. So neither the handler nor
+// the thread ever waits for a reader. A signal belongs to one object at a time; afterwards the
+// signal is handled as before.
 //
 //   claim() ──a signal──► pipe ──pass_on()──► the channel has a reader, or had none yet: written there
 //      ▲                                      all readers have gone: give_back(), and the signal is
@@ -28,14 +29,14 @@
 namespace weft::inline WEFT_ABI {
 
 // A time limit on what its process does while the object lives. When the time has come, the
-// operation that waits, or the next one, is withdrawn and throws TimedOut, once. If no operation
-// has met the request when the object is destroyed, the request is withdrawn. A cancellation from
-// outside still throws Cancelled. The object belongs to the process that made it, and must be
-// destroyed there.
+// operation that waits, or the next operation, is withdrawn and throws TimedOut, once. If no
+// operation has met the request when the object is destroyed, the request is withdrawn. A
+// cancellation from outside still throws Cancelled. The object belongs to the process that made it,
+// and must be destroyed there.
 class Timeout {
  public:
-  // Makes a limit that expires s from now. If s ≤ 0 it expires at the first operation; if s is
-  // Span::max() it never does.
+  // Makes a limit that expires s from now. If s ≤ 0 the limit expires at the first operation; if s
+  // is Span::max() it never expires.
   explicit Timeout(detail::Lasting s) { limit_.open(process(), from_now(s)); }
   // Makes a limit that expires at this time of the run's clock, in ns of now().
   static Timeout until(std::int64_t at) { return Timeout(at, 0); }
@@ -43,7 +44,7 @@ class Timeout {
   Timeout& operator=(const Timeout&) = delete;
   ~Timeout() = default;
 
-  // Returns whether the limit has expired and has asked the process to end.
+  // Returns whether the limit has expired and has asked the process to give up its operation.
   bool expired() const noexcept { return limit_.expired(); }
   // Moves the limit to s from now. Throws BadUse if the limit has already thrown.
   void reschedule(detail::Lasting s) {
@@ -70,7 +71,7 @@ namespace detail {
 template <class P>
 struct Awaited {
   P p;
-  explicit Awaited(P&& x) : p(std::move(x)) {}  // g++ 12 destroys an aggregate in a co_await twice
+  explicit Awaited(P&& x) : p(std::move(x)) {}  // g++ 12 destroys an aggregate in a co_await twice.
   auto bind(runtime::ProcessBase* me) && { return One<P>(std::move(p), me); }
 };
 template <class P>
@@ -94,8 +95,8 @@ BasicProcess<InTime<P>> in_time(Lasting s, P p) {
 }  // namespace detail
 
 // A process that runs p for at most s. Its result is p's result, or nothing if the time ran out and
-// p was cancelled (if p has no result: true, or false). It throws what p throws. It may be used
-// wherever a process may be used: awaited, in a par, with run().
+// p was cancelled (if p has no result: true, or false). The process throws what p throws. It may be
+// used wherever a process may be used: it may be awaited, stand in a par, or be given to run().
 template <Startable P>
 BasicProcess<detail::InTime<P>> timeout(detail::Lasting s, P p) {
   return detail::in_time(s, std::move(p)).named("timeout");
@@ -106,34 +107,34 @@ auto timeout(detail::Lasting s, X&& x) {
   return timeout(s, detail::to_process(std::forward<X>(x)));
 }
 
-// Makes signals values of a channel. Each is read once, in the order in which they came; the last
-// 16 that have not been read are kept, even those that came before the first read. When all reader
-// ends are closed or the object is destroyed, signals have their previous effect again; with the
-// next reader end they become values again. Signals that the last reader has not read are lost with
-// it.
+// Turns signals into values of a channel. Each signal is read once, in the order in which they
+// came; the last 16 that have not been read are kept, even those that came before the first read.
+// When all reader ends are closed or the object is destroyed, signals have their previous effect
+// again; with the next reader end they become values again. Signals that the last reader has not
+// read are lost when it is closed.
 //
 // While a process waits for a signal, its run is neither deadlocked nor at a standstill (rules
-// 10.3, 10.6). Code that is not a process and waits for a signal needs a weft::Outside, as for
-// everything else that it does.
+// 10.3, 10.6). Code that is not a process needs a weft::Outside while it waits for a signal, as it
+// does for all its other operations.
 class signals {
  public:
-  // Throws std::system_error if the system cannot provide a pipe or a thread, and BadUse if another
-  // object has one of the signals, or if there is no such signal.
+  // Takes over these signals. Throws std::system_error if the system cannot provide a pipe or a
+  // thread, and BadUse if another object has one of the signals, or if there is no such signal.
   signals(std::initializer_list<int> which);
   signals(const signals&) = delete;
   signals& operator=(const signals&) = delete;
   ~signals();
 
-  // Makes an end, to be given to a process, which reads the signals by their numbers. Throws BadUse
-  // if all ends had been closed, and another object has taken one of the signals since.
+  // Makes a reader end, to be given to a process, which reads the numbers of the signals. Throws
+  // BadUse if all ends had been closed, and another object has taken one of the signals since.
   Reader<int> reader() const;
   // read() and operator() use an end of the object's own, which is made at the first call.
-  auto read() { return own().read(); }        // co_await stop.read()
-  int operator()() const { return own()(); }  // in a thread
+  auto read() { return own().read(); }        // used as: co_await stop.read()
+  int operator()() const { return own()(); }  // reads in a thread
 
  private:
   static constexpr int kSignals = 65;
-  // For each signal, the pipe to which its handler writes, or -1.
+  // Returns, for each signal, the pipe to which the signal's handler writes, or -1.
   static std::array<std::atomic<int>, kSignals>& to() noexcept;
   static void handle(int n);
   [[noreturn]] static void not_ours(int n);

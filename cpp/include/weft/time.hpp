@@ -1,5 +1,5 @@
 // Time (rule 8.5): sleeping, timers, and the clock of the run. Spans are std::chrono durations;
-// points are ns on the run's clock, which may be virtual.
+// points in time are ns on the run's clock, which may be virtual.
 #pragma once
 #include <chrono>
 #include "compose.hpp"
@@ -16,7 +16,7 @@ inline runtime::Run& run_of(runtime::ProcessBase& p) noexcept {
   return *static_cast<runtime::ThreadProcess&>(p).run;
 }
 
-// A wait for a point in time: a choice with a timer and no other guard.
+// Waits for a point in time: a choice with a timer and no other guard.
 struct Sleep {
   core::Choice choice;
   runtime::TimerNode timer;
@@ -54,8 +54,8 @@ struct Sleep {
 
 }  // namespace detail
 
-// Returns the time in ns, on the clock of the run to which this process belongs; outside any run,
-// on the steady clock.
+// Returns the time in ns, on the clock of the run to which this process belongs. Outside any run,
+// returns the time of the steady clock.
 inline std::int64_t now() {
   WEFT_POINT(reads_clock());
   runtime::ProcessBase* p = runtime::this_process();
@@ -114,7 +114,8 @@ class Timer {
       : period_(period.count()), next_(runtime::later(now(), period.count())) {
     if (period.count() <= 0) detail::bad_use("Timer: the period must be positive");
   }
-  // Returns when the next tick is due, in ns. As a guard: at(timer.next()), then timer.ticked().
+  // Returns when the next tick is due, in ns. To use the timer as a guard, write at(timer.next()),
+  // and call timer.ticked() afterwards.
   std::int64_t next() const noexcept { return next_; }
   // Returns how many periods have passed since the last tick (0 if the next tick is not due yet).
   std::uint64_t ticked() {
@@ -152,7 +153,7 @@ class Barrier {
     return *this;
   }
   ~Barrier() {
-    // The storage stays while a party waits that had this handle by reference (rule 11.3).
+    // The storage stays while a party waits here through a reference to this handle (rule 11.3).
     if (core_->references.down() && !core_->waited()) {
       WEFT_POINT(gone(*core_, 0));
       delete core_;

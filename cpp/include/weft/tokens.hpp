@@ -1,5 +1,5 @@
 // Tokens: a schedule as a short text, which names its deviations from the usual order (rule 17.8).
-// Their form is that of Python's (python/src/weft/_checking/tokens.py):
+// The form is the one that Python uses (python/src/weft/_checking/tokens.py):
 //
 //   w1:hop.3@3=locker.1   after step 3 of hop[3], locker[1] runs
 //   w1:clerk@4=           after step 4 of clerk a time comes
@@ -18,11 +18,11 @@ namespace weft::inline WEFT_ABI::detail {
 using checking::Replay;
 
 std::string token_of(const std::vector<Replay::Deviation>& deviations);
-// Returns the deviations that a token names, or adds their numbers to `numbers`. Throws BadUse if
-// the text is not a token.
+// Returns the deviations that a token names. If the token is by numbers, adds these to `numbers`.
+// Throws BadUse if the text is not a token.
 std::vector<Replay::Deviation> deviations_of(const std::string& token,
                                              std::vector<Replay::ByNumber>& numbers);
-// Returns a deviation in words.
+// Describes a deviation in words.
 std::string said(const Replay::Deviation& d);
 
 }  // namespace weft::inline WEFT_ABI::detail

@@ -42,7 +42,7 @@
   WEFT_ENGINE_OF_SIDE(EXTERN, V, P, core::Side::out)                                             \
   EXTERN template core::Attempt core::Rendezvous<V, P>::meet<core::Side, core::FreeParty>(       \
       core::Side, core::Node&, core::FreeParty, core::Wakes&) noexcept;                          \
-  EXTERN template Status core::ChannelEngine<V, P>::begin_in_line<core::Side>(                   \
+  EXTERN template Status core::ChannelEngine<V, P>::begin_queued<core::Side>(                    \
       core::Side, core::Node&) noexcept;                                                         \
   EXTERN template void core::ChannelEngine<V, P>::withdrawn<core::Side>(core::Side, core::Node&, \
                                                                         bool) noexcept;          \

@@ -1,7 +1,7 @@
 // The version of Weft, written here and nowhere else.
 //
-// Invariant: CMakeLists.txt and pyproject.toml read the three numbers below by their `#define`
-// lines; keep their form.
+// Invariant: CMakeLists.txt and pyproject.toml read the three numbers below from the `#define`
+// lines; keep the form of these lines.
 #pragma once
 
 #define WEFT_VERSION_MAJOR 0

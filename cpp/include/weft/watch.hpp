@@ -1,17 +1,17 @@
 // Watch: waits for the end of a process (rule 7.11), and can cancel that process.
 //
 //   weft::Watch<int> w;
-//   weft::run(w.of(worker(…)), supervisor(w));  // w.of(p): a process that runs p, and tells w
+//   weft::run(w.of(worker(…)), supervisor(w));  // w.of(p) makes a process that runs p, and tells w
 //   co_await weft::select(w.ended(), in);
 //   w.get();                                    // how the process ended, its result, its failure
 //   w.cancel();
 //
 //   new ──of(): started──► runs ──ends──► ended, for good: the latch is set
 //
-// The state is shared by all copies of a Watch; its mutex protects the pointers to the process that
-// runs. A watcher counts as alive as long as another copy exists. Two processes run: the one that
-// w.of() makes, and inside it the one that is watched. cancel() asks the inner one, each time: a
-// process that waits for another passes a request on only once (rule 6.1).
+// All copies of a Watch share the state; its mutex protects the pointers to the process that runs.
+// A watcher counts as alive as long as another copy exists. Two processes run: the process that
+// w.of() makes, and inside it the watched process. Each call of cancel() asks the watched process,
+// since a process that waits for another passes a request on only once (rule 6.1).
 #pragma once
 #include <mutex>
 
@@ -22,7 +22,8 @@
 
 namespace weft::inline WEFT_ABI {
 
-// How a process ended: `result` if it returned (null if it has no result), `error` if it failed.
+// How a process ended. `result` has its result if it returned (null if it has none); `error` has
+// the exception if it failed.
 template <class R>
 struct Ended {
   Ending how;
@@ -53,7 +54,8 @@ template <class P>
 struct Loudly {
   P p;
   WatchState& state;
-  // not an aggregate, for the reason given at Awaited (stopping.hpp)
+  // A constructor keeps Loudly from being an aggregate, for the reason given at Awaited
+  // (stopping.hpp).
   Loudly(P&& x, WatchState& s) : p(std::move(x)), state(s) {}
   auto bind(runtime::ProcessBase* me) && { return Watched<P>(std::move(p), me, state); }
 };
@@ -65,23 +67,23 @@ class Watch {
  public:
   Watch() : state_(std::make_shared<detail::WatchState>()) {}
 
-  // Makes a process that runs p, and fails if p does. Reports name p and this line. May be called
-  // only once: throws BadUse if the Watch was given a process already.
+  // Makes a process that runs p, and fails if p fails. Reports name p and the line of this call.
+  // This may be called only once: it throws BadUse if the Watch was given a process already.
   template <class X>
   Process of(X&& x, const char* file = __builtin_FILE(),
              std::uint32_t line = __builtin_LINE()) const {
     return give(state(), detail::to_process(std::forward<X>(x)), false, file, line);
   }
-  // As of(), but as long as another copy of this handle lives, p's failure goes to the watcher
-  // only; otherwise the process fails.
+  // Does what of() does, but as long as another copy of this handle lives, p's failure goes to the
+  // watcher only. Without such a copy the process fails.
   template <class X>
   Process watched(X&& x, const char* file = __builtin_FILE(),
                   std::uint32_t line = __builtin_LINE()) const {
     return give(state(), detail::to_process(std::forward<X>(x)), true, file, line);
   }
 
-  // Returns a guard that is ready once the process has ended, and from then on; never if the
-  // process is not started. Throws BadUse inside that process itself.
+  // Returns a guard that is ready from the end of the process on; it is never ready if the process
+  // is not started. Throws BadUse inside that process itself.
   EndOf ended() const {
     const std::lock_guard g(state()->mutex);
     for (const runtime::ProcessBase* p = runtime::this_process(); p && state_->process;

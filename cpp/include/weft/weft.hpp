@@ -1,5 +1,5 @@
-// Weft: processes and channels. One include for the hosted library; the freestanding core is in
-// weft/core/.
+// Weft: processes and channels. This header includes the hosted library; the freestanding core is
+// in weft/core/.
 #pragma once
 #include "alt.hpp"
 #include "blocking.hpp"

@@ -1,5 +1,5 @@
-// The member functions of Network (net.hpp): those that its own threads run, and those that its
-// users call.
+// The member functions of Network (net.hpp): functions that its own threads run, and functions that
+// its users call.
 #include <weft/net.hpp>
 
 namespace weft::inline WEFT_ABI::net {
@@ -77,7 +77,7 @@ void Network::hear(Offer& o) noexcept {
       o.hears->ask();
     else
       o.hears.emplace(names_.client(), names_.streams(), o.name, told);
-  } catch (const std::exception&) {  // the next renewal tries again
+  } catch (const std::exception&) {  // The next renewal tries again.
   }
 }
 
@@ -98,7 +98,8 @@ bool Network::write(Offer& o) {
   {
     const std::lock_guard g(mutex_);
     const auto at = offers_.find(o.name);
-    if (at == offers_.end() || at->second.get() != &o) return true;  // withdrawn meanwhile
+    // The name has been withdrawn meanwhile.
+    if (at == offers_.end() || at->second.get() != &o) return true;
     const auto now = detail::Clock::now();
     std::erase_if(o.tickets, [&](const auto& t) { return t.second && *t.second < now; });
     for (auto& [text, until] : o.tickets)
@@ -140,7 +141,7 @@ void Network::let_go(Offer& o) noexcept {
       const auto there = names_.read(o.name);
       if (!there || there->text("home") != home_ || names_.remove(o.name, there->revision)) return;
     }
-  } catch (const std::exception&) {  // the server is away: the entry will expire
+  } catch (const std::exception&) {  // The server is away: the entry will expire.
   }
 }
 
@@ -161,7 +162,8 @@ void Network::renew_all() {
     for (const auto& o : due) {
       {
         const std::lock_guard g(mutex_);
-        if (!offers_.contains(o->name) || offers_[o->name] != o) continue;  // withdrawn
+        // The name has been withdrawn.
+        if (!offers_.contains(o->name) || offers_[o->name] != o) continue;
       }
       try {
         if (write(*o)) {
@@ -171,7 +173,7 @@ void Network::renew_all() {
         had(o->name);
         std::fprintf(stderr, "weft: '%s', which this program has offered, is taken%s\n",
                      o->name.c_str(), by_whom(o->name).c_str());
-      } catch (const std::exception&) {  // the next renewal tries again
+      } catch (const std::exception&) {  // The next renewal tries again.
       }
     }
   }
@@ -208,7 +210,7 @@ void Network::listen(const std::string& address) {
 void Network::accept_all() {
   for (;;) {
     const int fd = ::accept4(listens_, nullptr, nullptr, SOCK_CLOEXEC);
-    // waits until descriptors are free again
+    // This waits until descriptors are free again.
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (fd >= 0 && !let_in(fd)) ::close(fd);
@@ -226,7 +228,7 @@ bool Network::let_in(int socket) {
   for (auto at = coming_.begin(); at != coming_.end();) {
     const auto next = std::next(at);
     if (at->done.load()) {
-      at->thread.join();  // the thread has nothing left to do
+      at->thread.join();  // The thread has nothing left to do.
       coming_.erase(at);
     }
     at = next;
@@ -238,14 +240,14 @@ bool Network::let_in(int socket) {
     one.thread = std::thread([this, &one, socket] {
       try {
         answer(socket);
-      } catch (const std::exception&) {  // the program has gone, or lacks a certificate
+      } catch (const std::exception&) {  // The program has gone, or lacks a certificate.
       }
       const std::lock_guard mine(mutex_);
-      // if the socket stayed open, the program would not learn that it was refused
+      // If the socket stayed open, the program would not learn that it was refused.
       ::close(std::exchange(one.socket, -1));
       one.done = true;
     });
-  } catch (const std::system_error&) {  // the system cannot start another thread
+  } catch (const std::system_error&) {  // The system cannot start another thread.
     ::close(one.socket);
     coming_.pop_back();
     return false;
@@ -253,8 +255,7 @@ bool Network::let_in(int socket) {
   return true;
 }
 
-// Finds the offer for which a program has come. Throws BadUse with the text that the program is
-// told.
+// Finds the offer for which a program has come. Throws BadUse; the program is told the text.
 std::shared_ptr<detail::Offer> Network::shown(const Any& said) {
   const auto text = [&](const char* key) {
     const auto at = said.find(key);
@@ -291,7 +292,8 @@ void Network::answer(int socket) {
   detail::Connection c = detail::Connection::accepted(keys_, socket);
   const Any said = c.heard();
   Gives gives;
-  // kept until there is a session, since until then the offer is what counts as outside
+  // The offer is kept until there is a session, since until then the offer is what counts as
+  // outside.
   std::shared_ptr<Offer> o;
   try {
     o = shown(said);
@@ -373,7 +375,8 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
         " is not the program that was announced: its certificate has another fingerprint. If the "
         "program there was restarted with other keys, its name is free in 15 seconds; else "
         "somebody stands in for it");
-  // Checked before anything is sent: any member may have written the entry (WIRE.md 17.3).
+  // This is checked before anything is sent, because any member may have written the entry (WIRE.md
+  // 17.3).
   if (const detail::Member m = c.member(); !m.may_hold(name))
     detail::bad(where + " may not offer '" + name + "': " + m.said() +
                 ". Somebody has taken the name who may not hold it (`weft net ls` says where); or "
@@ -396,8 +399,8 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
 
 // Connects to the home of an entry, and returns the connection and the home's name for messages.
 // Uses the home's address, or the relay if the address does not answer (WIRE.md 17.17). Throws
-// Unreachable, which says where and why, if the home does not answer; BadUse if its certificate is
-// not valid, or it refuses this program's.
+// Unreachable, which says where and why, if the home does not answer. Throws BadUse if the home's
+// certificate is not valid, or the home refuses this program's certificate.
 std::pair<detail::Connection, std::string> Network::way_to(const detail::Entry& entry) {
   static constexpr std::chrono::seconds kReach{3}, kBeyond{300};
   const std::string address = entry.text("address"), home = entry.text("home");
@@ -448,7 +451,7 @@ void Network::close() {
     news_.notify_all();
   }
   if (listens_ >= 0) {
-    ::shutdown(listens_, SHUT_RDWR);  // makes accept() return
+    ::shutdown(listens_, SHUT_RDWR);  // This makes accept() return.
     if (accepts_.joinable()) accepts_.join();
     ::close(listens_);
   }
@@ -463,7 +466,7 @@ void Network::close() {
     sessions.swap(sessions_);
   }
   for (const auto& link : sessions) link->bye("the other program has left the network");
-  // destroys the sessions that have no other owner, once their last messages have been sent
+  // This destroys the sessions that have no other owner, once their last messages have been sent.
   sessions.clear();
   if (ways_) ways_->end();
 }

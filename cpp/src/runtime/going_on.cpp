@@ -11,7 +11,7 @@ struct GoingOn::Solve {
   Numbers todo;   // processes that are able and not examined yet, as indices of families_
   Numbers awake;  // for each index of families_: whether the process is able
   Numbers told;   // for each index of waiting_: whether a holder was found to be able
-  // for each family, by its index in parents_: how many of its processes are not known to be able
+  // For each family, by its index in parents_: how many of its processes are not known to be able.
   Numbers left;
 
   explicit Solve(GoingOn& g) : facts(g) {

@@ -44,7 +44,7 @@ void Group::finished(std::uint32_t order, std::exception_ptr left, Ending how) n
   if (left && how == Ending::failed)
     fail(order, std::move(left));
   else if (left)
-    end_ = std::move(left);  // set before live_ falls to 0, after which end_ is read
+    end_ = std::move(left);  // end_ is set before live_ falls to 0, after which it is read.
   core::Node* w = nullptr;
   Group* successor = nullptr;
   lock_.lock();
@@ -92,12 +92,12 @@ bool Group::abandon(Group& its) noexcept {
   Group* const successor = &its;
   successor->adopt();
   bool live = false;
-  run.still([&] {  // the owner is about to go, so paths leave it out from here on
+  run.still([&] {  // The owner is about to go, so paths leave the owner out from here on.
     const std::lock_guard g(lock_);
     live = live_ > 0;
     if (live) successor_ = successor;
   });
-  if (!live) {  // the last child has just ended
+  if (!live) {  // The last child has just ended.
     hand_over(*successor);
     successor->finished(0, nullptr);
   }
@@ -171,7 +171,7 @@ void Group::pass_on() noexcept {
 }
 
 void Group::open_block() noexcept {
-  const std::lock_guard g(lock_);  // no other thread reads block_ before there is a failure
+  const std::lock_guard g(lock_);  // No other thread reads block_ before there is a failure.
   block_ = Block::open;
 }
 
@@ -200,7 +200,7 @@ void Group::cancel_children() noexcept {
   const std::lock_guard g(lock_);
   cancelled_ = true;
   for (ProcessBase* p = children_; p; p = p->sibling_next)
-    // if the bit was set already, the thread that set it acts on the request
+    // If the bit was set already, the thread that set it acts on the request.
     if (p->cancel().fetch_or(Identity::Cancel::asked) == 0) ask(*p);
 }
 
@@ -213,7 +213,7 @@ void Group::ask_block() noexcept {
     parent->cancel().fetch_or(Identity::Cancel::block);
   }
   run.groups_mutex_.unlock();
-  if (open) ask(*parent);  // closing the block takes the lock, so the owner is still there
+  if (open) ask(*parent);  // Closing the block takes the lock, so the owner is still there.
   lock_.unlock();
 }
 
@@ -227,7 +227,7 @@ void Group::adopt() noexcept {
 }
 
 std::uint32_t Group::count_name(const char* f) {
-  // Processes that are started in a row usually have one name, and usually from the same pointer.
+  // Processes that are started in a row usually have one name, and usually the same pointer to it.
   if (f != last_name_ || !last_count_) {
     last_name_ = f;
     const std::string_view name = f ? f : "";

@@ -47,7 +47,7 @@ void Limit::close() noexcept {
 }
 
 bool Limit::move(std::int64_t deadline) {
-  // The old deadline might have come first, and now it never will.
+  // The old deadline might have been the next to come, and now it never will come.
   WEFT_POINT(limits(false));
   WEFT_POINT(limits(true));
   Run& r = *run_;
@@ -141,7 +141,7 @@ Limit* Limit::innermost_of(const ProcessBase& p, const Run& r) noexcept {
 
 void Limit::exchange(ProcessBase& p, Run& r, Limit* now) {
   if (now) {
-    r.limits_[&p] = now;  // cannot throw if the process had a limit before
+    r.limits_[&p] = now;  // This cannot throw if the process had a limit before.
     p.set(core::NodeFlags::limited);
   } else {
     r.limits_.erase(&p);
@@ -157,7 +157,7 @@ void Limit::take_back() noexcept {
   const std::lock_guard g(run_->mutex_);
   if (!asked_.exchange(false, std::memory_order_relaxed)) return;
   for (Limit* l = innermost_of(*process_, *run_); l; l = l->outer_)
-    // the request comes from that limit as well
+    // The request comes from that limit as well.
     if (l->asked_.load(std::memory_order_relaxed)) return;
   process_->cancel().take_back(Identity::Cancel::limit);
 }

@@ -47,7 +47,7 @@ std::string name_of(const core::SyncObject& c) {
 }
 
 std::string where(const ProcessBase& p) {
-  ProcessBase& it = const_cast<ProcessBase&>(p);  // only read here
+  ProcessBase& it = const_cast<ProcessBase&>(p);  // The process is only read here.
   const FunctionInfo* const about = it.stands_in();
   return about && about->file ? at_line(about->file, it.stands_on()) : "?";
 }

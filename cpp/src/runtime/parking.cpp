@@ -30,9 +30,9 @@ prim::atomic<std::int64_t>& patience() noexcept {
 
 std::uint32_t Parking::sleep() noexcept {
   const Attending* const served = attending.load(std::memory_order_acquire);
-  // Under a global lock a thread attends in park(), in place of the yields, once it has released
-  // that lock. If it attended here, the links' own thread would be rung meanwhile, and wait for the
-  // lock.
+  // Under a global lock a thread attends in park(), instead of yielding, once it has released that
+  // lock. If the thread attended here, the links' own thread would be rung meanwhile, and would
+  // wait for the lock.
   if (served ? !around_sleep.begin && served->attend(word_) : give_way()) return take();
   std::uint32_t s = 0;
   if (!word_.compare_exchange_strong(s, idle, std::memory_order_seq_cst)) return take();
@@ -69,11 +69,12 @@ std::uint32_t Parking::sleep() noexcept {
     }
     if (state) around_sleep.end(state);
   }
-  // The time is up. The sleeper is counted active before the word says so, so that the count never
-  // dips while a thread is awake.
+  // The time is up. The sleeper is counted as active before the word says so, so that the count
+  // never dips while a thread is awake.
   if (timed && activity) activity->activated();
   const bool by_time = timed && leave_idle();
-  if (timed && !by_time && activity) activity->deactivated();  // a signaller has counted it as well
+  // A signaller has counted the sleeper as well.
+  if (timed && !by_time && activity) activity->deactivated();
   if (activity) activity->awoken();
   return by_time ? 0 : take();
 }
@@ -93,12 +94,12 @@ bool Parking::end_turn() noexcept {
 
 void Parking::begin_turn() noexcept {
   if (activity) activity->activated();
-  if (!leave_idle() && activity) activity->deactivated();  // the signaller has counted it
+  if (!leave_idle() && activity) activity->deactivated();  // The signaller has counted the host.
 }
 
 void Parking::signal(std::uint32_t bit) noexcept {
-  // This object and `a` may be destroyed as soon as the bit is seen. So what is needed after that
-  // is read before, and the sleeper is counted before.
+  // This object and `a` may be destroyed as soon as the bit is seen. So everything that is needed
+  // after that is read before, and the sleeper is counted before.
   Activity* const a = activity;
   void (*const ring)(Parking&) noexcept = bell;
   std::uint32_t s = word_.load(std::memory_order_relaxed);
@@ -109,15 +110,15 @@ void Parking::signal(std::uint32_t bit) noexcept {
       if (counted)
         a->activated();
       else
-        // the sleeper was woken by time or by another signaller, and is counted already
+        // The sleeper was woken by time or by another signaller, and is counted already.
         a->deactivated();
     }
     if (s & bit) return;
   } while (!word_.compare_exchange_weak(s, s | bit, std::memory_order_seq_cst));
   if (!sleeps(s)) return;
   if (ring) {
-    ring(*this);                 // a host outlives the calls of its bell
-  } else if (serves_ != this) {  // if this thread serves messages for itself, it needs no waking
+    ring(*this);                 // A host outlives the calls of its bell.
+  } else if (serves_ != this) {  // If this thread serves messages for itself, it needs no waking.
     prim::unpark(word_);
     woke_another_ = true;
   }
@@ -137,7 +138,7 @@ bool Parking::leave_idle() noexcept {
 }
 
 bool Parking::give_way() noexcept {
-  // the awaited thread would have to wait for the global lock
+  // The awaited thread would have to wait for the global lock.
   if (around_sleep.begin && !around_sleep.step_aside) return false;
   if (!giving_way_.worth_trying()) return false;
   void* state = nullptr;

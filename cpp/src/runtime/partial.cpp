@@ -11,7 +11,8 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// The search. Processes are identified by their indices in all_, places by their indices in spots_.
+// Does the search. Processes are identified by their indices in all_, places by their indices in
+// spots_.
 class Partial {
  public:
   Partial(const Executor* here, const OpKind& waits) : here_(here), waits_(waits) {}
@@ -24,7 +25,7 @@ class Partial {
     one.id = x.id;
     one.family = x.group;
     if ((here_ && x.executor() != here_) || x.runs_on.load(std::memory_order_acquire) != 0) {
-      one.process = nullptr;  // not kept: the process may end at any moment
+      one.process = nullptr;  // The pointer is not kept: the process may end at any moment.
       one.able = true;
     } else if (!x.op || x.cancel().load(std::memory_order_relaxed) != 0) {
       one.able = true;
@@ -35,12 +36,12 @@ class Partial {
     }
     all_.push_back(one);
   }
-  // Finds which process waits where, and which hold ends there.
+  // Finds which process waits where, and which processes hold ends there.
   void look() {
     by_id_.sort();
     for (One& one : all_) {
       if (one.process && Limit::any_armed(*one.process, Limit::run_of(*one.process))) {
-        // an armed limit counts like a timer in the process's select
+        // An armed limit counts like a timer in the process's select.
         one.able = true;
         one.children = nullptr;
       }
@@ -55,7 +56,8 @@ class Partial {
       Spot& spot = spots_[spot_of(p)];
       spot.channel = kind(p) != barrier;
       if (kind(p) != end) continue;
-      // a process that waits for the end of another waits for that process (rule 7.11)
+      // A process that waits for the end of another process can be woken by that process alone
+      // (rule 7.11).
       spot.known = true;
       if (const std::uint32_t i = by_id_.find(place(p).last_writer); i < by_id_.size())
         holders_.add(side(spot_of(p), true), by_id_[i].value);
@@ -94,7 +96,7 @@ class Partial {
     facts.solve();
     for (One& one : all_) one.able = facts.is_able(one.id);
   }
-  // Reports the stuck processes; with `everybody` also those that may resume.
+  // Reports the stuck processes, and with `everybody` also the processes that may resume.
   Found report(bool everybody) {
     Numbers told, others;
     for (std::uint32_t i = 0; i < all_.size(); ++i) {
@@ -135,7 +137,7 @@ class Partial {
     std::uint64_t where = 0;
     for (const One& one : all_) {
       if (one.moved) return {};
-      // a sum, because the places come in any order
+      // The hash is a sum, because the places come in any order.
       for (const Pair& p : of(one)) where += (p.key * 2 + writing(p)) | 1;
     }
     Found r = report(true);
@@ -145,7 +147,8 @@ class Partial {
 
  private:
   using Pair = Pairs::Pair;
-  // What a place is: a Kind, and the bit `writes`. It is kept together with the place's address.
+  // What a place is: a Kind, and the bit `writes`. These are kept together with the place's
+  // address.
   enum Kind : std::uint8_t { channel = 0, barrier = 1, end = 2, writes = 4 };
   static const core::SyncObject& place(const Pair& p) noexcept {
     return *reinterpret_cast<const core::SyncObject*>(p.key);
@@ -161,7 +164,7 @@ class Partial {
     const Group* children = nullptr;  // the group for which the process waits
     std::uint32_t id = 0;
     Some places{};  // a range of places_
-    // a range of silent_: channels that have ended, where no party will come (rule 5.6)
+    // A range of silent_: channels that have ended, where no party will come (rule 5.6).
     Some silent{};
     bool able = false;
     bool moved = false;    // the process no longer waits
@@ -169,7 +172,7 @@ class Partial {
     bool timed = false;    // the process also waits for a time that will come
   };
   struct Spot {
-    // known: one of its ends is known, and so are the counts of its ends
+    // `known`: one of the channel's ends is known, and so are the counts of its ends.
     bool channel = false, known = false;
     std::uint32_t readers = 0, writers = 0;
   };
@@ -205,7 +208,7 @@ class Partial {
     void end(const core::SyncObject& c, bool writer, const void* at, std::uint32_t readers,
              std::uint32_t writers) override {
       const std::uint32_t spot = p.at_.find(Pairs::number(&c));
-      if (spot == p.at_.size()) return;  // no process waits there
+      if (spot == p.at_.size()) return;  // No process waits at this place.
       Spot& s = p.spots_[spot];
       s.known = true;
       if (s.readers < readers) s.readers = readers;
@@ -250,14 +253,14 @@ class Partial {
   const Executor* const here_;  // the executor that looks; null means all executors
   const OpKind& waits_;
   std::vector<One> all_;
-  // the paths of the reported processes; empty until they are needed
+  // The paths of the reported processes. The list is empty until the paths are needed.
   std::vector<std::string> paths_;
-  // the places of all processes; those of one process are adjacent
+  // The places of all processes. The places of one process are adjacent.
   std::vector<Pair> places_, silent_;
   Pairs by_id_;              // the process of each id
   Pairs at_;                 // the addresses of the places where a process waits
   std::vector<Spot> spots_;  // what is known of each place
-  // for each side of a place: the addresses of its ends; the processes that hold them
+  // For each side of a place: the addresses of its ends, and the processes that hold these ends.
   Pairs ends_, holders_;
 };
 

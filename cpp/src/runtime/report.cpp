@@ -19,7 +19,7 @@ struct Report::Collect final : WaitVisitor {
   Report& r;
   const Pairs& all;  // each process by its id
   std::uint32_t self = 0;
-  // the key is a place and how a process waits there, in one number; the value is the process's id
+  // The key is a place and how a process waits there, in one number; the value is the process's id.
   Pairs waits;
 
   Collect(Report& to, const Pairs& processes) : r(to), all(processes) {}
@@ -67,8 +67,8 @@ struct Report::Collect final : WaitVisitor {
       wait(place, waits.of(key | for_end), others);
     }
   }
-  // A process that waits at a channel waits for the processes on its other side: those that were
-  // given an end there or used one last, and those that wait there.
+  // A process that waits at a channel waits for the processes on its other side: the processes that
+  // were given an end there or used one last, and the processes that wait there.
   void channel(const core::SyncObject& place, std::uintptr_t key, bool writing) {
     const std::span<const Pairs::Pair> those = waits.of(key | (writing ? to_write : to_read));
     if (those.empty()) return;
@@ -84,7 +84,7 @@ struct Report::Collect final : WaitVisitor {
          : writing                                                  ? " never had a reader end)"
                                                                     : " never had a writer end)");
   }
-  // `never` says why no process is known to be there; null if that is not known either.
+  // `never` says why no process is known to be there. It is null if that is not known either.
   void wait(const core::SyncObject& place, std::span<const Pairs::Pair> those, const Ids& others,
             const char* never = nullptr) {
     if (those.empty()) return;
@@ -115,8 +115,8 @@ Report::Blocked* Report::find(std::uint32_t id) noexcept {
 Report Report::of(Run& run) {
   Report r;
   if (report_hooks.begin) report_hooks.begin(run);
-  // collected first: nothing can run, so the processes stay, and finding a path takes a group's
-  // lock
+  // The processes are collected first: nothing can run, so they stay, and finding a path takes a
+  // group's lock.
   Pairs all;
   run.each_process([&](ProcessBase& p) { all.add(p.id, Pairs::number(&p)); });
   all.sort();

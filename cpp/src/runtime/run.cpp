@@ -80,7 +80,7 @@ bool Run::waits_for_links() noexcept {
 bool Run::condemn(std::string report, std::vector<std::string> knot) {
   const std::lock_guard g(mutex_);
   if (active_.load(std::memory_order_seq_cst) != 0 || deadlocked()) return false;
-  activated();  // so that no other thread draws a conclusion meanwhile
+  activated();  // This keeps other threads from deciding meanwhile that the run is deadlocked.
   report_ = std::move(report);
   knot_ = std::move(knot);
   deadlocked_.store(true, std::memory_order_release);
@@ -118,7 +118,7 @@ bool Run::first_of(std::uint64_t places) {
 }
 
 void Run::arm(TimerNode& t) {
-  if (t.deadline == prim::forever) return;  // a timer with this deadline never fires (rule 8.5)
+  if (t.deadline == prim::forever) return;  // A timer with this deadline never fires (rule 8.5).
   const std::lock_guard g(mutex_);
   timers_.add(t);
   set_earliest();
@@ -161,7 +161,7 @@ void Run::dismiss() noexcept {
 void Run::keep(void (*body)(void*), void* of) {
   std::list<std::thread> done;
   {
-    const std::lock_guard g(mutex_);  // thread_done() looks for the thread under the same lock
+    const std::lock_guard g(mutex_);  // thread_done() looks for the thread under the same lock.
     threads_.emplace_back(body, of);
     done.swap(threads_done_);
   }
@@ -171,7 +171,7 @@ void Run::keep(void (*body)(void*), void* of) {
 void Run::thread_done() noexcept {
   const std::lock_guard g(mutex_);
   const auto me = std::ranges::find(threads_, std::this_thread::get_id(), &std::thread::get_id);
-  if (me == threads_.end()) return;  // if the thread is not in the list, join_threads() joins it
+  if (me == threads_.end()) return;  // If the thread is not in the list, join_threads() joins it.
   threads_done_.splice(threads_done_.begin(), threads_, me);
 }
 
@@ -218,7 +218,7 @@ std::uint32_t Run::quiescent() noexcept {
   bool dead = false, again = false;
   {
     std::unique_lock g(mutex_);
-    // the number of the standstill, if one begins
+    // This is the number of the standstill, if one begins.
     const std::uint32_t number = ++standstill_ != 0 ? standstill_ : ++standstill_;
     if (active_.load(std::memory_order_seq_cst) != 0) return 0;
     const std::int32_t outside = outside_.load(std::memory_order_seq_cst);
@@ -228,8 +228,8 @@ std::uint32_t Run::quiescent() noexcept {
       g.unlock();
       if (expects()) return 0;
       g.lock();
-      // if not, another thread has come to rest meanwhile, or will; that thread draws the
-      // conclusion
+      // If the condition fails, another thread has come to rest meanwhile, or will; that thread
+      // decides.
       if (standstill_ != number || active_.load(std::memory_order_seq_cst) != 0 ||
           outside_.load(std::memory_order_seq_cst) != outside)
         return 0;
@@ -238,13 +238,13 @@ std::uint32_t Run::quiescent() noexcept {
     if (outside != 0) return told && (timers_.empty() || clock_ != Clock::steady) ? number : 0;
     if (!timers_.empty()) {
       if (clock_ == Clock::steady) return 0;
-      activated();  // held until the processes that were woken are counted
+      activated();  // This count is held until the processes that were woken are counted.
       virtual_now_.store(timers_.earliest(), std::memory_order_relaxed);
       fire(timers_.earliest(), wakes);
     } else {
       dead = detect_deadlock && !(anything_outside && anything_outside(*this)) && anybody_blocked();
       if (!dead) return told ? number : 0;
-      activated();  // so that no other thread draws the same conclusion
+      activated();  // This keeps other threads from declaring the same deadlock.
       again = deadlocked();
       if (!again) describe();
       deadlocked_.store(true, std::memory_order_release);
@@ -254,8 +254,8 @@ std::uint32_t Run::quiescent() noexcept {
   if (dead && on_deadlock && !told_.exchange(true)) on_deadlock(report_);
   if (dead) cancel_everybody();
   // The processes that are left cannot be withdrawn, and nothing lets them go on (such as a writer
-  // that an extended read holds, rules 1.6, 6.3). Drawing the same conclusion again would never
-  // end.
+  // that an extended read holds, rules 1.6, 6.3). The run would declare the same deadlock again and
+  // again.
   if (std::int32_t ours = 1;
       again && active_.compare_exchange_strong(ours, 0, std::memory_order_seq_cst)) {
     if (!told_.exchange(true)) tell_who_is_held();

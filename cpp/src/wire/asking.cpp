@@ -30,7 +30,7 @@ void Asking::say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool wait
   const std::shared_ptr<Peer> from = g.from.lock();
   for (Peer* p : space_->peers()) {
     if (p == from.get() || !p->session.may_ask()) continue;
-    // a program that does not wait settles the question: nothing will be concluded
+    // A program that does not wait settles the question: no deadlock will be found.
     if (!waits && !g.all) {
       g.whole = false;
       break;
@@ -56,7 +56,7 @@ void Asking::finish_if_done(std::uint64_t asker, Gathering& g) {
   }
   found(g.round, g.got, g.whole);
 }
-// Sends the body in as many frames as needed. `where` is `last` in the last one, and 1 in the
+// Sends the body in as many frames as needed. `where` is `last` in the last frame, and 1 in the
 // others.
 void Asking::send(Peer& to, Kind k, std::uint64_t asker, std::uint32_t round, Bytes body,
                   std::uint32_t last) {
@@ -98,7 +98,7 @@ const char* Asking::heard_ask(Peer& from, const Frame& f) {
 const char* Asking::heard_said(Peer& from, const Frame& f) {
   if (f.where > 2) return "a SAID that says neither that more comes nor that this was all";
   const auto it = gatherings_.find(f.op);
-  // the answer belongs to an earlier round
+  // The answer belongs to an earlier round.
   if (it == gatherings_.end() || it->second.round != f.txn) return nullptr;
   Gathering& g = it->second;
   const auto at = std::find(g.awaited.begin(), g.awaited.end(), &from);

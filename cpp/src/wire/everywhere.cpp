@@ -37,7 +37,7 @@ std::optional<InProgram> InProgram::get(Bytes& in) {
   const auto u8 = [&] { return r.number<std::uint8_t>(); };
   const auto u32 = [&] { return r.number<std::uint32_t>(); };
   const auto u64 = [&] { return r.number<std::uint64_t>(); };
-  // Reads all items of a list, each of at least `least` bytes.
+  // Reads all items of a list. Each item has at least `least` bytes.
   const auto all = [&](auto& to, std::size_t least, auto&& one) {
     for (std::size_t n = r.count(least); n > 0 && !r.bad(); --n) one(to.emplace_back());
   };
@@ -95,8 +95,8 @@ std::optional<Everywhere::Knot> Everywhere::Knot::get(Bytes in) {
 
 bool Everywhere::stands_still() const {
   if (!whole || programs.empty()) return false;
-  // For each session, as one side names it: the frames queued on that side minus the frames
-  // received on the other.
+  // For each session, as one side names it: the number of frames queued on that side minus the
+  // number of frames received on the other side.
   struct Balance {
     std::uint32_t queued = 0;
     int said = 0;
@@ -163,7 +163,7 @@ namespace detail {
 
 // Finds which process waits for which.
 struct Waiting {
-  // names a channel: its home, and its place there
+  // The name of a channel: its home, and its place there.
   using Key = std::pair<std::uint64_t, std::uint64_t>;
   using How = InProgram::How;
   struct Row {
@@ -177,8 +177,8 @@ struct Waiting {
     }
   };
   std::vector<Row> rows;
-  // The edges between rows. One more node, after the last row, stands for everything that runs
-  // outside the listed processes.
+  // The edges between rows. One more node, after the last row, stands for everything outside the
+  // listed processes that may run.
   runtime::Pairs to;
   // The channel of each end; the key is the program that has the end, and the end's home and name.
   std::map<std::pair<std::uint64_t, Key>, Key> known;
@@ -225,7 +225,7 @@ struct Waiting {
       if (rows[m].program == &p && rows[m].process->id == id) there.insert(m);
   }
   // Adds the rows of the processes on one side of channel `key`: its writers if `writers` is set,
-  // else its readers.
+  // otherwise its readers.
   void other_side(const std::vector<InProgram>& all, Key key, bool writers,
                   std::set<std::uint32_t>& there) const {
     for (std::uint32_t m = 0; m < rows.size(); ++m)

@@ -89,7 +89,7 @@ bool Far::offer_it(FarOp& o) {
       ++at.open;
     }
   for (std::size_t i = 0; i < before.size(); ++i)
-    // a value that no keeper owns stays in place until the operation is over
+    // A value that no keeper owns stays in place until the operation is over.
     send_before(static_cast<std::uint32_t>(i), before[i], *o.guards[i].room, true,
                 std::uint64_t{1} + o.guards[i].end);
   session_.send(f);
@@ -137,7 +137,7 @@ bool Far::put(FarOp& o, bool later) {
   session_.send(Frame{Kind::put, p.flags(), g.end, 0, 0, p.in_body ? rest.size() : p.small, rest,
                       keeper ? &keeper : nullptr},
                 later);
-  carrier_.sent(0);  // the value belongs to the home now
+  carrier_.sent(0);  // The value belongs to the home now.
   o.word_ = Word::over;
   o.outcome = {Status::ok, 0, 0, false, false};
   return true;
@@ -146,7 +146,7 @@ const char* Far::credit(const Frame& f) {
   if (f.val == 0 || f.val > std::uint64_t{1} << 31) return "a CREDIT that does not say how many";
   if (f.op != 0) return credit_of_place(f);
   const auto it = credits_.find(f.where);
-  if (it == credits_.end()) return nullptr;  // the CREDIT crossed this side's RECALLED
+  if (it == credits_.end()) return nullptr;  // The CREDIT crossed this side's RECALLED.
   Credits& c = it->second;
   c.n += f.val;
   c.wanted = false;
@@ -164,19 +164,19 @@ const char* Far::credit(const Frame& f) {
 const char* Far::credit_of_place(const Frame& f) {
   const auto offered = offered_.find(f.where);
   if (f.op >= next_) return "a CREDIT that knows of an OFFER to come";
-  // the CREDIT crossed an OFFER, or the end has been given back
+  // The CREDIT crossed an OFFER, or the end has been given back.
   if (offered == offered_.end() || f.op < offered->second.last) return nullptr;
   const auto [it, fresh] = credits_.try_emplace(f.where);
   if (!fresh || f.val != 1) return "a CREDIT at a rendezvous beside another";
   it->second.n = 1;
   it->second.place = true;
-  // writes that wait at this end are offered to the home as usual
+  // Writes that wait at this end are offered to the home as usual.
   if (offered->second.open > 0) give_up(f.where);
   return nullptr;
 }
 void Far::want(std::uint32_t end, Credits& c) {
   if (std::exchange(c.wanted, true)) return;
-  // half of the slots come without being asked for, usually before this is needed
+  // Half of the slots come without being asked for, usually before this WANT is needed.
   session_.send(Frame{Kind::want, 0, end, 0, 0, 0, {}}, true);
 }
 const char* Far::recall(const Frame& f) {
@@ -200,7 +200,7 @@ void Far::give_up(std::uint32_t end) {
 }
 
 void Far::held_end(std::uint64_t number, bool back) {
-  // does nothing if the operation is over
+  // This does nothing if the operation is over.
   session_.send(Frame{Kind::held_end, 0, 0, 0, number, back ? 1u : 0u, {}});
 }
 
@@ -217,7 +217,7 @@ const char* Far::commit(const Frame& f) {
   return nullptr;
 }
 bool Far::made(FarOp& o) {
-  if (o.word_ != Word::making) return true;  // the session ended meanwhile
+  if (o.word_ != Word::making) return true;  // The session ended meanwhile.
   if (keep_.empty()) keep_.resize(1);
   carrier_.begin(0);
   const Payload p = o.guards[o.making_].room->unload(keep_[0], carrier_);
@@ -235,7 +235,7 @@ bool Far::made(FarOp& o) {
     rest = {};
   }
   session_.send(Frame{Kind::made, p.flags(), 0, 0, o.op_, p.in_body ? rest.size() : p.small, rest});
-  carrier_.sent(0);  // the value belongs to the home, whatever follows
+  carrier_.sent(0);  // The value belongs to the home, whatever follows.
   o.word_ = Word::sent;
   return false;
 }
@@ -283,7 +283,7 @@ void Far::withdraw(FarOp& o) {
     return finish(o, {Status::cancelled, 0, 0, false, false});
   }
   if (o.word_ != Word::open) return;
-  // for a part of a choice the answer is NOTREADY, and the part stays open
+  // For a part of a choice the answer is NOTREADY, and the part stays open.
   if (!o.rank) o.word_ = Word::asked;
   session_.send(Frame{Kind::withdraw, 0, 0, 0, o.op_, 0, {}});
 }
@@ -307,7 +307,7 @@ const char* Far::done(const Frame& f) {
   if (g.writes) {
     if (f.flags || f.val > std::uint64_t{1} << 31 || (f.val && (o->guards.size() > 1 || o->rank)))
       return "a DONE of a write with a value";
-    if (f.val && !o->last_) {  // the home begins to lend slots to this end
+    if (f.val && !o->last_) {  // The home begins to lend slots to this end.
       const auto [it, fresh] = credits_.try_emplace(g.end);
       if (!fresh) return "a DONE that begins a lending within another";
       it->second.n = f.val - 1;

@@ -9,7 +9,7 @@ namespace weft::inline WEFT_ABI::wire {
 constexpr core::WakerOps Decided::kOps{&Decided::wake, nullptr, nullptr, 0};
 
 void Decided::wake(core::Waker* w) noexcept {
-  // Once the waker is in the list, another thread may answer and destroy it; the space must outlive
+  // Once the waker is in the list, another thread may answer and destroy it. The space must outlive
   // that.
   const std::shared_ptr<Space> s = static_cast<Decided*>(w)->space;
   s->decided(w);
@@ -17,12 +17,12 @@ void Decided::wake(core::Waker* w) noexcept {
 
 Visitor::Visitor(Home& h, std::uint64_t number)
     : Decided(h.space.shared_from_this()), home(&h), op(number) {
-  // the visitor's process is in another program, and may have a limit there
+  // The visitor's process is in another program, and may have a limit there.
   set(core::NodeFlags::limited);
 }
 Visitor::Visitor(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part)
     : Decided(std::move(s)), op(0), span(std::move(part)) {
-  set(core::NodeFlags::limited);  // an attempt may be withdrawn at any moment
+  set(core::NodeFlags::limited);  // An attempt may be withdrawn at any moment.
 }
 
 void Visitor::told() noexcept {
@@ -49,12 +49,12 @@ void Back::end(std::unique_ptr<Visitor> g, bool back) {
   std::unique_ptr<Back> b(new Back(std::move(g)));
   const Status s = port.give_back(visitor, *b);
   if (s == Status::pending)
-    static_cast<void>(b.release());  // told() will be called, in a later step
+    static_cast<void>(b.release());  // told() will be called, in a later step.
   else if (!port.buffered())
     port.end_extended(visitor);
 }
-// Called when a reader has read the value, or none ever will: the value's writer, which was held
-// until now, may go on.
+// Called when a reader has read the value, or no reader ever will. The writer of the value, which
+// was held until now, may go on.
 void Back::told() noexcept {
   const std::unique_ptr<Back> me(this);
   visitor_->at[0].port->end_extended(*visitor_);
@@ -65,8 +65,8 @@ bool Visitor::bind() noexcept {
   guards = std::make_unique<core::Guard[]>(at.size());
   for (std::size_t i = 0; i < at.size(); ++i) {
     guards[i].enabled = !at[i].off;
-    // a guard is off only in a choice that spans; this check is about one channel with both its
-    // ends
+    // A guard is off only in a choice that spans. This check is about one channel with both its
+    // ends.
     if (at[i].off) continue;
     at[i].port->arm(guards[i]);
     guards[i].node.slot = at[i].room->slot();
@@ -115,7 +115,7 @@ bool Visitor::has_met() noexcept {
 }
 
 void Visitor::look() noexcept {
-  // called because the block of the extended read that held the visitor is over
+  // This was called because the block of the extended read that held the visitor is over.
   if (stage == Stage::delivering) return;
   if (at.size() == 1) {
     decide(0, status);
@@ -150,7 +150,7 @@ struct Home::Part final : Spanned::Seat {
 
 std::uint32_t Home::give(std::shared_ptr<Port> p, const std::string& type, const std::string& name,
                          std::uint64_t capacity) {
-  // lost() was called already, so the end dies as the session's other ends did
+  // lost() was called already, so the end dies as the session's other ends did.
   if (session_.is_over()) {
     p->close(true);
     return 0;
@@ -205,8 +205,8 @@ const char* Home::adopt(const Frame& f) {
   add(f.where, detail::get<std::uint64_t>(f.body.data()),
       from.port && from.port->type() == type ? from.port->another() : nullptr);
   if (from.first) from.peer->session.send(Frame{Kind::adopted, 0, 0, 0, 0, f.val, {}});
-  // This home may not know the sender of the end yet, or not any more. Then the adopter must tell
-  // the sender.
+  // This home may not know the sender of the end yet, or no longer. Then the adopter must tell the
+  // sender.
   const bool tell = !from.first;
   session_.send(Frame{Kind::adopted, 0, f.where, 0, 0, tell ? 1u : 0u, {}});
   return nullptr;
@@ -219,7 +219,8 @@ std::size_t Home::untaken() const noexcept {
   for (const auto& [op, part] : parts_) all += part->untaken.bytes();
   return all;
 }
-// Returns null if the peer holds an end to write to. `end` is 0, or one more than the end's number.
+// Checks that the peer holds an end to write to, and returns null if it does. `end` is 0, or one
+// more than the end's number.
 const char* Home::may_send(std::uint64_t end) const noexcept {
   const auto writes = [](const Given& g) { return !g.port || g.port->writes(); };
   if (const auto it = ends_.find(static_cast<std::uint32_t>(end - 1));
@@ -230,7 +231,7 @@ const char* Home::may_send(std::uint64_t end) const noexcept {
   return "a VALUE from a peer that holds no end to write to";
 }
 
-// Handles a piece of a value that comes before its OFFER or PUT (WIRE.md 9.1).
+// Handles a piece of a value that comes before the value's OFFER or PUT (WIRE.md 9.1).
 const char* Home::value(const Frame& f) {
   if (f.where >= kGuards || (!before_.empty() && f.where < before_.back().guard))
     return "a VALUE of a guard that is not the next";
@@ -265,8 +266,8 @@ const char* Home::value(const Frame& f) {
   b.room->more(piece);
   return nullptr;
 }
-// Returns the room for the value of which this is the first piece, or null if the room is not known
-// yet.
+// Returns the room for the value of which this frame is the first piece; null if the room is not
+// known yet.
 std::unique_ptr<Room> Home::room_for(const Frame& f) {
   if (f.op == 0 || f.op - 1 > ~std::uint32_t{0} || f.txn == 0 || f.txn > kMostBytes) return nullptr;
   const Given* const g = held(static_cast<std::uint32_t>(f.op - 1));
@@ -274,7 +275,7 @@ std::unique_ptr<Room> Home::room_for(const Frame& f) {
   auto room = g->port->room();
   return room->will_come(f.txn) ? std::move(room) : nullptr;
 }
-// Joins the pieces that came before with the values of these guards. Returns null, or what is
+// Joins the pieces that came before with the values of these guards. Returns null, or says what is
 // wrong.
 const char* Home::complete(std::vector<Before>& before, std::span<Asked> guards, bool offered) {
   for (Before& b : before) {
@@ -298,7 +299,7 @@ const char* Home::asked(const Frame& f) {
   if (open() == kOffers) return "more offers are open than a peer may have";
   std::vector<Visitor::Seat> at;
   bool dead = false;
-  // the bytes that this home holds for the OFFER, if they are counted
+  // The number of bytes that this home holds for the OFFER, if they are counted.
   std::size_t bytes = f.body.size();
   if (counts)
     for (const Before& b : before_) bytes += b.size;
@@ -313,7 +314,7 @@ const char* Home::asked(const Frame& f) {
     g = std::make_unique<Visitor>(*this, f.op);
     g->at = std::move(at);
     // bind() fails if the choice holds both ends of one channel, which the place of the choice may
-    // know by two names. That is bad use.
+    // know by two names. Such a choice is bad use.
     if (!g->bind()) {
       tell_bad_use(f.op, 5);
       return nullptr;
@@ -341,8 +342,8 @@ const char* Home::asked(const Frame& f) {
   return nullptr;
 }
 
-// Fills `at` with the seats for an OFFER's guards. Returns null, or what is wrong. Sets `dead` if
-// an end had died before the peer received it; the OFFER has then been answered.
+// Fills `at` with the seats for an OFFER's guards. Returns null, or says what is wrong. Sets `dead`
+// if an end had died before the peer received it; the OFFER has then been answered.
 const char* Home::seats(const Frame& f, std::vector<Visitor::Seat>& at, bool& dead) {
   static constexpr const char* kSides =
       "an OFFER to write at a reader end, or to read at a writer end";
@@ -390,15 +391,15 @@ void Home::answer(Visitor& g) {
   Visitor::Seat& at = g.at[where];
   if (g.outcome != Status::ok) return tell_ended(g.op, where, g.outcome, *at.port);
   const auto lender = may_lend(g);
-  // the value is copied, since it may come back and must then be unchanged, but the peer may write
-  // to memory that it shares
+  // The value is copied, since it may come back and must then be unchanged, but the peer may write
+  // to memory that it shares.
   carrier_.by_copy(g.keeps);
   const bool slots = lender && at.port->buffered();
   const bool told = tell_done(g.op, where, at, slots ? 1 + std::uint64_t{lender->lent()} : 0);
   carrier_.by_copy(false);
   if (lender) lender->go_on();
   if (!g.holds) return;
-  if (!g.keeps) at.room = at.port->room();  // the value in the old room belongs to the peer
+  if (!g.keeps) at.room = at.port->room();  // The value in the old room belongs to the peer.
   if (told)
     held_.emplace(g.op, std::move(node.mapped()));
   else
@@ -433,7 +434,7 @@ const char* Home::made(const Frame& f) {
   if (!g.at[static_cast<std::size_t>(g.chosen)].room->load(it.value, carrier_))
     return carrier_.wrong(kOther);
   if (g.made() == Status::pending) return nullptr;
-  space.answer_decided();  // the reader is answered first (WIRE.md 4.2)
+  space.answer_decided();  // The reader is answered first (WIRE.md 4.2).
   answer(g);
   return nullptr;
 }
@@ -462,7 +463,7 @@ bool Home::tell_done(std::uint64_t op, std::uint32_t where, Visitor::Seat& at,
     Bytes rest = p.bytes;
     if (p.lasts && !carrier_.copies() && session_.lends(rest.size())) {
       keeper = at.room->keeper();
-      // the value belongs to the peer
+      // The value belongs to the peer.
       if (!keeper) keeper = std::shared_ptr<Room>(std::move(at.room));
       f.keeper = &keeper;
     }
@@ -493,7 +494,7 @@ const char* Home::withdraw(const Frame& f) {
     return nullptr;
   }
   const auto it = open_.find(f.op);
-  if (it == open_.end()) return nullptr;  // the WITHDRAW crossed an answer
+  if (it == open_.end()) return nullptr;  // The WITHDRAW crossed an answer.
   if (!it->second->withdraw()) return nullptr;
   open_.erase(it);
   session_.send(Frame{Kind::withdrawn, 0, 0, 0, f.op, 0, {}});
@@ -554,7 +555,7 @@ void Home::lost() noexcept {
   open_.clear();
   auto held = std::exchange(held_, {});
   for (auto it = held.rbegin(); it != held.rend(); ++it) {
-    // the values come back in the order in which they were read
+    // The values come back in the order in which they were read.
     it->second->home = nullptr;
     const bool back = it->second->keeps;
     Back::end(std::move(it->second), back);
@@ -582,8 +583,8 @@ std::shared_ptr<Lender> Home::may_lend(const Visitor& visitor) {
   return g->lender = std::make_shared<Lender>(*this, session_, visitor.at[0].end, g->port,
                                               static_cast<std::uint32_t>(n));
 }
-// Handles an OFFER at an end with credits. That happens only at a rendezvous, since credits of a
-// buffer are given up before an OFFER.
+// Handles an OFFER at an end with credits. Such an OFFER comes only at a rendezvous, since credits
+// of a buffer are given up before an OFFER.
 void Home::offered(Given& g) {
   if (!g.lender->crossed()) return;
   g.lender = nullptr;
@@ -632,7 +633,7 @@ const char* Home::gone(const Frame& f) {
 }
 const char* Home::try_it(const Frame& f) {
   const auto it = parts_.find(f.op);
-  if (it == parts_.end()) return nullptr;  // the TRY crossed an ENDED
+  if (it == parts_.end()) return nullptr;  // The TRY crossed an ENDED.
   const auto part = it->second;
   if (f.val == 0 || f.where >= part->span->size() || f.val > part->span->size() - f.where)
     return "a TRY of guards that were not offered";

@@ -31,7 +31,7 @@ void Lender::go_on() {
   for (;;) {
     const int n = port_->lend(this, wanted_ ? 1 : ~std::uint32_t{0});
     if (n == 0) {
-      me_ = shared_from_this();  // its wake-up will be handled in a later step
+      me_ = shared_from_this();  // The lender's wake-up will be handled in a later step.
       return;
     }
     if (n < 0) break;
@@ -45,14 +45,14 @@ void Lender::go_on() {
 void Lender::want() {
   if (wanted_ || recalled_) return;
   wanted_ = true;
-  // the lender has been woken already, and will then look whether a credit is wanted
+  // The lender has been woken already, and will then look whether a credit is wanted.
   if (!me_ || !port_->withdraw(*this)) return;
   const auto me = std::move(me_);
   go_on();
 }
 void Lender::told() noexcept {
   const auto me = std::move(me_);
-  if (!over_ && !recalled_) go_on();  // if the channel has ended, go_on() ends the lending
+  if (!over_ && !recalled_) go_on();  // If the channel has ended, go_on() ends the lending.
 }
 
 const char* Lender::put(Payload value, Carrier& by) {
@@ -60,7 +60,7 @@ const char* Lender::put(Payload value, Carrier& by) {
   if (!port_->put(value, by))
     return by.wrong("a PUT with a value that is not of its channel's type");
   --lent_;
-  // the PUT crossed the RECALL, and nothing more comes
+  // The PUT crossed the RECALL, and nothing more comes.
   if (recalled_ && !port_->buffered()) close();
   return nullptr;
 }

@@ -15,7 +15,8 @@ FarEnd::FarEnd(std::shared_ptr<Peer> p, std::uint32_t n, std::uint64_t k, std::s
 }
 FarEnd::~FarEnd() {
   const std::shared_ptr<Space> space = peer->space;
-  const std::uint8_t s = weft::detail::poison_under_way();  // rule 4.3
+  // A closed end passes a poison on (rule 4.3).
+  const std::uint8_t s = weft::detail::poison_under_way();
   const Space::Step step(*space);
   space->far_ends.erase(this);
   if (s) peer->poison(number, s);
@@ -52,11 +53,12 @@ detail::Leased detail::leased(Bytes, Carrier&) { return {}; }
 #endif
 
 namespace detail {
-// The layout of an end in a value: home 8, key 8, token 8, number 4, flags 1, length of the name 1,
-// number of earlier keys 1, zero 1; then the name, padded; then the earlier keys.
+// The layout of an end in a value, with the sizes of the fields in bytes: home 8, key 8, token 8,
+// number 4, flags 1, length of the name 1, number of earlier keys 1, zero 1; then the name, padded;
+// then the earlier keys.
 constexpr std::size_t kDescribed = 32;
 constexpr unsigned kWrites = 1, kDead = 2, kBarrier = 4;  // flags
-// the maximum number of bytes of a name that are sent with an end
+// The maximum number of bytes of a name that are sent with an end.
 constexpr std::size_t kNameHere = 96;
 }  // namespace detail
 
@@ -194,7 +196,7 @@ void Carrier::dropped(std::uint64_t token) {
   std::erase_if(moving_, [&](const Moving& m) { return m.token == token; });
 }
 void Carrier::lost() {
-  lent_.clear();  // the session's part as a home gives these ends back
+  lent_.clear();  // The session's part as a home gives these ends back.
   unsent_ = 0;
   for (const Moving& m : moving_)
     if (m.delivered) m.end->will_have_died();

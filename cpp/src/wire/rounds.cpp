@@ -3,7 +3,7 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-// Called before other programs can ask this one.
+// Called before other programs can ask this program.
 std::shared_ptr<Space> Rounds::alone(std::shared_ptr<Space> space, Rounds* me) {
   const std::lock_guard g(one_lock_);
   if (one_) weft::detail::bad_use("Rounds: this program has one already");
@@ -19,7 +19,7 @@ Rounds::Rounds(std::shared_ptr<Space> space) : Asking(alone(std::move(space), th
   runtime::links_stand.store(&stand);
   try {
     thread_ = std::thread([this] { serve(); });
-  } catch (...) {  // std::system_error: the system cannot start another thread
+  } catch (...) {  // A std::system_error says that the system cannot start another thread.
     forget_me();
     close();
     throw;
@@ -36,7 +36,7 @@ Rounds::~Rounds() {
   thread_.join();
 }
 
-// Called when a run waits only for links, by any thread that sleeps.
+// Called when a run waits only for links. Any thread that sleeps may call it.
 void Rounds::stand() noexcept {
   const std::lock_guard g(one_lock_);
   if (!one_) return;
@@ -114,8 +114,8 @@ void Rounds::found(std::uint32_t, Bytes all, bool whole) {
   found_ = Everywhere::get(all, whole);
   news_.notify_all();
 }
-// Handles the news that a deadlock was proven, here or elsewhere. Runs that do not wait for links
-// ignore it.
+// Handles the news that a deadlock was proven, here or in another program. Runs that do not wait
+// for links ignore the news.
 void Rounds::told(Bytes what) {
   const auto k = Everywhere::Knot::get(what);
   if (!k) return;
@@ -140,11 +140,11 @@ class WhoWaits final : public runtime::WaitVisitor {
   using FarPlaces = std::map<const core::SyncObject*, const FarEnd*>;
   WhoWaits(const FarPlaces& far, std::uint32_t run, std::vector<InProgram::Process>& to) noexcept
       : far_(far), run_(run), to_(to) {}
-  // Returns false if the run is not idle because another thread works on its groups, or if it also
-  // waits at another source, such as `signals`.
+  // Returns false if the run is not idle because another thread works on its groups, or if the run
+  // also waits at a source, such as `signals`.
   bool of(runtime::Run& run) {
     return run.try_still([&] {
-      // collected first, because finding a path takes the lock of its group
+      // The processes are collected first, because finding a path takes the lock of a group.
       std::vector<runtime::ProcessBase*> all;
       run.each_process_still([&](runtime::ProcessBase& p) { all.push_back(&p); });
       for (runtime::ProcessBase* p : all) {
@@ -185,9 +185,9 @@ class WhoWaits final : public runtime::WaitVisitor {
   std::vector<InProgram::Process>& to_;
 };
 
-// Calls f if all runs are idle at one moment, which lasts until f returns. It is not enough to look
-// at one run after another: runs of one program wake each other, so each might be found idle though
-// never all are.
+// Calls f if all runs are idle at one moment, which lasts until f returns. Looking at one run after
+// another is not enough: runs of one program wake each other, so each run might be found idle
+// although the runs are never all idle at once.
 template <class F>
 void while_all_sleep(std::span<runtime::Run* const> runs, F&& f) {
   if (runs.empty()) return f();
@@ -225,7 +225,8 @@ InProgram Rounds::mine() {
       if (!c || p->session.is_over()) return;
       me.lent.push_back({p->session.theirs().incarnation, detail::end_name(key),
                          reinterpret_cast<std::uintptr_t>(c), port.writes(), 0, 0});
-      // read only if all runs are idle: a process that runs may be using the channel at this moment
+      // This is read only if all runs are idle: a process that runs may be using the channel at
+      // this moment.
       if (me.waits) me.lent.back().last_reader = c->last_reader;
       if (me.waits) me.lent.back().last_writer = c->last_writer;
     });

@@ -7,7 +7,7 @@ void Session::greet() {
   if (state_ != State::fresh) return;
   state_ = State::greeting;
   Buffer body;
-  detail::put(body, std::uint32_t{0});  // field of the HELLO: no lease
+  detail::put(body, std::uint32_t{0});  // the lease: there is none
   detail::put(body, std::uint32_t{0});
   detail::put(body,
               std::as_bytes(std::span(mine_.name)).first(std::min(mine_.name.size(), kNamed)));
@@ -78,7 +78,7 @@ void Session::went(std::size_t bytes) {
     out_.clear();
     lent_.clear();
     sent_ = first_lent_ = 0;
-    // at most a third as many bytes are moved as are removed
+    // At most a third as many bytes are moved as are removed.
   } else if (sent_ > (std::size_t{1} << 16) && sent_ > out_.size() / 4 * 3) {
     out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(sent_));
     lent_.erase(lent_.begin(), lent_.begin() + static_cast<std::ptrdiff_t>(first_lent_));
@@ -152,8 +152,8 @@ void Session::input(Bytes in) {
   in_.insert(in_.end(), in.begin(), in.end());
 }
 
-// Handles whole frames and parts of a long VALUE. Returns how many bytes they have. What is left is
-// the beginning of a frame that is not complete, or less than a word of a VALUE.
+// Handles whole frames and parts of a long VALUE. Returns how many bytes these have. The bytes that
+// are left are the beginning of a frame that is not complete, or less than a word of a VALUE.
 std::size_t Session::take_frames(Bytes in) {
   static constexpr std::size_t kLong = 4096;
   std::size_t at = 0;
@@ -188,7 +188,7 @@ std::size_t Session::take_frames(Bytes in) {
   return at;
 }
 // Passes on whole words of a long VALUE, so that the receiver finds them aligned as the sender had
-// them. Returns how many bytes.
+// them. Returns the number of bytes passed on.
 std::size_t Session::take_part(Bytes in) {
   const std::size_t n = in.size() < part_left_ ? in.size() / 8 * 8 : part_left_;
   if (n == 0) return 0;

@@ -29,7 +29,7 @@ std::shared_ptr<const Sealed> Sealed::copy_of(Bytes b) {
     Segment there;
     error = Segment::try_make(size, Segment::Peers::write, there, fd);
     if (error == 0 && !b.empty()) std::memcpy(there.data(), b.data(), b.size());
-  }  // no program has the memory mapped for writing any more, so it can be sealed
+  }  // No program has the memory mapped for writing any more, so it can be sealed.
   if (error == 0 && ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) != 0) error = errno;
   if (error == EBUSY)
     weft::detail::bad_use(
@@ -39,7 +39,7 @@ std::shared_ptr<const Sealed> Sealed::copy_of(Bytes b) {
   if (error != 0) {
     if (!Segment::refused(error)) Segment::no_room(size, error);
     fd = {};
-    memory = Segment::alone(b, size);  // the array has no descriptor, so links send its bytes
+    memory = Segment::alone(b, size);  // The array has no descriptor, so links send its bytes.
   } else if (const char* wrong = Segment::map(fd, size, Segment::Peers::read, memory)) {
     weft::detail::bad_use(wrong);
   }
@@ -93,7 +93,7 @@ std::shared_ptr<const Sealed> Sealed::get(Bytes in, Carrier& by) {
     }
   if (d.mark != kPassed || !in.empty()) return nullptr;
   for (int fd; (fd = by.passed()) >= 0;)
-    // if there is no match, the descriptor belongs to a frame that was not sent after all
+    // If there is no match, the descriptor belongs to a frame that was not sent after all.
     if (auto s = matching(d, Descriptor(fd), by)) return s;
   return nullptr;
 }

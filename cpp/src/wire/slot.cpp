@@ -1,5 +1,5 @@
-// The definitions of wire/slot.hpp. Segments are kept for the next value: those that this program
-// has made, and those of other programs that it has mapped.
+// The definitions of wire/slot.hpp. Segments are kept for the next value: segments that this
+// program has made, and segments of other programs that it has mapped.
 #include <algorithm>
 #include <deque>
 #include <mutex>
@@ -26,13 +26,13 @@ class Slot::Pool {
     std::uint64_t until;
   };
   std::deque<Leaving> leaving;
-  // the names of this program's spaces, as other programs have written them into the heads of their
-  // segments
+  // The names of this program's spaces, as other programs have written them into the heads of their
+  // segments.
   std::vector<std::uint64_t> names;
   std::atomic<std::size_t> open{0};
   std::atomic<bool> any_leaving{false};
 
-  // Removes the pieces that are too many. Calls `gone` for each. Called with the lock held.
+  // Removes the pieces that are too many, and calls `gone` for each. Called with the lock held.
   template <class Gone>
   static void trim(Pieces& all, Gone&& gone) {
     std::size_t bytes = 0;
@@ -78,7 +78,7 @@ Slot::Pool& Slot::pool() {
 }
 void Slot::forget() noexcept {
   Pool& p = pool();
-  new (&p.lock) std::mutex;  // another thread of the parent may have held it
+  new (&p.lock) std::mutex;  // Another thread of the parent may have held the lock.
   for (Pool::Pieces* all : {&p.made, &p.known}) {
     new auto(std::move(*all));
     all->clear();
@@ -124,15 +124,15 @@ std::unique_ptr<Slot> Slot::make(std::size_t length) noexcept try {
   const std::size_t wanted = kHead + length;
   const std::lock_guard g(p.lock);
   for (auto it = p.made.rbegin(); it != p.made.rend(); ++it) {
-    // the segment that was used last is tried first: the peer has mapped it, and it is in the
-    // caches
+    // The segment that was used last is tried first: the peer has mapped it, and it is in the
+    // caches.
     Head& head = (*it)->head();
     const std::size_t size = (*it)->memory.size();
     if (size < wanted || size / 4 > wanted || head.shares.load(std::memory_order_seq_cst) != 0)
       continue;
     if (std::none_of(std::begin(head.mapped_by), std::end(head.mapped_by),
                      [](const auto& by) { return by.load() == 0; }))
-      // some of these spaces may be gone; the others receive the descriptor once more
+      // Some of these spaces may be gone; the others receive the descriptor once more.
       for (auto& by : head.mapped_by) by.store(0);
     head.shares.store(1, std::memory_order_seq_cst);
     std::unique_ptr<Slot> s(new Slot(*it, length));

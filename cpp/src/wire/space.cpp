@@ -5,7 +5,7 @@
 namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
-// the maximum size in bytes of an end's type and name in GIVE and PASS
+// The maximum size in bytes of an end's type and name in GIVE and PASS.
 constexpr std::size_t kLongest = 4096;
 }  // namespace detail
 
@@ -13,7 +13,7 @@ void Space::decided(core::Waker* w) noexcept {
   core::Waker* before = fresh_.load(std::memory_order_relaxed);
   do w->next = before;
   while (!fresh_.compare_exchange_weak(before, w, std::memory_order_acq_rel));
-  if (stepping == this) return;  // this thread's own step woke it
+  if (stepping == this) return;  // This thread's own step woke the visitor.
   if (!lock_.try_lock()) return;
   Space* const outer = std::exchange(stepping, this);
   end_step(outer);
@@ -92,7 +92,7 @@ const char* Space::relieve(const Home& h, std::size_t more) noexcept {
 bool Space::introduce(Peer& a, Peer& b) {
   const std::uint64_t x = a.session.theirs().incarnation, y = b.session.theirs().incarnation;
   const auto pair = std::minmax(x, y);
-  if (x == 0 || y == 0) return false;  // a peer has not said who it is
+  if (x == 0 || y == 0) return false;  // One of the two peers has not said who it is.
   if (x == y || acquainted_.contains(pair)) return true;
   const auto by = introducer.lock();
   if (!by || !by->introduce(a, b)) return false;
@@ -139,8 +139,8 @@ std::shared_ptr<FarEnd> Peer::adopt(std::vector<std::uint64_t> keys, std::uint64
   return e;
 }
 // Handles the home's answer to this space's ADOPT. This space tells the end's earlier holder as
-// well, before anything that it tells that holder later: the home's own message to the holder may
-// arrive after this space's BYE.
+// well, before anything that this space tells that holder later: the home's own message to the
+// holder may arrive after this space's BYE.
 void Peer::adopted(const Frame& f) {
   const Adopting* const a = adopting(f.where);
   if (!a) return;
@@ -149,8 +149,8 @@ void Peer::adopted(const Frame& f) {
     from->session.send(Frame{Kind::dropped, 0, 0, 0, 0, a->token, {}}, f.val == 0);
   adopting_.erase(adopting_.begin() + (a - adopting_.data()));
 }
-// An end that came from this peer may have been closed again before its home had this space's
-// ADOPT. Then only the peer's share must be reported, and the end did not die.
+// An end that came from this peer may have been closed again before the ADOPT of this space reached
+// its home. Then only the peer's share must be reported, and the end did not die.
 void Peer::before_bye() noexcept {
   for (const Peer* home : space->peers_)
     for (const Adopting& a : home->adopting_)
@@ -205,7 +205,7 @@ const char* Peer::received(const Frame& f) {
     case Kind::tell:
       if (!session.may_ask()) return "a question from one that answers none";
       if (space->inquirer) return space->inquirer->heard(*this, f);
-      // this program answers no more questions, so nothing may be concluded
+      // This program answers no more questions, so no deadlock may be found.
       if (f.kind == Kind::ask) session.send(Frame{Kind::said, 0, 2, f.txn, f.op, 0, {}});
       return nullptr;
     case Kind::hello:

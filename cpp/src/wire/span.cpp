@@ -10,25 +10,25 @@ struct Span::Part {
   Part(Span& s, Peer* p) noexcept : span(s), home(p) {}
   virtual ~Part() = default;
   virtual void add(Guard& g) = 0;
-  // Offers the part to its home. `tries`: the home is to try all its guards at once. Returns false
-  // if that is not possible; whole_ then says why.
+  // Offers the part to its home. `tries` says that the home is to try all guards of the part at
+  // once. Returns false if the offer is not possible; whole_ then says why.
   virtual bool offer(bool tries) = 0;
-  // whether the session with its home is known to be lost
+  // Returns whether the session with the part's home is known to be lost.
   virtual bool is_lost() const noexcept = 0;
   virtual void attempt(std::uint32_t first, std::uint32_t n) = 0;
-  virtual void stop_trying() = 0;  // either not_ready() follows, or the call was too late
+  virtual void stop_trying() = 0;  // not_ready() follows, or the call was too late
   virtual void gone() = 0;
-  virtual bool made() = 0;  // true: the choice is over at once, and whole_ says why
+  virtual bool made() = 0;  // returns true if the choice is over at once; whole_ says why
   virtual void failed() = 0;
 
   Span& span;
   Peer* const home;  // null for this space
   std::uint32_t size = 0;
   bool offered = false;
-  bool ready = false;  // whether its home has said READY since it was last tried
+  bool ready = false;  // whether the part's home has said READY since it was last tried
   bool writes = false, some_off = false;
-  // All its guards are off. Its home is asked whether their channels are open; they are not if the
-  // session with the home is lost.
+  // All guards of the part are off. The part's home is asked whether their channels are open; they
+  // are not if the session with the home is lost.
   bool off = true;
 
   void was_ready() {
@@ -209,7 +209,7 @@ bool Span::begin() {
   silently_ = false;
   return over_;
 }
-// Asks a part, which becomes trying_. Returns false if that is not possible, and the choice is
+// Asks a part, which becomes trying_. Returns false if the part cannot be asked, and the choice is
 // over.
 bool Span::ask(Part& p, std::uint32_t first, std::uint32_t count) {
   if (!std::exchange(p.offered, true)) {
@@ -240,7 +240,8 @@ void Span::go_on() {
       if (seats_[i].part == &p && seats_[i].at >= first && seats_[i].at < first + count)
         trying_writes_ |= guards_[i].writes && !guards_[i].off;
     if (!late_) return void(ask(p, first, count));
-    // The choice may end within ask(). Then the process that waits for it may have destroyed it.
+    // The choice may end within ask(). Then the process that waits for the choice may have
+    // destroyed it.
     bool over = false;
     bool* const outer = std::exchange(over_within_, &over);
     ask(p, first, count);
@@ -251,7 +252,7 @@ void Span::go_on() {
     over_within_ = outer;
     if (trying_ == &p && !making_) p.stop_trying();
   };
-  // Asks in the order of the guards. Adjacent guards of one home are asked together.
+  // This asks in the order of the guards, and asks for adjacent guards of one home together.
   while (asked_ < n) {
     const Seat& s = seats_[(first_ + asked_) % n];
     std::uint32_t count = 1;
@@ -272,7 +273,7 @@ void Span::go_on() {
     if (p->ready) return attempt(*p, 0, p->size);
 }
 
-// Ends the choice with the outcome of that part; if `at` is null, of no part.
+// Ends the choice with the outcome of part `at`; if `at` is null, the outcome is that of no part.
 void Span::end(const Outcome& how, Part* at) {
   over_ = true;
   trying_ = nullptr;
@@ -314,7 +315,8 @@ void Span::part_silent(Part& p, std::uint32_t at) {
     failure_ = {Status::retired, guard, 0, false, false};
   go_on();
 }
-// If nothing has happened at this part, its outcome waits for the part that is trying.
+// Takes the outcome of a part. If nothing has happened at the part, that outcome waits for the part
+// that is trying.
 void Span::part_over(Part& p, const Outcome& how) {
   if (over_) return;
   Outcome mine = how;
@@ -335,7 +337,7 @@ bool Span::made() {
   if (over_) return true;
   making_ = false;
   silently_ = true;
-  if (trying_->made()) {  // the value could not be sent, and its home has been told
+  if (trying_->made()) {  // The value could not be sent, and its home has been told.
     Part* const p = trying_;
     end({Status::pending, 0, 0, false, false}, p);
   }
@@ -374,7 +376,7 @@ void Span::withdraw() {
   if (over_ || unwanted_) return;
   unwanted_ = true;
   if (!trying_) return go_on();
-  if (making_) return;  // too late: the choice has committed
+  if (making_) return;  // It is too late: the choice has committed.
   trying_->stop_trying();
 }
 

@@ -22,7 +22,8 @@ Spanned::~Spanned() { std::erase(space_->spans, this); }
 
 void Spanned::begin(bool tries) {
   const auto me = shared_from_this();
-  // Guards that are off are checked once: was the channel open when the choice began (rule 5.6)?
+  // Guards that are off are checked once, for whether the channel was open when the choice began
+  // (rule 5.6).
   for (std::uint32_t i = 0; i < size() && place_; ++i)
     if (at_[i].off && (!at_[i].port || is_end(at_[i].port->ended()))) happened(i, Status::retired);
   if (tries) return attempt(0, size());
@@ -66,20 +67,20 @@ void Spanned::attempt(std::uint32_t first, std::uint32_t n) {
     attempt_->at.push_back({at_[i].port, std::move(at_[i].room), 0, false, at_[i].later});
   attempt_->bind();
   if (attempt_->begin()) {
-    // if the attempt has met a reader, that reader is answered first (WIRE.md 4.2)
+    // If the attempt has met a reader, that reader is answered first (WIRE.md 4.2).
     if (attempt_->chose_a_write()) space_->answer_decided();
     finish();
     return;
   }
   if (has_committed()) return space_->reconsider();
   // The choices to which this attempt has announced itself are woken now. One of them may have come
-  // to this one meanwhile.
+  // to this choice meanwhile.
   if (!must_wait()) leave();
 }
 bool Spanned::must_wait() const {
   for (const Spanned* s : space_->spans) {
     if (s == this || !s->place_ || rank_ >= s->rank_) continue;
-    if (looks_ && s->looks_) continue;  // neither choice waits, so they do not meet (rule 5.7)
+    if (looks_ && s->looks_) continue;  // Neither choice waits, so the two do not meet (rule 5.7).
     if (s->has_committed()) continue;
     for (const Visitor::Seat& mine : attempt_->at)
       for (const Visitor::Seat& theirs : s->at_)
@@ -113,10 +114,10 @@ void Spanned::finish() {
   attempt_.reset();
   if (!place_) return;
   if (s == Status::retired) {
-    // for an ordinary choice this could be the end (rule 5.6); here the choice's place decides
-    // that, and asks the other homes
+    // For an ordinary choice this could be the end (rule 5.6). Here the choice's place decides
+    // that, and asks the other homes.
     happened(guard, s);
-    // tells the place which guards have retired
+    // This tells the place which guards have retired.
     for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);
     if (place_) place_->not_ready();
     return;
@@ -131,9 +132,9 @@ bool Spanned::made(const Payload& value, Carrier& by) {
   return true;
 }
 void Spanned::made() {
-  // an extended reader holds the visitor: decided() will be called
+  // An extended reader holds the visitor: decided() will be called.
   if (attempt_->made() == Status::pending) return;
-  space_->answer_decided();  // the reader is answered first (WIRE.md 4.2)
+  space_->answer_decided();  // The reader is answered first (WIRE.md 4.2).
   taken();
 }
 void Spanned::taken() {
@@ -147,7 +148,7 @@ void Spanned::taken() {
 void Spanned::leave() {
   const auto me = shared_from_this();
   if (attempt_->stage != Visitor::Stage::offered) return;
-  if (!attempt_->withdraw()) return;  // the attempt has its outcome, and is in the space's list
+  if (!attempt_->withdraw()) return;  // The attempt has its outcome, and is in the space's list.
   take_back_rooms();
   attempt_.reset();
   for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);

@@ -13,8 +13,8 @@ namespace twin {
 
 template <class K>
 struct Abroad {
-  // Stands for a process that another program runs: starts that process there, asks it to end when
-  // it is itself asked to end, and ends as the process has ended.
+  // Stands for a process that another program runs. It starts that process there, asks that process
+  // to end when it is itself asked to end, and ends as that process has ended.
   template <class Unstarted>
   static typename Play<K>::Process stand_in(Play<K>* me, const Proc* p, Unstarted there) {
     co_await me->kind_.command(p->id, "start");
@@ -33,7 +33,7 @@ struct Abroad {
         try {
           co_await me->kind_.command(p->id, "cancel");
           asked = false;
-        } catch (const weft::Cancelled&) {  // the request to end has come again
+        } catch (const weft::Cancelled&) {  // The request to end has come again.
         } catch (const weft::TimedOut&) {
         }
       }
@@ -53,7 +53,7 @@ struct Abroad {
     }
     std::rethrow_exception(failure);
   }
-  // In the other program: runs one process of the network, and reports how it ended.
+  // Runs, in the other program, one process of the network, and reports how the process ended.
   static weft::Process runs_here(Play<K>* me, const Proc* p, weft::Watch<int> handle) {
     std::exception_ptr left;
     try {
@@ -67,7 +67,7 @@ struct Abroad {
       said = left ? told_of(left) : "Cancelled";
     }
     left = nullptr;
-    me->kind_.arrived();  // its ends are closed
+    me->kind_.arrived();  // The process's ends are closed.
     co_await me->kind_.tells(p->id).write(said);
   }
 

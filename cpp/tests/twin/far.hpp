@@ -36,7 +36,7 @@ struct weft::wire::Value<twin::Word> {
 
 namespace twin {
 
-// An end of either kind, with a function by which it dies.
+// An end of either kind, together with a function by which the end dies.
 template <class End>
 class Mortal : public End {
  public:
@@ -54,8 +54,8 @@ class Mortal : public End {
   }
 };
 
-// An empty write, which the home answers at once. It is not a point of cancellation, and no process
-// of the home takes part.
+// An empty write, which the home answers at once. The write is not a point of cancellation, and no
+// process of the home takes part in it.
 class Tick final : public w::FarOp {
  public:
   explicit Tick(const w::FarEnd& end) {
@@ -67,7 +67,7 @@ class Tick final : public w::FarOp {
       if (end.peer->far.begin(*this)) return;
     }
     done_.wait(false);
-    const w::Space::Step step(space);  // after this, over() has returned
+    const w::Space::Step step(space);  // After this, over() has returned.
   }
 
  private:
@@ -91,8 +91,9 @@ class Far {
   static constexpr bool kSpread = true, kMoves = false;
   static constexpr weft::Clock kClock = weft::Clock::steady;
 
-  // `links` has a link for each program; null for this program, or if there is no link. `controls`
-  // are the sockets from program 0 to the other programs.
+  // Makes this program's part of the network. `links` has a link for each program; the link is null
+  // for this program, or if there is none. `controls` are the sockets from program 0 to the other
+  // programs.
   Far(const Network& n, const Placed& placed, int me, Standing& standing,
       std::vector<w::LinkBase*> links, std::vector<int> controls = {})
       : placed_(placed),
@@ -115,7 +116,7 @@ class Far {
     take(n);
   }
 
-  // All barriers are in program 0; far_barrier() returns null in that program.
+  // Returns the barriers, which are all in program 0; far_barrier() returns null in that program.
   const std::vector<weft::Barrier>& barriers() const { return barriers_; }
   const w::FarBarrier* far_barrier(std::size_t b) const {
     return me_ == 0 ? nullptr : &far_barriers_[b];
@@ -154,7 +155,7 @@ class Far {
   static weft::Span span(int t) { return std::chrono::milliseconds(kUnit * t); }
   std::int64_t moment(int t) const { return start_ + t * kUnit * 1'000'000; }
 
-  // A write on credit is over before its value has arrived.
+  // Waits until a value has arrived: a write on credit is over before that.
   void written(const W& to) {
     if (buffers_ && to.there()) arrived();
   }
@@ -167,7 +168,7 @@ class Far {
   }
 
   // --- program 0 ---
-  // A process of another program that has not been started. If it never is, its ends go.
+  // A process of another program that has not been started. If it never is started, its ends go.
   class Unstarted {
    public:
     Unstarted(Far& f, int pid) : far_(&f), pid_(pid) {}
@@ -190,7 +191,7 @@ class Far {
     return commands_to_.at(placed_.host_of(pid)).write(word + " " + std::to_string(pid));
   }
   weft::Reader<Text>& done(int pid) { return done_.at(pid); }
-  // Lets the other programs end; returns how many values were dropped, by channel.
+  // Lets the other programs end, and returns how many values were dropped, by channel.
   std::vector<std::uint64_t> stop(std::size_t channels) {
     std::vector<std::uint64_t> all(channels);
     const auto add = [&](const Text& said) {
@@ -216,7 +217,7 @@ class Far {
   }
 
  private:
-  static constexpr std::int64_t kUnit = 4;  // ms
+  static constexpr std::int64_t kUnit = 4;  // in ms
 
   struct Next {
     typename w::ReaderEnd<V>::Read read;
@@ -291,8 +292,8 @@ class Far {
   static Text tick_of(int home, int at) {
     return "tick." + std::to_string(home) + "." + std::to_string(at);
   }
-  // Takes the ends of other programs' channels. Program 0 also hands on those that it does not use
-  // itself.
+  // Takes the ends of other programs' channels. Program 0 also hands on those ends that it does not
+  // use itself.
   void take(const Network& n) {
     each_end(n, [&](const Proc& p, std::size_t i, const End& e) {
       const int home = placed_.home_of(e.channel), at = placed_.host_of(p.id);
@@ -336,11 +337,11 @@ class Far {
   const std::int64_t start_ = weft::prim::now();
   bool buffers_ = false;
   std::map<int, weft::Channel<V>> channels_;  // the channels whose home is here
-  std::vector<weft::Barrier> barriers_;       // in program 0
-  std::vector<w::FarBarrier> far_barriers_;   // in the other programs
+  std::vector<weft::Barrier> barriers_;       // used in program 0
+  std::vector<w::FarBarrier> far_barriers_;   // used in the other programs
   std::vector<weft::Reader<int>> kept_;
   const std::vector<int> controls_;
-  // Protects readers_ and writers_: the ends of processes that have not been started.
+  // Protects readers_ and writers_, which are the ends of processes that have not been started.
   std::mutex lock_;
   std::map<Text, R> readers_;
   std::map<Text, W> writers_;

@@ -5,8 +5,8 @@
 //   k:   is started with the network ──► the same ends ──► runs the processes that it is told to
 //        run, until "stop" ──► its counts
 //
-// All programs write their records into one pipe, each by one write: so the record of an event
-// comes before the records of events that happened after it.
+// All programs write their records into one pipe, each record by one write, so the record of an
+// event comes before the records of events that happened after it.
 #pragma once
 #include <weft/wire/program.hpp>
 #include <weft/wire/shm.hpp>
@@ -18,7 +18,7 @@
 namespace twin {
 
 struct Spread {
-  unsigned programs = 0;  // 0: one program, and no link
+  unsigned programs = 0;  // 0: there is one program, and no link
   std::string link, seed = "0";
   int me = 0;
   int control = -1;  // in the other programs: the socket for rounds
@@ -41,7 +41,7 @@ int host_of_network(const std::string& text, const Spread& s) {
     Play<Far> play(net, far);
     weft::run(weft::RunOptions{Far::kClock}, Abroad<Far>::serve(&play));
     far.tell_dropped();
-  } catch (const weft::PeerDied&) {  // program 0 is gone
+  } catch (const weft::PeerDied&) {  // Program 0 is gone.
   }
   link.wait();
   ::shutdown(s.control, SHUT_RDWR);
@@ -90,7 +90,7 @@ int network_over_hosts(const std::string& text, const Spread& s) {
   return 0;
 }
 
-// Throws std::invalid_argument if there is no such link.
+// Plays the network. Throws std::invalid_argument if there is no such link.
 inline int spread_network(const std::string& text, const Spread& s) {
   if (s.programs < 2 || s.programs > 3) throw std::invalid_argument("--hosts: 2 or 3 programs");
   OverTcp::listens = s.me == 0;

@@ -1,5 +1,5 @@
 // Links for networks in several programs: over a serial line (WIRE.md 12.6) that loses nothing;
-// over a lossy one on which three packets in eight are lost, doubled, spoilt, or overtaken by the
+// over a lossy line on which three packets in eight are lost, doubled, spoilt, or overtaken by the
 // next (13); and over TCP on loopback.
 //
 // None of these links passes descriptors, so they introduce no two programs to each other (7.5).
@@ -33,8 +33,8 @@ class OverLine {
 };
 
 // Stands between the link's side and the line. It cuts the link's output into packets at the zero
-// bytes, and spoils one now and then. Input is passed on as it is, because the other side has done
-// the same.
+// bytes, and spoils a packet now and then. Input is passed on as it is, because the other side has
+// done the same.
 class Accidents {
  public:
   // Takes ownership of `line`. inner() is the link's side, of which the link takes ownership.
@@ -48,13 +48,13 @@ class Accidents {
   Accidents(const Accidents&) = delete;
   Accidents& operator=(const Accidents&) = delete;
   ~Accidents() {
-    thread_.join();  // the link has closed its side
+    thread_.join();  // The link has closed its side.
     ::close(mine_), ::close(line_);
   }
   int inner() const noexcept { return inner_; }
 
  private:
-  static constexpr int kPatience = 5;  // ms for which a packet is held back if none follows it
+  static constexpr int kPatience = 5;  // ms for which a packet is held back if no other follows it
 
   void serve() {
     w::Buffer room(4096);
@@ -90,7 +90,7 @@ class Accidents {
   void goes(w::Buffer packet) {
     switch (dice_.below(16)) {
       case 0:
-      case 1: return;  // lost
+      case 1: return;  // The packet is lost.
       case 2: send(packet); break;
       case 3: {
         const int at = dice_.below(static_cast<int>(packet.size()));
@@ -98,7 +98,7 @@ class Accidents {
         break;
       }
       case 4:
-      case 5: std::swap(packet, behind_); break;  // the next packet overtakes it
+      case 5: std::swap(packet, behind_); break;  // The next packet overtakes this one.
       default: break;
     }
     send(packet);
@@ -108,7 +108,7 @@ class Accidents {
     while (!bytes.empty()) {
       const ssize_t n = ::send(to, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return;  // the line has closed, which the next read notices
+      if (n <= 0) return;  // The line has closed, which the next read notices.
       bytes = bytes.subspan(static_cast<std::size_t>(n));
     }
   }
@@ -164,7 +164,7 @@ class OverTcp {
       checked(::connect(tcp, address, size));
     }
     ::close(socket);
-    const int on = 1;  // otherwise a frame waits for the acknowledgement of the one before
+    const int on = 1;  // Otherwise a frame waits for the acknowledgement of the frame before it.
     checked(::setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)));
     return tcp;
   }

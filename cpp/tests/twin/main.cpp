@@ -9,7 +9,7 @@
 //             three packets in eight (hosts.hpp, lines.hpp). Time is real.
 //
 // On several cores a process may close only the ends that it alone was given: one end in two
-// processes is two ends here, and the other process may be using its own at this moment. So
+// processes is two ends here, and the other process may be using its end at this moment. So
 // networks for --cores and --hosts are made without "nested", "sequence", "spawn" and "mobile";
 // placed.hpp lists what else --hosts does not allow.
 #include <iostream>
@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
         spread.programs = static_cast<unsigned>(std::stoul(value()));
       else if (option == "--link")
         spread.link = value();
-      else if (option == "--host")  // the first program gives these three options to the others
+      else if (option == "--host")  // The first program gives these three options to the others.
         spread.me = std::stoi(value());
       else if (option == "--control")
         spread.control = std::stoi(value());

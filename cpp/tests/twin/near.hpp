@@ -1,4 +1,4 @@
-// A network in one program: its ends are weft::Reader and Writer, its time is virtual.
+// A network in one program: the ends are weft::Reader and Writer, and time is virtual.
 #pragma once
 #include <vector>
 
@@ -15,8 +15,8 @@ struct Value {
   weft::Writer<Value, P> writer;
   int end = -1;  // the number of the end that moves
 
-  // A constructor, since g++ 12 miscompiles an aggregate that is made with braces inside a co_await
-  // expression.
+  // Value has a constructor, since g++ 12 miscompiles an aggregate that is made with braces inside
+  // a co_await expression.
   explicit Value(std::string t) : text(std::move(t)) {}
   Value(weft::Reader<Value, P> r, weft::Writer<Value, P> w, int n)
       : reader(std::move(r)), writer(std::move(w)), end(n) {}
@@ -54,7 +54,7 @@ class Near {
   static auto next(R& r) { return r.next(); }
   static weft::Span span(int t) { return std::chrono::seconds(t); }
   static std::int64_t moment(int t) { return t * 1'000'000'000LL; }
-  // An operation's effect is complete when the operation returns.
+  // Does nothing: the effect of an operation is complete when the operation returns.
   static void written(const W&) {}
   static void arrived() {}
   static int going_on(int) { return 0; }

@@ -1,4 +1,5 @@
-// A network as data, and its reader: the line format of conformance/README.md.
+// A network as data, and the reader of its text, which is in the line format of
+// conformance/README.md.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -19,7 +20,7 @@ struct Proc;
 struct Guard {
   std::string kind;   // in, out, timeout, deadline, skip, barrier, ended
   int at = -1;        // slot, time, barrier or process
-  std::string fn;     // of an output: make, raise or nothing
+  std::string fn;     // for an output: make, raise or nothing
   bool ends = false;  // its retirement raises (rule 5.6)
   bool on = true;     // its precondition
 };
@@ -40,8 +41,8 @@ struct Body {
 };
 
 struct End {
-  int channel = -1;  // -1 if this is a slot of the maker
-  char side = ' ';   // r or w
+  int channel = -1;  // r for a reader, w for a writer
+  char side = ' ';   // r for a reader, w for a writer
   int slot = -1;
 };
 

@@ -2,23 +2,24 @@
 //
 // Program 0 plays main, reads the network and tells the others. The processes at the top of the
 // network are given to the programs in turn, and so are the homes of channels; with another seed
-// all move on by one. Three kinds of process stay in program 0, where all barriers are:
+// all of them move on by one program. Three kinds of process stay in program 0, where all barriers
+// are:
 //
-//   - a process with a barrier among its guards. Its channels have their homes there too, since a
-//     far channel in a choice that spans a barrier is bad use (WIRE.md 4.10).
-//   - a process that enrols or resigns parties. Elsewhere that waits for an answer (WIRE.md 4.9),
-//     and can be cancelled; the rules know neither.
+//   - a process with a barrier among its guards. Its channels have their homes in program 0 too,
+//     since a far channel in a choice that spans a barrier is bad use (WIRE.md 4.10).
+//   - a process that enrols or resigns parties. In another program that operation waits for an
+//     answer (WIRE.md 4.9), and can be cancelled; the rules know neither.
 //   - a process that cancels or awaits another. Only the holder of the process's object can do that
 //     (rule 7.11).
 //
-// Over a link that makes no sessions between two other programs (lines.hpp) a channel has its home
-// in program 0 if program 0 is neither its home nor one of the two programs that use it.
+// Over a link that makes no sessions between two other programs (lines.hpp) a channel is moved to
+// program 0 if program 0 would be neither its home nor one of the two programs that use it.
 //
-// And these occur in no network for several programs (`--without`):
+// The following occur in no network for several programs (`--without`):
 //
 //   - nested, sequence, spawn: an end that two processes have. It is one end to the rules, and two
-//     here: to close one of them would have to close the other.
-//   - mobile: for the same reason. An end that was sent is open here until the write has returned.
+//     ends here: closing one of them would have to close the other.
+//   - mobile, for the same reason: an end that was sent is open here until the write has returned.
 #pragma once
 #include "network.hpp"
 
@@ -68,8 +69,8 @@ class Placed {
   }
   const int programs_;
   const bool introduces_;
-  std::vector<int> homes_;    // by channel
-  std::map<int, int> where_;  // by process
+  std::vector<int> homes_;    // the program of each process, by its number
+  std::map<int, int> where_;  // the program of each process, by its number
 };
 
 }  // namespace twin

@@ -5,13 +5,13 @@
 //       └──exception──► unwind(): leaves blocks (an extended read's is released), up to a try that
 //                       catches it; else the exception leaves the coroutine
 //
-// Limits (rule 7.12) are weft::Timeouts. In the history their TimedOut is Cancelled, and Timeout
-// leaves their block. If a network cancels a process by its number, or asks for its end, a Watch
-// runs each process, within another process that ends as it did.
+// Limits (rule 7.12) are weft::Timeouts. In the history, the TimedOut of a limit is Cancelled, and
+// Timeout leaves the limit's block. If a network cancels a process by its number, or asks for its
+// end, a Watch runs each process, within another process that ends as the watched process did.
 //
 // A process holds its ends in its coroutine's parameters, so the library handles them when the
 // process ends. An end given to several processes (a slot of the maker) is a copy for each; closing
-// one copy closes them all, as for the one end of the rules (rule 2.2).
+// one copy closes all copies, as for the one end of the rules (rule 2.2).
 //
 // K says what ends are and what makes them: near.hpp (one program), far.hpp (several).
 #pragma once
@@ -27,7 +27,7 @@
 
 namespace twin {
 template <class K>
-struct Abroad;  // abroad.hpp
+struct Abroad;  // defined in abroad.hpp
 
 template <class K>
 class Play {
@@ -112,7 +112,7 @@ class Play {
       if (kind_.is_away(p.id))
         return watched(p,
                        Abroad<K>::stand_in(this, &p, kind_.unstarted(p.id)).named(p.name.c_str()));
-    Given g;  // outside the try, whose failures poison: these ends are closed
+    Given g;  // Outside the try, whose failures poison: these ends are closed.
     std::exception_ptr failure;
     try {
       for (std::size_t i = 0; i < p.ends.size(); ++i) give(g, p, i, of_maker);
@@ -131,17 +131,18 @@ class Play {
     if (!net_.handles) return made;
     return held(this, p.id, handles_.at(p.id).of(std::move(made)));
   }
-  // A process that can be cancelled and awaited. It ends as the process inside it did.
+  // A process that can be cancelled and awaited. It ends as the process inside it has ended.
   static Process held(Play* me, int pid, weft::Process inner) {
     try {
       co_await std::move(inner);
     } catch (const weft::Cancelled&) {
-      // The request may come when the process inside has ended, the only one in the rules.
+      // The request may come when the process inside has ended, which is the only process in the
+      // rules.
       if (!me->has_returned(pid)) throw;
     }
     if (me->has_returned(pid)) co_return pid;
     if (const std::exception_ptr left = me->what_left(pid)) std::rethrow_exception(left);
-    throw weft::Cancelled();  // it was cancelled before it ran
+    throw weft::Cancelled();  // The process was cancelled before it ran.
   }
   bool has_returned(int pid) const {
     const std::lock_guard l(lock_);
@@ -149,7 +150,8 @@ class Play {
   }
   std::exception_ptr what_left(int pid) {
     const std::lock_guard l(lock_);
-    if (K::kSpread) return left_[pid];  // both held() and runs_here() ask; it carries no end
+    // Both held() and runs_here() ask for it; it carries no end.
+    if (K::kSpread) return left_[pid];
     return std::exchange(left_[pid], nullptr);
   }
   // Called when the process is about to be started; from then on a cancellation applies to it.
@@ -167,7 +169,7 @@ class Play {
   }
   std::string how(int pid) const {
     weft::Ending how = handles_.at(pid).get().how;
-    if (how == weft::Ending::cancelled && has_returned(pid))  // as in held()
+    if (how == weft::Ending::cancelled && has_returned(pid))  // held() does the same.
       how = weft::Ending::returned;
     return std::string("{\"how\": \"") + word_of(how) + "\"}";
   }
@@ -175,7 +177,8 @@ class Play {
     const char* const words[] = {"returned", "retired", "poisoned", "cancelled", "failed"};
     return words[static_cast<int>(how)];
   }
-  // The result in the model's form: the process's number, or how it ended (rule 7.1).
+  // Returns the result in the model's form: the process's number, or how the process ended (rule
+  // 7.1).
   static std::string result_of(const weft::Result<int>& r) {
     if (r) return std::to_string(*r);
     return r.missing() ? std::string("\"<") + word_of(r.missing()->how) + ">\"" : "null";
@@ -347,7 +350,7 @@ class Play {
         frames.push_back({Kind::attempt, s->inner, 0, 0, s});
         continue;
       }
-      if (kind == "iter") {  // as if a turn were over, so it reads first
+      if (kind == "iter") {  // A turn counts as over, so the process reads first.
         frames.push_back({Kind::iter, s->inner, s->inner->statements.size(),
                           s->args.size() > 1 ? s->args[1] : -1, s});
         continue;
@@ -529,7 +532,8 @@ class Play {
     co_return pid;
   }
 
-  // Leaves blocks up to a try that catches the failure, or the limit that raised it; false: none.
+  // Leaves blocks up to a try that catches the failure, or up to the limit that raised it. Returns
+  // false if there is none.
   static bool unwind(Play* me, int pid, std::vector<Frame>& frames, std::exception_ptr& failed) {
     std::string name = name_of(failed);
     while (!frames.empty()) {
@@ -687,10 +691,11 @@ class Play {
   std::atomic<unsigned> turns_{0};
   std::vector<weft::Barrier> barriers_;
   const std::optional<weft::Cores> pool_;
-  std::map<int, weft::Watch<int>> handles_;                 // filled if the network needs handles
-  mutable std::mutex lock_;                                 // protects the fields below
-  std::map<int, std::vector<Slot>*> live_;                  // of the processes that run
-  std::vector<std::pair<std::exception_ptr, int>> failed_;  // an exception, and the process it left
+  std::map<int, weft::Watch<int>> handles_;  // filled if the network needs handles
+  mutable std::mutex lock_;                  // protects the fields below
+  std::map<int, std::vector<Slot>*> live_;   // the ends of the processes that run
+  // An exception, and the process that it left.
+  std::vector<std::pair<std::exception_ptr, int>> failed_;
   std::set<int> begun_;
   std::set<int> returned_;                  // the processes run by held() that have returned
   std::map<int, std::exception_ptr> left_;  // the quiet ends of processes run by held()

@@ -11,7 +11,7 @@ namespace twin {
 struct Fail {};
 struct Late {};  // the exception that leaves a block whose limit has ended it (rule 7.12)
 
-// Writes a record, by one write, so that several programs may write into one pipe.
+// Writes a record by one write, so that several programs may write into one pipe.
 inline void say(std::string record) {
   record += '\n';
   if (::write(STDOUT_FILENO, record.data(), record.size()) != static_cast<ssize_t>(record.size()))
@@ -57,7 +57,7 @@ inline bool quiet(const std::exception_ptr& x) {
   }
 }
 
-// Makes an exception from the text of name_of(), with the mark of an end that was met.
+// Makes an exception from the text of name_of(), with the mark of an end that an operation has met.
 inline std::exception_ptr told(const std::string& said) {
   const std::string what = "in another program: " + said;
   const std::string name = said.substr(0, said.find(' '));

@@ -1,7 +1,7 @@
-// Finds out whether all programs of a network stand still (WIRE.md 10.2, 10.3). The twin asks by
-// itself, and declares the deadlock. A round asks each program, for one moment, whether no process
-// of it can run and nothing is due except what its links may bring; and how many frames it has
-// queued and taken in, session by session. If in two rounds all programs wait, with the same
+// Finds out whether all programs of a network stand still (WIRE.md 10.2, 10.3). The twin itself
+// asks, and declares the deadlock. A round asks each program, for one moment, whether no process of
+// it can run and nothing is due except what its links may bring; and how many frames the program
+// has queued and taken in, session by session. If in two rounds all programs wait, with the same
 // counters, and each session has taken what was queued, no process will ever run again. Questions
 // are not sent over the sessions, so they change no counter.
 #pragma once
@@ -39,7 +39,7 @@ struct Answer {
 class Standing {
  public:
   explicit Standing(std::shared_ptr<w::Space> s) : space_(std::move(s)) {
-    // A run that waits only for links can then be told.
+    // From here on a run that waits only for links can be told of a deadlock.
     weft::runtime::links_are_asked = true;
   }
   class Going {
@@ -56,7 +56,8 @@ class Standing {
    private:
     Standing* to_;
   };
-  // `begun` is false before the run, when the question is about its sessions only.
+  // Answers for this program. `begun` is false before the run, when the question is only about the
+  // program's sessions.
   Answer answer(bool begun = true) {
     Answer a;
     // A step delivers the outcomes that parties here have decided and that have not been delivered
@@ -91,13 +92,13 @@ class Standing {
   weft::runtime::Run* run_ = nullptr;  // protected by the lock
 };
 
-// A message to the other programs beside the sessions: a question, or the news that a process of
-// theirs which has not been started never will be.
+// A message to the other programs, beside the sessions. It is a question, or the news that a
+// process of another program that has not been started never will be.
 struct Asked {
   int abandoned = -1;
 };
 
-// In a program that is asked: answers until program 0 asks no more.
+// Answers, in a program that is asked, until program 0 asks no more.
 template <class Abandon>
 void answer_all(Standing& s, int socket, Abandon abandon) {
   for (Asked q; ::read(socket, &q, sizeof q) == sizeof q;) {
@@ -137,8 +138,8 @@ class Rounds {
   }
 
  private:
-  // The time between two rounds. Nothing tells program 0 when the others have come to wait, so it
-  // asks them.
+  // The time between two rounds. Nothing tells program 0 when the other programs have come to wait,
+  // so it asks them.
   static constexpr std::chrono::milliseconds kAgain{2};
 
   bool all_wait(bool begun) {

@@ -1,4 +1,4 @@
-/* The registers and start-up code that the emulator's own test images share. They use no SDK,
+/* The registers and start-up code that the emulator's own test images share. The images use no SDK,
  * since they must test the chip and not a library. */
 #pragma once
 #include <stdint.h>
@@ -22,7 +22,7 @@ static inline void sev(void) { __asm volatile("sev" ::: "memory"); }
 static inline void mask(void) { __asm volatile("cpsid i" ::: "memory"); }
 static inline void unmask(void) { __asm volatile("cpsie i" ::: "memory"); }
 
-/* Ends the run as failed unless `holds`. */
+/* Ends the run as failed if `holds` is 0. */
 static inline void check(int holds) {
   if (!holds)
     __asm volatile("bkpt 2");

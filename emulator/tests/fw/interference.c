@@ -7,10 +7,10 @@
 
 struct setup {
   uint32_t work;   /* 0 fib, 1 matrix product, 2 sumsq */
-  uint32_t amount; /* n of fib, or repetitions */
+  uint32_t amount; /* n for fib, otherwise the number of repetitions */
   uint32_t runs;
-  uint32_t core1;    /* 0 asleep, 1 the same work, 2 an empty loop */
-  uint32_t stack[2]; /* top of the stack on which the work runs; separate from the caller's */
+  uint32_t core1;    /* what core 1 does: 0 sleeps, 1 the same work, 2 an empty loop */
+  uint32_t stack[2]; /* top of the stack on which the work runs, apart from the caller's stack */
   uint32_t gap;      /* loops of pause between runs, so that the phases differ */
 };
 volatile struct setup setup = {0, 10, 1, 0, {0x20041c00, 0x20040c00}, 0};
@@ -35,8 +35,8 @@ __asm(".syntax unified\n.thumb\n.text\n.balign 4\n"
       "r3\n  mov sp, r4\n  pop {r4, pc}\n"
       ".size on_stack,.-on_stack\n");
 
-/* 0*0 + 1*1 + ... + 5*5, `count` times: 45 cycles each, which gives the thesis's 90.0 us for 250
- * at 125 MHz on one core. */
+/* Computes 0*0 + 1*1 + ... + 5*5, `count` times. Each sum takes 45 cycles, which gives the
+ * thesis's 90.0 us for 250 sums at 125 MHz on one core. */
 uint32_t sums(uint32_t count);
 __asm(
     ".syntax unified\n.thumb\n.text\n.balign 4\n.global sums\n.type sums,%function\n.thumb_func\n"

@@ -4,7 +4,7 @@ functions. The names that a reaction's body may use are those of Lingua Franca's
 
 Invariants
 - A body is copied as it was written, between two `#line`s: the first names the program's file, the
-  second the generated one. So a debugger shows the right line in both. The mark `HERE` stands for
+  second the generated file. So a debugger shows the right line in both. The mark `HERE` stands for
   the second `#line` until the text is complete.
 - A body sees `self`, the ports, actions and contained reactors that the reaction names, `x_width`
   for each multiport or bank x, the methods and the modes.
@@ -25,14 +25,14 @@ HERE = "#line @HERE@"
 
 def code_lines(code: tree.Code) -> list[str]:
     """Returns the lines of a piece of code, between a `#line` to the program's file and one back.
-    Its first line is moved to its own column, which the compiler's messages name.
+    The first line of the code keeps its column, which the compiler's messages name.
     """
     file = code.span.file.replace("\\", "\\\\").replace('"', '\\"')
     return [f'#line {code.span.line} "{file}"', " " * (code.span.column - 1) + code.text, HERE]
 
 
 class Bodies:
-    """Generates the C code of the class `cls`. `functions` also collects in `externs` the
+    """Generates the C code of the class `cls`. `functions` also collects, in `externs`, the
     prototypes of the C functions that the program itself must provide."""
 
     def __init__(self, layout: Layout, cls: Class) -> None:
@@ -133,8 +133,8 @@ class Bodies:
         return [*lines, "};"]
 
     def params(self) -> list[tuple[str, tree.Param]]:
-        """Returns the parameters that the class's code mentions; the others are not in the
-        struct.
+        """Returns the parameters that the class's code mentions. The other parameters are not in
+        the struct.
         """
         found = [(n, p) for n, p in self.cls.params.items() if self.layout.mentions(self.cls, n)]
         if "bank_index" not in self.cls.params and self.layout.mentions(self.cls, "bank_index"):
@@ -226,7 +226,7 @@ class Bodies:
             check = f"  WEFT_RX_DEADLINE(instance, {interval}, {name}_late);"
         if updates(decl) and decl.deadline_code is not None:
             check += f" int64_t *const weft_rx_deadline_here = &self->_lf_deadline_{at};"
-        elif updates(decl):  # only lf_check_deadline in this body asks about the deadline
+        elif updates(decl):  # Only lf_check_deadline in this body asks about the deadline.
             check += " int64_t weft_rx_own = -1, *const weft_rx_deadline_here = &weft_rx_own;"
         if decl.code is None:
             return lines + self.bodyless(name, decl, names, check)
@@ -286,8 +286,8 @@ class Bodies:
         return lines
 
     def bodyless(self, name: str, decl: tree.Reaction, names: Names, check: str) -> list[str]:
-        """Returns the function of a reaction without a body. It calls the C function of the
-        reaction's name, which the program must provide.
+        """Returns the function of a reaction without a body. The function calls the C function that
+        has the reaction's name, which the program must provide.
         """
         if not decl.name:
             return [f"static void {name}(void *instance) {{ (void)instance; }}"]

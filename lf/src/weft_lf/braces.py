@@ -73,6 +73,6 @@ def _of(code: tree.Code) -> Problem | None:
 
 
 def unmatched(model: Model) -> list[Problem]:
-    """Returns a problem for each body that has an unmatched bracket; at most one for each body."""
+    """Returns a problem for each body that has an unmatched bracket, at most one for each body."""
     problems = dict.fromkeys(_of(code) for code in _codes(model))
     return [p for p in problems if p is not None]

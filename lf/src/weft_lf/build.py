@@ -6,8 +6,8 @@ Invariants
   `src`, or else the folder of the file.
 - A program for this machine (target `host`) takes one call of the compiler, unless it has CMake
   code of its own (`cmake-include`).
-- Messages of the C compiler about bodies are problems at lines of the `.lf` file; those about
-  generated code are shown only if the build fails by nothing else.
+- Messages of the C compiler about bodies are problems at lines of the `.lf` file; messages about
+  generated code are shown only if nothing else makes the build fail.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from weft_lf.target import BUILD_TYPES
 from weft_lf.ticks import check, tick_of
 
 TARGETS = ("host", "rp2040", "an521")
-UTILITIES = "/lib/c/reactor-c/"  # where programs look for what comes with upstream's runtime
-DEVICES = {  # the compiler that reads the bodies, without the rest of a build
+# Where programs look for the files that come with upstream's runtime.
+UTILITIES = "/lib/c/reactor-c/"
+DEVICES = {  # device → the compiler that reads the bodies, without the rest of a build
     "rp2040": "arm-none-eabi-gcc -mcpu=cortex-m0plus -mthumb",
     "an521": "arm-none-eabi-gcc -mcpu=cortex-m33 -mthumb -ffreestanding",
 }
@@ -44,7 +45,7 @@ Run = Callable[[list[str], Path], None]
 
 
 class Refused(LfError):
-    """A tool, such as the C compiler, ended with an error. `output` is what it said."""
+    """A tool, such as the C compiler, ended with an error. `output` has the tool's output."""
 
     def __init__(self, output: str) -> None:
         text = f"the C of this program does not compile:\n{output.strip()}"
@@ -54,7 +55,7 @@ class Refused(LfError):
 
 @dataclass
 class Wanted:
-    """How to build a program."""
+    """Says how to build a program."""
 
     target: str = ""  # one of TARGETS; empty: the program's platform, or host
     trace: bool = False
@@ -72,7 +73,7 @@ class Built:
 
     source: Path
     program: Path | None
-    # For example about times that the target rounds.
+    # Warnings, for example about times that the target rounds.
     warnings: list[Problem] = field(default_factory=list)
 
 
@@ -106,7 +107,7 @@ def project(path: Path) -> tuple[Path, Path]:
 def find(name: str, span: Span, root: Path) -> Path:
     """Returns the path of a file that the target block names. The name is relative to the `.lf`
     file that contains it, or else to the project. A utility that comes with upstream's runtime is
-    ours.
+    replaced by ours.
     """
     if name.startswith(UTILITIES):
         own = Path(__file__).with_name("util")
@@ -140,7 +141,7 @@ def build(model: Model, wanted: Wanted) -> Built:
     config = program.config
     target = target_of(model, wanted.target)
     odd = re.search(r"[^\w.+-]" if target == "rp2040" else r'["\\\n]', program.name)
-    if odd:  # the name goes into #line and into a makefile
+    if odd:  # The name goes into #line and into a makefile.
         where = Span(str(program.path))
         text = f"the name of the file has a {odd[0]!r}, which no tool accepts"
         raise fail(where, text, "rename it")
@@ -271,11 +272,11 @@ def includes(place: Path) -> list[str]:
 
 
 def run_tool(command: list[str], cwd: Path) -> str:
-    """Runs a tool, and returns what it said.
+    """Runs a tool, and returns its output.
 
     Raises:
-        LfError: it is not installed.
-        Refused: it ended with an error.
+        LfError: the tool is not installed.
+        Refused: the tool ended with an error.
     """
     try:
         ran = subprocess.run(command, cwd=cwd, capture_output=True, text=True, errors="replace")
@@ -347,8 +348,8 @@ def _only_read(command: list[str], text: str, shared: str) -> str:
 
 
 def cache(kind: str, key: str) -> Path | None:
-    """Returns a file of the user's cache; None if there can be none. Of a kind, the FILES newest
-    stay.
+    """Returns a file of the user's cache; None if there can be none. Of each kind, the FILES newest
+    files stay.
     """
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft" / kind
     try:
@@ -359,7 +360,8 @@ def cache(kind: str, key: str) -> Path | None:
 
 
 def keep(path: Path, text: str) -> None:
-    """Writes a file of the cache, whole or not at all, and removes the oldest beyond FILES."""
+    """Writes a file of the cache, whole or not at all, and removes the oldest files beyond
+    FILES."""
     with contextlib.suppress(OSError):
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as f:
             f.write(text)
@@ -391,7 +393,7 @@ def _cmake(model: Model, root: Path, place: Path) -> CMake:
     config = model.program.config
 
     def included(files: list[tuple[str, Span]]) -> list[str]:
-        # Several files of a program may name one: each is included once.
+        # Several files of a program may name one file: each file is included once.
         sources = list(dict.fromkeys(find(text, span, root) for text, span in files))
         for found in sources:
             shutil.copy(found, place / found.name)

@@ -141,7 +141,8 @@ def _lfc(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--clean", action="store_true", help="first remove what was built of this program"
     )
-    command.add_argument("--lint", action="store_true", help=argparse.SUPPRESS)  # always done
+    # Upstream's lint is always done here.
+    command.add_argument("--lint", action="store_true", help=argparse.SUPPRESS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -159,7 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()
         return status
     except OSError as error:
-        if error.errno != errno.EPIPE:  # EPIPE: the reader of the output has closed the pipe
+        # EPIPE says that the reader of the output has closed the pipe.
+        if error.errno != errno.EPIPE:
             what = error.filename or "the output could not be written"
             with contextlib.suppress(OSError):
                 print(f"weft lf: {what}: {error.strerror}", file=sys.stderr)
@@ -183,11 +185,12 @@ def _drop_output() -> None:
 
 
 def _become(program: Path, arguments: Sequence[str]) -> int:
-    """Runs the program in the place of this process."""
+    """Replaces this process by the program."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
-    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; the program must not
+    # Python ignores these signals; the program must not.
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     os.execv(program, [str(program), *arguments])
 

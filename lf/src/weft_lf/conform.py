@@ -8,8 +8,9 @@ lines in the test, have the expected trace: the reactions of each tag, in order 
 Invariants
 - A test writes only to a temporary folder of its own; the folder of tests is only read.
 - Each test is printed as it ends, with its path.
-- A test that has not ended at the limit is stopped. It has failed, but for one case: with a limit
-  of the caller's, a program whose text names no `timeout` may run on, and is told as stopped.
+- A test that has not ended at the limit is stopped. The test has failed, with one exception: if the
+  limit is the caller's, a program whose text names no `timeout` may run on, and is reported as
+  stopped.
 - The tier of a test follows from the features that its text uses; lf/README.md has the list.
 """
 
@@ -57,15 +58,15 @@ class Result:
     text: str = ""
     folder: Path = Path()
     built: bool = True
-    stopped: bool = False  # it still ran at the limit, and nothing says that it ends
+    stopped: bool = False  # whether it still ran at the limit, and nothing says that it ends
 
 
 @dataclass
 class Way:
-    """How the tests are run: up to `limit` seconds, or only built (`build`)."""
+    """Says how the tests are run: for up to `limit` seconds, or only built (`build`)."""
 
     limit: float = LIMIT
-    bounded: bool = False  # the limit is the caller's
+    bounded: bool = False  # whether the limit is the caller's
     build: bool = False
     jobs: int = 2
 
@@ -109,8 +110,8 @@ def by_reactor(trace: Sequence[str]) -> dict[str, list[str]]:
 
 
 def copied(project: Path, root: Path, place: Path) -> Path:
-    """Returns a copy of the folder `project` under `place`. What else is in `root` is beside it as
-    links, because a program may import from there."""
+    """Returns a copy of the folder `project` under `place`. Everything else in `root` is linked
+    beside the copy, because a program may import from there."""
     copy, at = place / root.name, root
     for name in project.relative_to(root).parts:
         copy.mkdir()
@@ -125,8 +126,8 @@ def copied(project: Path, root: Path, place: Path) -> Path:
 
 
 def run_one(path: Path, project: Path, root: Path, place: Path, way: Way) -> Result:
-    """Builds and runs the test `path` in a copy, under `place`, of the folder `project`, whose
-    other files the test may use, as it may those of `root`."""
+    """Builds and runs the test `path` in a copy, under `place`, of the folder `project`. The test
+    may use the other files of `project`, and the files of `root`."""
     text = path.read_text(errors="replace")
     tier = tier_of(text)
     copy = copied(project, root if project.is_relative_to(root) else project, place)
@@ -140,7 +141,7 @@ def run_one(path: Path, project: Path, root: Path, place: Path, way: Way) -> Res
     except LfError as error:
         errors = "\n".join(rendered(p) for p in error.problems)
         return Result(path, tier, False, errors[-3000:], built=False)
-    if way.build or built.program is None:  # None: the program asks for no compilation
+    if way.build or built.program is None:  # None means that the program asks for no compilation.
         return Result(path, tier, True)
     traced = place / "trace"
     traced.unlink(missing_ok=True)
@@ -180,7 +181,8 @@ def difference(expected: Sequence[str], got: Sequence[str]) -> str:
 
 
 def project_of(path: Path, folder: Path) -> Path:
-    """Returns the folder that a test needs: the one above the nearest `src`, else `folder`."""
+    """Returns the folder that a test needs: the folder above the nearest `src`, or else
+    `folder`."""
     for above in path.parents:
         if above.name == "src":
             return above.parent
@@ -194,7 +196,8 @@ def results(
     way: Way | None = None,
     ended: Callable[[Result], None] = lambda _: None,
 ) -> list[Result]:
-    """Returns the results of the tests of `folder`; `ended` gets each as the test ends."""
+    """Returns the results of the tests of `folder`; `ended` is called with each result as its test
+    ends."""
     root = folder.resolve()
     how = way or Way()
 
@@ -211,7 +214,7 @@ def results(
 
 
 def told(result: Result) -> None:
-    """Prints a test that has ended: a line, and below it what was wrong."""
+    """Prints a test that has ended: a line, and below it the reasons of a failure."""
     word = "stopped" if result.stopped else "passed" if result.passed else "FAILED"
     lines = [f"{word:8}{result.path}"]
     if not result.passed:
@@ -220,8 +223,8 @@ def told(result: Result) -> None:
 
 
 def table(found: Sequence[Result], of: Callable[[Result], str], head: str) -> list[str]:
-    """Returns a line for each group of results that `of` makes: how many were built, ended well or
-    were stopped, and how many there are.
+    """Returns a line for each group of results that `of` makes: how many tests were built, ended
+    well or were stopped, and how many there are.
     """
     lines = [f"{head:52} built passed stopped    of"]
     for name in sorted({of(r) for r in found}):

@@ -36,7 +36,7 @@ class Names(Protocol):
     def port_named(self, ref: tree.Ref, inside: Instance) -> tree.Port: ...
 
 
-# C's types of numbers → what they are on any of the targets: kind and bytes
+# C's types of numbers → what they are on all targets: kind and bytes.
 NUMBERS = {
     **dict.fromkeys(("int", "signed", "signed int", "int32_t", "unsigned", "uint32_t"), ("i4",)),
     **dict.fromkeys(("unsigned int", "uint", "microstep_t"), ("i4",)),
@@ -53,8 +53,8 @@ NUMBERS = {
 
 
 def _may_be_one(left: str, right: str) -> bool:
-    """Returns whether a value of the one type may be read as the other: two pointers, two numbers
-    of one kind and size, or types of which nothing is known here.
+    """Returns whether a value of one type may be read as the other. It may if the types are two
+    pointers, two numbers of one kind and size, or types of which nothing is known here.
     """
     sides = [" ".join(t.replace("const ", "").split()) for t in (left, right)]
     if any(s.endswith("]") for s in sides):
@@ -217,7 +217,7 @@ class Wiring:
         made: Instance,
         mode: ModeOf | None,
     ) -> bool:
-        """Returns whether a reactor repeats a connection that it inherits: then it is one
+        """Returns whether a reactor repeats a connection that it inherits. The two then are one
         connection.
         """
         first = sink.via

@@ -33,7 +33,7 @@ AN521 = (
 )
 
 
-QUIET = "-Wno-all -Wno-extra"  # the warnings are those that the compiler gives unasked
+QUIET = "-Wno-all -Wno-extra"  # only the warnings that the compiler gives unasked
 CMAKE_TYPES = {
     "debug": "Debug",
     "release": "Release",
@@ -73,7 +73,7 @@ def sdk_libraries(model: Model) -> list[str]:
 
 
 def why_sdk(model: Model) -> str:
-    """Returns what the program needs the pico-sdk for; empty if it does without."""
+    """Returns what the program needs the pico-sdk for; the text is empty if it needs no SDK."""
     config = model.program.config
     if libraries := sdk_libraries(model):
         return f"it includes headers of {libraries[0]}"
@@ -93,7 +93,8 @@ def uses_sdk(model: Model) -> bool:
 
 
 def sdk_folder(why: str) -> Path:
-    """Returns the folder of the pico-sdk: $PICO_SDK_PATH, or where `./run setup mcu` puts it.
+    """Returns the folder of the pico-sdk: $PICO_SDK_PATH, or the folder where `./run setup mcu`
+    puts the SDK.
 
     Raises:
         LfError: the SDK is not there.
@@ -115,8 +116,8 @@ def sdk_folder(why: str) -> Path:
 @dataclass
 class Image:
     """Builds an image of `model`. `place` is the folder of the generated C, `bin` that of the
-    image, `mcu` that of weft_mcu, `root` that of the project; `run` runs a command in a folder, and raises an LfError if the
-    command fails."""
+    image, `mcu` that of weft_mcu, and `root` that of the project. `run` runs a command in a folder,
+    and raises an LfError if the command fails."""
 
     model: Model
     place: Path
@@ -220,12 +221,12 @@ class Image:
 
 
 def _items(texts: list[str]) -> str:
-    """Returns a list of CMake, as one quoted argument."""
+    """Returns a list for CMake, as one quoted argument."""
     return quoted(";".join(t.replace(";", "\\;") for t in texts))
 
 
 def quoted(text: str) -> str:
-    """Returns the text as a quoted argument of CMake."""
+    """Returns the text as a quoted argument for CMake."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

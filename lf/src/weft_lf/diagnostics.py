@@ -2,11 +2,12 @@
 problems at lines of the `.lf` files.
 
 Invariants
-- A problem is told once, however often its body was compiled (a generic reactor's is, for each list
-  of type arguments), and without the macros on its way: its place is where the body names the
-  outermost macro. Where a name is not known, what else the compiler says of that line is left out.
-- Warnings about generated code and about other C files are left out. So are errors there, if there
-  is one in a `.lf` file.
+- A problem is reported once, however often its body was compiled (the body of a generic reactor is
+  compiled for each list of type arguments). It is reported without the macros in between: its place
+  is where the body names the outermost macro. If a name is not known, everything else that the
+  compiler says about that line is left out.
+- Warnings about generated code and about other C files are left out. Errors there are left out too,
+  if there is an error in a `.lf` file.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ UNKNOWN = re.compile(r"‘(\w+)’ undeclared|undeclared identifier '(\w+)'")
 
 @dataclass
 class _Record:
-    """One message of the compiler, with its place as far as the lines read so far tell it."""
+    """One message of the compiler, with its place as far as the lines read so far show it."""
 
     span: Span
     text: str
@@ -56,12 +57,12 @@ def _records(output: str) -> list[_Record]:
         elif last is not None and placed and not last.placed and "macro" in found["text"]:
             last.span, last.placed, last.drawn = span, True, False
         elif last is not None:
-            last.drawn = True  # what follows is drawn for the note
+            last.drawn = True  # The lines that follow are drawn for the note.
     return records
 
 
 def problems(model: Model, output: str) -> list[Problem]:
-    """Returns the problems of bodies that the compiler's `output` tells."""
+    """Returns the problems of bodies that the compiler's `output` reports."""
     records = [r for r in _records(output) if r.placed]
     unknown = {(r.span.file, r.span.line) for r in records if UNKNOWN.search(r.text)}
     found = [
@@ -91,8 +92,8 @@ def _hint(model: Model, span: Span, text: str) -> str:
 
 
 def _named(cls: Class, name: str) -> str:
-    """Describes what a reaction of `cls` calls `name`; empty if the reactor has nothing of that
-    name.
+    """Describes the thing of `cls` that a reaction calls `name`; the text is empty if the reactor
+    has nothing of that name.
     """
     if name in cls.ports and not cls.ports[name].is_input:
         return f"it is an output: name it as an effect, reaction(…) -> {name} {{= … =}}"

@@ -2,8 +2,8 @@
 connections, reactions and the order of the reactions.
 
 Invariants
-- The outcome is a complete `Model` or an `LfError`. Code that is only doubtful gives a warning in
-  `Program.warnings`.
+- The outcome is a complete `Model` or an `LfError`. Code that is doubtful but not wrong gives a
+  warning in `Program.warnings`.
 - There are no more than LIMIT instances and channels: a mistyped width gives an error, and does not
   fill the memory.
 """

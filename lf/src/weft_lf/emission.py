@@ -1,7 +1,8 @@
 """What the writers of a program's C share (emit.py, modes.py, timers.py, programs.py): the parts of
 the text as they grow, and the C of triggers and of initial values.
 
-Invariant: an initial value that is code is computed when the program starts, after those before it.
+Invariant: an initial value that is code is computed when the program starts, after the initial
+values that come before it.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class Options:
 
 class Emission:
     """The C of one program while it is written. `fills` collects the contents of its tables,
-    `helpers` its functions, `start` the code that runs when it starts, and `starts` that of each
-    enclave."""
+    `helpers` its functions, `start` the code that runs when the program starts, and `starts` the
+    code that runs when each enclave starts."""
 
     def __init__(self, model: Model, options: Options) -> None:
         self.model, self.options = model, options
@@ -62,7 +63,7 @@ class Emission:
     def trigger_of(self, numbers: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
         if not numbers:
             return "WEFT_RX_TRIG(0, 0)", ()
-        if self.layout.most > 64 and len(numbers) == 1:  # this form is quicker and needs no list
+        if self.layout.most > 64 and len(numbers) == 1:  # This form is quicker and needs no list.
             return "WEFT_RX_TRIG_ONE({})", numbers
         at = self.lists.get(numbers)
         if at is None:
@@ -113,7 +114,7 @@ class Emission:
             own = cls.params.get(name) is None
             if own and (
                 kind.array or kind.array == ""
-            ):  # a state variable: its struct contains the elements
+            ):  # A state variable: its struct contains the elements.
                 for at, item in enumerate(expr.items):
                     self.fills.put(
                         array,
@@ -179,7 +180,7 @@ class Emission:
             base = base_of(kind, made.cls) if kind is not None else "int"
             count = len(items)
             if kind is not None and kind.array is None and kind.stars:
-                base = base[:-1]  # the type of the elements, without the pointer's star
+                base = base[:-1]  # This is the type of the elements, without the pointer's star.
             if cls_param(made, name) or (kind is not None and kind.stars):
                 lines.append(
                     f"    static {base} list[{count}]; const {base} values[] = {text}; memcpy(list, values, sizeof values); {target} = list; }}"

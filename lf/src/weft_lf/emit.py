@@ -227,8 +227,8 @@ class Emitter(Emission):
             )
 
     def references(self, made: Instance) -> None:
-        """Fills the members through which the bodies of an instance reach its own ports and those
-        of contained reactors."""
+        """Fills the members through which the bodies of an instance reach its own ports and the
+        ports of contained reactors."""
         cls, layout, fills = made.cls, self.layout, self.fills
         uses, array, slot = layout.uses[cls], f"lf_s_{cls.key}", layout.slot[made]
         for name, port in uses.ports.items():
@@ -313,7 +313,7 @@ class Emitter(Emission):
 
     def hold(self, delay: Delay, number: int, capacity: int) -> None:
         """Writes a delay for a static schedule: a ring of `capacity` values, a reaction that puts
-        values into it, and one that takes them out."""
+        values into the ring, and a reaction that takes them out."""
         layout, fills = self.layout, self.fills
         kind = layout.port_type(delay.sinks[0])
         at = layout.delay_slot[delay]
@@ -339,9 +339,10 @@ class Emitter(Emission):
     # --- the text ---------------------------------------------------------------------------------
 
     def text(self, header: str = "") -> tuple[str, str]:
-        """Returns the C file and the header for the program's own C files, which is empty if the
-        program has none. Preambles of reactors are in the header only if the C file includes it,
-        because it has the functions of reactions: else they may define what is to be there once."""
+        """Returns the C file, and the header for the program's own C files, which is empty if the
+        program has none. Preambles of reactors are in the header only if the C file includes it
+        because it has the functions of reactions. Otherwise these preambles may define objects that
+        must exist only once."""
         self.fill()
         static = self.fills.count <= STATIC
         types, bodies, externs = self.types()
@@ -465,7 +466,7 @@ class Emitter(Emission):
 
     @property
     def workers(self) -> int:
-        """The number of threads that share the reactions of a level. It is 1 if there are several
+        """The number of threads that share the reactions of a level. This is 1 if there are several
         enclaves, because each enclave has a thread of its own."""
         return 1 if self.layout.enclaves.count > 1 else self.model.program.config.threads
 

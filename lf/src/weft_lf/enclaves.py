@@ -2,11 +2,11 @@
 (SEMANTICS.md, R20). The program asks for enclaves by `@enclave`; otherwise the compiler finds them.
 
 Two reactors must be in one enclave if a value passes between them within one tag: all reactors that
-write or read one channel, and those at the two ends of a connection with `after 0`. The other
-connections, delayed or physical, may join two enclaves. `@enclave` on an instance asks that this
-reactor and all that it contains be one enclave; on a bank it asks this for the whole bank, or with
-`each = true` for each member. All reactors without `@enclave` are then one enclave. Reactors that
-must be in one enclave stay so, whatever `@enclave` asks for.
+write or read one channel, and the reactors at the two ends of a connection with `after 0`. The
+other connections, delayed or physical, may join two enclaves. `@enclave` on an instance asks that
+this reactor and all that it contains be one enclave; on a bank it asks the same for the whole bank,
+or with `each = true` for each member. All reactors without `@enclave` are then one enclave.
+Reactors that must be in one enclave stay so, whatever `@enclave` asks for.
 
 Without `@enclave` the compiler divides a program only if its reactors share nothing but their
 ports: see `shared`.
@@ -42,8 +42,8 @@ EVERYBODYS = r"\b(static|extern|lf_request_stop|lf_thread_create|lf_critical_sec
 
 @dataclass
 class Enclaves:
-    """The enclaves of a program: how many there are, the enclave `of` each instance, and the ones
-    in which each delay `sends` and `arrives`."""
+    """The enclaves of a program: how many there are, the enclave `of` each instance, and the
+    enclaves in which each delay `sends` and `arrives`."""
 
     count: int = 1
     of: dict[Instance, int] = field(default_factory=dict)
@@ -51,8 +51,8 @@ class Enclaves:
     arrives: dict[Delay, int] = field(default_factory=dict)
 
     def links(self) -> list[tuple[int, int, int]]:
-        """(from, to, ns) for each two enclaves that delayed connections join; ns is the least of
-        these delays."""
+        """The links as (from, to, ns), for each two enclaves that delayed connections join; ns is
+        the least of these delays."""
         least: dict[tuple[int, int], int] = {}
         for delay, source in self.sends.items():
             to = self.arrives[delay]
@@ -63,7 +63,7 @@ class Enclaves:
 
 
 class _Groups:
-    """Disjoint sets (union and find)."""
+    """Disjoint sets, by union and find."""
 
     def __init__(self) -> None:
         self.above: dict[Hashable, Hashable] = {}
@@ -95,7 +95,7 @@ def asked(made: Instance) -> Instance | str | None:
 
 
 def shared(model: Model) -> str:
-    """Describes one thing that the reactors may share besides their ports; the text is empty if
+    """Describes one thing that the reactors may share besides their ports. The text is empty if
     they share nothing else."""
     config = model.program.config
     if config.files or config.cmake_include:
@@ -145,7 +145,7 @@ def has_objects(text: str) -> bool:
         part = part.strip()
         if not part or (re.match(r"(typedef|enum|struct|union)\b", part) and "=" not in part):
             if re.match(r"(enum|struct|union)\b.*@\s*\w", part, re.S):
-                return True  # struct { … } name;
+                return True  # an object: struct { … } name;
             continue
         if (
             "=" in part

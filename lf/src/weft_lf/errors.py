@@ -54,7 +54,7 @@ class Problem:
 
 
 class LfError(Exception):
-    """The program cannot be used; `problems` says why."""
+    """Raised if the program cannot be used; `problems` says why."""
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
         self.problems = [problems] if isinstance(problems, Problem) else list(problems)
@@ -87,7 +87,7 @@ def rendered(problem: Problem) -> str:
     lines = _lines(span.file)
     if 0 < span.line <= len(lines):
         line, column = lines[span.line - 1], span.column
-        if len(line) > WIDEST:  # only the part around the column is shown
+        if len(line) > WIDEST:  # Only the part around the column is shown.
             cut = max(0, min(column - 1 - WIDEST // 2, len(line) - WIDEST))
             line, column = line[cut : cut + WIDEST], column - cut
         line = "".join(c if c == "\t" or c.isprintable() else "\ufffd" for c in line)

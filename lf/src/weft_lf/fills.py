@@ -2,8 +2,8 @@
 statements.
 
 A fill says `array[index]path = value`, where the value is a template whose {} are numbers. A small
-program gets static initialisers, which cost no time when it starts. A large one gets statements in
-`weft_rx_wire`: there a run of fills whose numbers grow evenly becomes a loop, so that a bank of
+program gets static initialisers, which cost no time when it starts. A large program gets statements
+in `weft_rx_wire`. There, a run of fills whose numbers grow evenly becomes a loop, so that a bank of
 5,000 needs as many lines as a bank of 4.
 
 Invariants
@@ -59,7 +59,7 @@ class Fills:
         self, array: str, index: int, path: str, value: str, *numbers: int, cast: str = ""
     ) -> None:
         """Adds the fill `array[index]path = value`, with `numbers` for the value's {}. `cast` is
-        the type to write before a `{…}` in an assignment."""
+        the type that is written before a `{…}` in an assignment."""
         self.groups.setdefault((array, path, value, cast), []).append((index, *numbers))
         self.count += 1
 
@@ -77,7 +77,7 @@ class Fills:
 
     def static(self, fixed_alone: bool = False) -> list[str]:
         """Returns definitions of the arrays with their contents as initialisers; with
-        `fixed_alone`, only of the `fixed` arrays.
+        `fixed_alone`, returns only those of the `fixed` arrays.
         """
         members: dict[str, dict[int, list[str]]] = {name: {} for name in self.arrays}
         for (name, path, value, _), rows in self.groups.items():
@@ -132,7 +132,7 @@ class Fills:
 def _term(start: int, step: int, count: int) -> str:
     if step == 0:
         return str(start)
-    if abs(start) + abs(step) * count >= 1 << 31:  # a device's size_t has 32 bits
+    if abs(start) + abs(step) * count >= 1 << 31:  # A device's size_t has 32 bits.
         return f"{start}LL + {step}LL * (int64_t)i"
     scaled = "i" if step == 1 else f"{step} * i" if step > 0 else f"({step}) * (long)i"
     return f"{start} + {scaled}" if start else scaled

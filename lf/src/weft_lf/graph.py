@@ -33,7 +33,7 @@ class _Drawing:
         self.edges: list[str] = []
 
     def reactor(self, made: Instance, path: str, depth: int) -> None:
-        """Draws a reactor, and in it all that it contains."""
+        """Draws a reactor, and everything that it contains."""
         pad = "  " * depth
         width = f" [{made.width}]" if made.width is not None else ""
         kind = f" : {made.cls.name}" if made.parent else ""
@@ -87,7 +87,7 @@ class _Drawing:
                 self.edges.append(f"{_text(here)} -> {_text(self.at(path, ref))};")
 
     def connection(self, decl: tree.Connection, path: str) -> None:
-        """Draws the edges of a connection: port by port, or from each left port to each right one
+        """Draws the edges of a connection: port by port, or from each left port to each right port
         if their numbers differ."""
         style = "dotted" if decl.physical else "dashed" if decl.delay is not None else "solid"
         label = ""

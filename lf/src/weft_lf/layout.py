@@ -2,10 +2,10 @@
 lists of triggers, timers.
 
 Invariants
-- The instances of one class are an array, in the order of instantiation; so is the pool of each
-  type of port.
+- The instances of one class are an array, in the order of instantiation; the pool of each type of
+  port is an array too.
 - `address(c)` is the C expression of the port whose value channel c shows at the end of its chain
-  of connections. If nothing sets the channel, the port is `lf_no_T`.
+  of connections. If nothing sets the channel, that port is `lf_no_T`.
 - The reactions of an enclave keep their order, and the enclave's delays come after them: `number`
   counts within the enclave, `row` in the whole table.
 - Timers of one enclave and mode with the same offset and period are one timer.
@@ -40,7 +40,7 @@ class PortType:
     text: str
     name: str
     token: bool
-    element: str  # the type that a token type points to; else empty
+    element: str  # the type that a token type points to; otherwise empty
     pool: int = 0  # the number of ports in the type's pool
     pointers: int = 0
     delays: int = 0
@@ -58,7 +58,7 @@ class Uses:
 
     ports: dict[str, tree.Port] = field(default_factory=dict)  # own ports named in reactions
     written: set[str] = field(default_factory=set)
-    # contained reactor → the ports of it that reactions name
+    # A contained reactor → the ports of it that reactions name.
     children: dict[str, dict[str, tree.Port]] = field(default_factory=dict)
     banks: set[str] = field(default_factory=set)
     child_class: dict[str, Class] = field(default_factory=dict)
@@ -67,8 +67,8 @@ class Uses:
 
 class Layout:
     def __init__(self, model: Model, enclaves: Enclaves | None = None, holds: bool = False) -> None:
-        """With `holds`, a reaction of its own delivers each delayed connection's values, before all
-        other reactions. A static schedule needs that."""
+        """Makes the layout. With `holds`, a reaction of its own delivers the values of each delayed
+        connection, before all other reactions. A static schedule needs that."""
         self.model = model
         self.enclaves = enclaves or Enclaves()
         self.arrival: dict[Delay, int] = {}  # the number of the reaction that delivers its values
@@ -80,13 +80,14 @@ class Layout:
         self.uses: dict[Class, Uses] = {}
         self.inline: set[Channel] = set()
         self.pooled: dict[Channel, int] = {}
-        # sink → its delay, and the delay's index among the delays of its type
+        # A sink → its delay, and the delay's index among the delays of its type.
         self.delayed: dict[Channel, tuple[Delay, int]] = {}
         self.delay_slot: dict[Delay, int] = {}
-        # the timers, as an ordered set of (offset, period, mode, enclave)
+        # The timers, as an ordered set of (offset, period, mode, enclave).
         self.timers: dict[tuple[int, int, ModeOf | None, int], None] = {}
         self.readers: dict[object, list[int]] = {}
-        # what holds a value → how often it is read: by reactions, once for each channel, and by delays
+        # A channel or delay that holds a value → how often the value is read: by reactions, once
+        # for each channel, and by delays.
         self.reads_of: dict[Channel | Delay, int] = {}
         self.modes: list[ModeOf] = []
         self.mode_slot: dict[ModeOf, int] = {}
@@ -211,7 +212,7 @@ class Layout:
 
     def address(self, channel: Channel) -> tuple[str, tuple[int, ...]]:
         """Returns the C address of a channel's port: a template, and the numbers that fill its {}.
-        It is of the channel's own type, which a connection may change.
+        The port is of the channel's own type, which a connection may change.
         """
         at = driver(channel)
         kind, wanted = self.port_type(at), self.port_type(channel)
@@ -274,8 +275,8 @@ class Layout:
             self.read(source)
 
     def holder(self, channel: Channel) -> Channel | Delay:
-        """Returns what holds the value that `channel` shows: the channel that reactions write, or a
-        delay, which may have several sinks.
+        """Returns the channel or delay that holds the value that `channel` shows. A channel holds
+        it if reactions write the channel; a delay may have several sinks.
         """
         at = driver(channel)
         return self.delayed[at][0] if at in self.delayed else at
@@ -284,9 +285,7 @@ class Layout:
         self.reads_of[holder] = self.reads_of.get(holder, 0) + 1
 
     def read_once(self, channel: Channel) -> bool:
-        """Returns whether nobody but one reaction reads the value that `channel` shows, by one
-        port.
-        """
+        """Returns whether only one reaction reads the value that `channel` shows, by one port."""
         return self.reads_of.get(self.holder(channel), 0) <= 1
 
     def enclave(self, made: Instance) -> int:

@@ -99,7 +99,7 @@ class _Loader:
     def read(self, path: Path, asked: Span | None) -> str:
         where = asked or Span(str(path))
         try:
-            with path.open(encoding="utf-8-sig") as file:  # some editors write a byte order mark
+            with path.open(encoding="utf-8-sig") as file:  # Some editors write a byte order mark.
                 text = file.read(LONGEST + 1)
             if len(text) > LONGEST:
                 raise fail(where, f"{path} is longer than {LONGEST} characters", "split it")
@@ -170,8 +170,8 @@ def _in_package(path: Path, wanted: tree.Import) -> Path:
 def parts(
     path: Path, opened: Mapping[Path, str] | None = None
 ) -> tuple[Loaded | None, list[Problem]]:
-    """Returns a file with what it imports, be it a program or not, and the problems in it; None if
-    it cannot be parsed.
+    """Returns a file with what it imports, whether it is a program or not, and the problems in it.
+    The file is None if it cannot be parsed.
 
     Raises:
         LfError: a file cannot be read, or files import each other.

@@ -149,11 +149,11 @@ class Forward:
 class ReactionOf:
     instance: Instance
     decl: tree.Reaction
-    number: int  # within its reactor, in the order of declaration
+    number: int  # the number within its reactor, in the order of declaration
     mode: ModeOf | None
     triggers: list[Trigger] = field(default_factory=list)
     reads: list[Channel] = field(default_factory=list)  # triggers that are channels, and sources
-    sources: list[Trigger] = field(default_factory=list)  # read, but they do not trigger
+    sources: list[Trigger] = field(default_factory=list)  # these are read, but do not trigger
     writes: list[Channel] = field(default_factory=list)
     schedules: list[ActionOf] = field(default_factory=list)
     moves: list[tuple[ModeOf, str]] = field(default_factory=list)  # mode, "reset" or "history"

@@ -14,7 +14,7 @@ from weft_lf.values import resolved
 
 
 class Modes:
-    """Fills the tables, into the `fills` of `emitter`."""
+    """Fills the tables of modes, into the `fills` of `emitter`."""
 
     def __init__(self, emitter: Emission) -> None:
         self.emitter = emitter

@@ -83,7 +83,7 @@ class Oracle:
         self.queue: list[Event] = []
         self.now: Tag = (0, 0)
         self.stop: Tag = (self.timeout, 0) if self.timeout is not None else (FOREVER, 0)
-        self.end = self.stop  # the timeout: an event after it is not put into the queue (R8)
+        self.end = self.stop  # the timeout: an event after this time is not put into the queue (R8)
         self.trace: list[Fired] = []
         self.printed: list[str] = []
         self.states: dict[Instance, dict[str, Any]] = {}
@@ -197,7 +197,7 @@ class Oracle:
                 continue
             mode, how = changes[made]
             old = self.active[made]
-            if not self.is_active(old):  # the mode around the reactor was left or reset just now
+            if not self.is_active(old):  # The mode around the reactor was left or reset just now.
                 continue
             kept = Frozen(left=self.now)
             for event in [
@@ -328,8 +328,8 @@ class Oracle:
         return self.trace
 
     def tag(self, triggered: list[ReactionOf]) -> None:
-        """Runs one tag (R2 to R4): the reactions `triggered`, those that the events now due
-        trigger, and those that these trigger in turn."""
+        """Runs one tag (R2 to R4): runs the reactions `triggered`, the reactions that the events
+        now due trigger, and the reactions that these trigger in turn."""
         pending = {r.order: r for r in triggered}
         due = [e for e in self.queue if e.tag <= self.now]
         self.queue = [e for e in self.queue if e.tag > self.now]
@@ -437,7 +437,7 @@ class Oracle:
                 tag = (self.last[action] + spacing, 0)
         event = Event(tag, action, value)
         self.last[action], self.newest[action] = tag[0], event
-        self.put(event)  # after an update, its tag may already have an event of the action
+        self.put(event)  # After an update, its tag may already have an event of the action.
         return 1
 
     def request_stop(self) -> None:
@@ -445,7 +445,7 @@ class Oracle:
 
 
 class _Names:
-    """The meaning of the names in the body of one reaction."""
+    """Gives the meaning of the names in the body of one reaction."""
 
     def __init__(self, oracle: Oracle, one: ReactionOf, show: Any) -> None:
         self.oracle, self.one, self.show = oracle, one, show
@@ -515,7 +515,7 @@ class _Names:
     def do_lf_time_logical_elapsed(self) -> int:
         return self.oracle.now[0]
 
-    do_lf_time_logical = do_lf_time_logical_elapsed  # the program starts at time 0
+    do_lf_time_logical = do_lf_time_logical_elapsed  # The program starts at time 0.
 
     def do_lf_time_start(self) -> int:
         return 0

@@ -3,8 +3,8 @@ impossible.
 
 Invariants
 - Reaction r comes before reaction s if r writes a channel that s reads, or if both belong to one
-  reactor and r is declared first; but not if no tag can run both: they, or reactors that contain
-  them, are in two modes of one reactor.
+  reactor and r is declared first; but not if no tag can run both, because they, or reactors that
+  contain them, are in two modes of one reactor.
 - `level` is the length of the longest chain before a reaction; reactions of one level do not depend
   on each other.
 - The order of the whole program is by level, then by instance, then by declaration. If there are
@@ -70,7 +70,7 @@ def put_in_order(instances: list[Instance], program: Program) -> tuple[list[Reac
     ordered = sorted(reactions, key=lambda r: (r.level, place[r]))
     if any(r.deadline is not None for r in reactions):
         ordered = _by_deadline(ordered, after)
-        if program.config.threads > 1:  # threads share a level, so its reactions stay together
+        if program.config.threads > 1:  # Threads share a level, so its reactions stay together.
             ordered.sort(key=lambda r: r.level)
     for number, one in enumerate(ordered):
         one.order = number
@@ -80,8 +80,8 @@ def put_in_order(instances: list[Instance], program: Program) -> tuple[list[Reac
 def _in_order_of_declaration(
     made: Instance, edge: Callable[[ReactionOf, ReactionOf, Channel | None], None]
 ) -> None:
-    """Adds the edges between the reactions of one reactor, from each to the next. Those of one mode
-    are a chain, from the last reaction outside modes to the next one."""
+    """Adds the edges between the reactions of one reactor, from each to the next. The reactions of
+    one mode are a chain, from the last reaction outside modes to the next."""
     outside: ReactionOf | None = None
     within: dict[ModeOf, ReactionOf] = {}
     for one in made.reactions:
@@ -108,7 +108,7 @@ def _modes(one: ReactionOf) -> dict[Instance, ModeOf]:
 
 
 def _exclusive(first: ReactionOf, second: ReactionOf) -> bool:
-    """Returns whether the two can never run in one tag: a mode changes between tags."""
+    """Returns whether the two reactions can never run in one tag: a mode changes between tags."""
     if first.mode is None and first.instance.within() is None:
         return False
     others = _modes(second)
@@ -146,8 +146,8 @@ def _by_deadline(
 def _find_loop(
     left: list[ReactionOf], after: dict[ReactionOf, dict[ReactionOf, Channel | None]]
 ) -> Problem:
-    """Returns the error for reactions that could not be ordered. It shows the shortest loop that a
-    search from the first 200 of them finds.
+    """Returns the error for reactions that could not be ordered. The error shows the shortest loop
+    that a search from the first 200 of these reactions finds.
     """
     remaining = set(left)
     best: list[ReactionOf] = []
@@ -175,7 +175,7 @@ def _find_loop(
                 break
         if best and len(best) <= 2:
             break
-    if not best:  # the reactions searched are in no loop; they only depend on one
+    if not best:  # The reactions searched are in no loop; they only depend on one.
         best = left[:1]
     ways = [after[a].get(b) for a, b in zip(best, [*best[1:], best[0]], strict=False)]
     return _loop(best, ways)

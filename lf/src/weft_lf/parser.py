@@ -40,7 +40,7 @@ UNITS = {
     **dict.fromkeys(("d", "day", "days"), 86400 * 10**9),
     **dict.fromkeys(("week", "weeks"), 7 * 86400 * 10**9),
 }
-NAMES = {  # terminal of the grammar → how error messages call it
+NAMES = {  # terminal of the grammar → what error messages call it
     "ID": "a name",
     "KEBAB": "a property's name",
     "PATH": "a path",
@@ -128,7 +128,7 @@ EXPRESSIONS = (tree.Code, tree.Literal, tree.Time, tree.Name, tree.Listing)
 
 
 class _Builder(Transformer):  # type: ignore[type-arg]
-    """Builds the objects of tree.py bottom up."""
+    """Builds the objects of tree.py from the bottom up."""
 
     def __init__(self, file: str) -> None:
         super().__init__(visit_tokens=False)
@@ -157,7 +157,7 @@ class _Builder(Transformer):  # type: ignore[type-arg]
         return tree.Code(str(token)[2:-2], Span(at.file, at.line, at.column + 2, 1))
 
     def named(self, children: list[Any], span: Span) -> Span:
-        """Returns the place of the first name among the children, or else `span`."""
+        """Returns the place of the first name among the children, or `span` if there is none."""
         names = _tokens(children, "ID")
         return self.at(names[0]) if names else span
 
@@ -567,8 +567,8 @@ ODD_TIME = re.compile(
 
 
 def _odd_time(error: UnexpectedInput, text: str, file: str) -> Any:
-    """Returns the problem if the error comes from a time that is negative or has a fraction, else
-    None. The parser reads such a time as a number and a name.
+    """Returns the problem if the error comes from a time that is negative or has a fraction;
+    otherwise returns None. The parser reads such a time as a number and a name.
     """
     from weft_lf.errors import Problem
 

@@ -1,5 +1,5 @@
 """Answers what an editor asks about a place in a `.lf` file: what may be written there, what a name
-means, and what the file has.
+means, and which reactors and members the file has.
 
 Invariants
 - Lines and columns count from 1, columns in characters, as in a Span.
@@ -54,7 +54,7 @@ WORDS = [
 
 @dataclass
 class Named:
-    """Something with a name: what it is, how it is declared, and where."""
+    """Something with a name: what kind of thing it is, how it is declared, and where."""
 
     name: str
     kind: str  # reactor, port, state, action, timer, parameter, instance, mode, method, function
@@ -64,12 +64,12 @@ class Named:
 
 @dataclass
 class Place:
-    """A place in the text of a file: the word there, the name of what contains it, and the text
-    before it.
+    """A place in the text of a file: the word at the place, the name of the thing that contains the
+    word, and the text before it.
     """
 
     word: str
-    container: str  # "a" for a.b, "self" for self->b, else ""
+    container: str  # "a" for a.b, "self" for self->b, otherwise ""
     before: str  # the text up to the word, or up to the container
     span: Span
 
@@ -79,7 +79,8 @@ class Place:
 
 
 def place(text: str, file: str, line: int, column: int) -> Place:
-    """Returns the place at a line and column. A name that ends there is the word of the place."""
+    """Returns the place at a line and column. A name that ends at this column is the word of the
+    place."""
     lines = text.split("\n")
     row = lines[line - 1] if 0 < line <= len(lines) else ""
     begin = end = min(column - 1, len(row))
@@ -151,7 +152,7 @@ def members(reactor: tree.Reactor) -> Iterator[tree.Member | tree.Param]:
 def inherited(
     loaded: Loaded, reactor: tree.Reactor, seen: tuple[str, ...] = ()
 ) -> Iterator[tree.Member | tree.Param]:
-    """Yields the members of a reactor and of those that it extends."""
+    """Yields the members of a reactor and of the reactors that it extends."""
     yield from members(reactor)
     for name, _ in reactor.supers:
         if name in loaded.scope and name not in seen:

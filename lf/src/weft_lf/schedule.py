@@ -97,7 +97,7 @@ class _Play:
         return sum(span * per // ticks for _, ticks, per, _ in self.periodic)
 
     def until(self, start: int, end: int) -> bool:
-        """Plays the tags from `start` on and before `end`. Returns False if the table becomes too
+        """Plays the tags from `start` to before `end`. Returns False if the table becomes too
         long."""
         for offset, ticks, per, numbers in self.periodic:
             k = max(0, (start - offset) * per // ticks - 1)

@@ -4,10 +4,10 @@ Invariants
 - The server looks for problems when no message waits. So while the user types, only the last text
   counts.
 - Problems that are found at once (syntax, names, types, loops) are shown at once; what the C
-  compiler says of the bodies follows.
-- A request that cannot be served gets null or an empty list. An unknown method gets an error. So
-  does input that is no message or makes no sense; the server goes on after it, unless it cannot
-  tell where the next message begins.
+  compiler says about the bodies follows later.
+- A request that cannot be served gets null or an empty list. An unknown method gets an error, and
+  so does input that is not a message or makes no sense. The server goes on after such input, unless
+  it cannot tell where the next message begins.
 - In messages, positions count from 0, in units of UTF-16, as in the protocol. In the rest of the
   code, places count from 1, in characters (places.py).
 """
@@ -49,7 +49,7 @@ KINDS = {  # Named.kind of places.py → the protocol's kinds: of a completion, 
     "word": (14, 13),
 }
 UNREADABLE, NO_REQUEST, UNKNOWN, NO_SENSE = -32700, -32600, -32601, -32602
-LONGEST = 1 << 28  # bytes of a message: a text of an editor is shorter
+LONGEST = 1 << 28  # in bytes; a text of an editor is shorter
 Message = dict[str, Any]
 
 
@@ -104,7 +104,7 @@ class Server:
             return
         try:
             result = does(given)
-        except Exception as error:  # An editor relies on the server: it goes on.
+        except Exception as error:  # An editor relies on the server, so it goes on.
             traceback.print_exc()
             if "id" in message:
                 text = f"{message['method']}: {type(error).__name__}: {error}"
@@ -147,7 +147,7 @@ class Server:
             self.on_textDocument_didSave(given)
 
     def on_textDocument_didSave(self, given: Message) -> None:
-        for document in self.open.values():  # files that import this one see its text too
+        for document in self.open.values():  # Files that import this file see its text too.
             document.dirty = True
 
     def on_textDocument_didClose(self, given: Message) -> None:
@@ -164,7 +164,7 @@ class Server:
                 document.dirty = False
                 try:
                     self.look(document, waiting)
-                except Exception:  # as in take()
+                except Exception:  # for the reason given in take()
                     traceback.print_exc()
 
     def look(self, document: Document, waiting: Callable[[], bool]) -> None:
@@ -194,7 +194,7 @@ class Server:
         except LfError as error:
             found = error.problems
         library = any(p.message == NO_MAIN for p in found)
-        try:  # read what the file has, so that requests about it can be answered
+        try:  # This reads what the file has, so that requests about it can be answered.
             loaded, own = parts(document.path, opened=opened)
         except LfError:
             return found
@@ -208,7 +208,7 @@ class Server:
             return error.problems
 
     def publish(self, path: Path, problems: list[Problem]) -> None:
-        """Shows the problems, each in its file, in place of those that were shown before."""
+        """Shows the problems, each in its file, in place of the problems that were shown before."""
         by_file: dict[str, list[Problem]] = {str(path): []}
         for file in self.shown_in.get(path, ()):
             by_file[file] = []
@@ -328,7 +328,8 @@ class Server:
         return [{**symbol(r), "children": [symbol(m) for m in own]} for r, own in found]
 
     def on_workspace_executeCommand(self, given: Message) -> str | None:
-        """weft.lf.graph URI: draws the program as FILE.svg, and returns the URI of the drawing."""
+        """Serves the command weft.lf.graph URI: draws the program as FILE.svg, and returns the URI
+        of the drawing."""
         from weft_lf.graph import draw
 
         if given.get("command") != "weft.lf.graph" or not given.get("arguments"):
@@ -345,13 +346,13 @@ class Server:
 
 
 class Unreadable(Exception):
-    """What came is no message; the next one can be read."""
+    """Raised if the input is not a message, and the next message can be read."""
 
     code = UNREADABLE
 
 
 class Lost(Exception):
-    """It is not known where the next message begins."""
+    """Raised if it is not known where the next message begins."""
 
 
 def read(stream: BinaryIO) -> Message | None:
@@ -380,7 +381,7 @@ def read(stream: BinaryIO) -> Message | None:
 
 
 def parsed(body: bytes) -> Message:
-    """Raises: Unreadable."""
+    """Returns the message in the body. Raises Unreadable."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -400,7 +401,7 @@ def write(stream: BinaryIO, message: Message) -> None:
 
 def serve(source: BinaryIO, sink: BinaryIO) -> int:
     """Serves one client until it says "exit" or its stream ends. Returns the exit status: 0 if the
-    client has asked for a shutdown before, otherwise 1.
+    client has asked for a shutdown before that, otherwise 1.
     """
     waiting: queue.Queue[Message | Unreadable | None] = queue.Queue()
 

@@ -2,8 +2,8 @@
 
 Invariants
 - A property that this compiler cannot honour gives an error that names the property. A property
-  that upstream has, but that has no effect here, gives a warning. What only some targets can honour
-  is in ELSEWHERE, and refused for the others when they are built.
+  that upstream has, but that has no effect here, gives a warning. Properties that only some targets
+  can honour are in ELSEWHERE; they are refused when a program is built for another target.
 - The case of a property's name does not matter, as upstream.
 - A value of the wrong kind is an error at the value.
 """
@@ -41,7 +41,7 @@ TAKEN = [
 REFUSED = {
     "docker": "run the built program in a container of your own",
 }
-# property → the targets that cannot honour it, and what to do there
+# property → the targets that cannot honour it, and what the user can do there
 ELSEWHERE = {
     "cmake-include": (("an521",), "no CMake builds for an521; take it out"),
     "cmake-init-include": (("an521",), "no CMake builds for an521; take it out"),
@@ -101,7 +101,7 @@ class Config:
     """The settings of the target block."""
 
     name: str = "C"
-    timeout: int | None = None  # ns
+    timeout: int | None = None  # in ns
     fast: bool = False
     keepalive: bool | None = None
     workers: int | None = None
@@ -116,7 +116,7 @@ class Config:
     cmake_init: list[tuple[str, Span]] = field(default_factory=list)
     cmake_args: dict[str, str] = field(default_factory=dict)
     compiler: str = ""
-    board: str = ""  # the pico-sdk's name, and after a colon what stdio is: uart or usb
+    board: str = ""  # its name in the pico-sdk; after a colon, what stdio is: uart or usb
     no_compile: bool = False
     given: dict[str, Span] = field(default_factory=dict)  # property of ELSEWHERE → its place
     span: Span = NOWHERE
@@ -132,8 +132,8 @@ class Config:
 
     @property
     def has_own_c(self) -> bool:
-        """Whether C files of the program's own may be compiled, besides what comes with the
-        runtime.
+        """Whether C files of the program's own may be compiled, besides the files that come with
+        the runtime.
         """
         own = (n for n, _ in (*self.files, *self.cmake_include) if not n.startswith("/lib/c/"))
         return any(n.endswith((".c", ".cmake", ".txt")) for n in own)

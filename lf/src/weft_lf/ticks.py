@@ -24,7 +24,8 @@ UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
 
 @dataclass(frozen=True)
 class Tick:
-    """The target's tick: its length in ns. Times are 64 bits `wide`, or else 32 bits."""
+    """The target's tick: its length in ns. Times have 64 bits if `wide` is true, otherwise 32
+    bits."""
 
     ns: int = 1
     wide: bool = True

@@ -16,7 +16,7 @@ class Timers:
     def __init__(self, emitter: Emission) -> None:
         self.emitter = emitter
         self.fills, self.layout = emitter.fills, emitter.layout
-        # The number of timers of the enclave that has the most: the queue has this number of
+        # The number of timers in the enclave that has the most: the queue has this number of
         # places.
         self.count = 0
         self.ranges: dict[int, int] = {}  # enclave → the index of its range in weft_rx_timers

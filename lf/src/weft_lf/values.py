@@ -1,4 +1,4 @@
-"""Evaluates expressions at compile time: to whole numbers and times, or else to C text.
+"""Evaluates expressions at compile time, to whole numbers and times, or else to C text.
 
 Invariant: no code of the program is executed. Code (`{= … =}`) is evaluated only if it is
 arithmetic on whole numbers, parameters and the macros for times.
@@ -95,7 +95,7 @@ def _fold(node: ast.expr, value: Value, depth: int) -> int:
         result = -inner if isinstance(node.op, ast.USub) else inner
     elif isinstance(node, ast.BinOp):
         left, right = _fold(node.left, value, depth + 1), _fold(node.right, value, depth + 1)
-        if isinstance(node.op, (ast.Div, ast.Mod)):  # C rounds towards zero
+        if isinstance(node.op, (ast.Div, ast.Mod)):  # C rounds towards zero.
             quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
             result = quotient if isinstance(node.op, ast.Div) else left - right * quotient
         elif type(node.op) in OPERATORS:

@@ -6,8 +6,8 @@
 //     c             b          a loop of the ring is four communications (a, b, c, d)
 //     └── succ ◄────┘
 //
-// Prints one JSON line over the UART: cycles per loop and per communication, and the frame size of
-// each process.
+// The program prints one JSON line over the UART: cycles per loop and per communication, and the
+// frame size of each process.
 #include "cycles.h"
 #include "weft_mcu/csp.hpp"
 
@@ -51,7 +51,7 @@ Process consumer(Scheduler&, Reader<std::uint32_t> in) {
     if (co_await in.read(v) != Status::ok || v != i) ++wrong;
   }
   cycles = cycles_since(start);
-}  // the consumer closes its end; then all processes end, one after the other
+}  // The consumer closes its end; then all processes end, one after the other.
 
 void start(Process p, const char* name) {
   put_figure(name, scheduler.last_frame());

@@ -1,5 +1,5 @@
-// checks: scenarios of processes on the emulated chip, one after the other. Prints `name value…`;
-// tests/run.mjs says what the values must be.
+// checks: scenarios of processes on the emulated chip, one after the other. The program prints
+// `name value…`; tests/run.mjs says what the values must be.
 //
 // Every scenario starts processes and serves the queue until all have ended, so a lost wake-up
 // shows as a run that does not end.
@@ -55,7 +55,7 @@ void run() {
 }
 }  // namespace timeout
 
-// a value comes before the deadline: the event is cancelled, and ends nothing later
+// A value comes before the deadline. The event is cancelled, and ends nothing later.
 namespace in_time {
 constinit Channel<Int> c;
 Process reader(Scheduler&, Reader<Int> in) {
@@ -63,9 +63,9 @@ Process reader(Scheduler&, Reader<Int> in) {
   const Int t = weft_now32();
   const Status first = co_await in.read_until(x, t + 500);
   const Int v = x;
-  const Status second = co_await in.read(x);  // 1000 us later, past the first deadline
+  const Status second = co_await in.read(x);  // This is 1000 us later, past the first deadline.
   show("in_time", {code(first), v, code(second), x});
-  // The writer waits already: its value is read although the deadline is long past.
+  // The writer waits already, so its value is read although the deadline is long past.
   const Status late = co_await in.read_until(x, t);
   show("late_but_there", {code(late), x});
   const Int before = weft_now32();
@@ -88,7 +88,7 @@ void run() {
 }
 }  // namespace in_time
 
-namespace write_deadline {  // a write that its deadline ends has delivered nothing
+namespace write_deadline {  // A write that its deadline ends has delivered nothing.
 constinit Channel<Int> c;
 Process writer(Scheduler&, Writer<Int> out) {
   const Int t = weft_now32();
@@ -172,7 +172,7 @@ Process fills(Scheduler&, Writer<Int> out) {
   for (Int i = 1; i <= 3; ++i) co_await out.write(i);
 }
 Process drains(Scheduler&, Reader<Int> in) {
-  co_await sleep_until(weft_now32() + 300);  // the writer has ended long before
+  co_await sleep_until(weft_now32() + 300);  // The writer has ended long before.
   Int x = 0, sum = 0;
   Status s;
   while ((s = co_await in.read(x)) == Status::ok) sum += x;
@@ -206,20 +206,20 @@ Process chooser(Scheduler&, Reader<Int> first, Reader<Int> second, Writer<Int> t
   alt.input(1, second, x);
   alt.output(2, third, &y);
   alt.enable(2, false);
-  co_await sleep_until(weft_now32() + 50);  // after this both writers wait
+  co_await sleep_until(weft_now32() + 50);  // After this, both writers wait.
   for (unsigned i = 0; i < 8; ++i) {
     const int g = co_await alt.select();
     order = order * 2 + static_cast<Int>(g);
     sum += x;
   }
-  show("fair", {order, sum});  // the writers take turns: 01010101
-  int g = co_await alt.select();  // both writers have ended by now, so the select is over
+  show("fair", {order, sum});  // The writers take turns: 01010101.
+  int g = co_await alt.select();  // Both writers have ended by now, so the select is over.
   show("over", {code(alt.status())});
   alt.enable(2, true);
   alt.ends(0);
   g = co_await alt.select();
   show("end_is_ready", {static_cast<Int>(g), code(alt.status())});
-  alt.ends(0, false);  // now both inputs are silent, and the output decides
+  alt.ends(0, false);  // Now both inputs are silent, and the output decides.
   const Int t = weft_now32() + 300;
   g = co_await alt.select_until(t);
   show("select_until", {static_cast<Int>(g + 1), weft_now32() - t});
@@ -306,7 +306,7 @@ void run() {
     show("no_room_code",
          {static_cast<Int>(-scheduler.start(static_cast<Process &&>(p))), scheduler.processes()});
   }
-  { Process dropped = nothing(scheduler); }  // this process is made and never started
+  { Process dropped = nothing(scheduler); }  // This process is made and never started.
   show("never_started", {scheduler.arena_used() - used, scheduler.processes()});
 }
 }  // namespace arena
@@ -314,8 +314,7 @@ void run() {
 // --- together with other actors -----------------------------------------------------------------
 
 namespace beside {
-  // A ring of two processes that never rest, and an actor of the same queue with a period of 500
-  // us.
+  // Two processes in a ring never rest; an actor of the same queue has a period of 500 us.
 constinit Channel<Int> a, b;
 Int worst, ticks;
 bool stop;
@@ -351,7 +350,7 @@ void run() {
 }
 }  // namespace beside
 
-namespace never_waits {  // a process that never suspends still lets other processes and events run
+namespace never_waits {  // A process that never suspends still lets other processes and events run.
 constinit Channel<Int, 2> newest{Overflow::drop_newest};
 constinit Channel<Int> gone;
 Int done, others, events_after;

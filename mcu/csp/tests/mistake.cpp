@@ -19,17 +19,17 @@ constinit Arena<1024> frames{};
 #endif
 constinit Scheduler scheduler{&events, frames};
 constinit Channel<std::uint32_t> a, b;
-#if KIND == 1  // there is no room for a process's frame
+#if KIND == 1  // There is no room for a process's frame.
 Process nothing(Scheduler&) { co_return; }
-#elif KIND == 2  // two processes wait for each other
+#elif KIND == 2  // Two processes wait for each other.
 Process left(Scheduler&, Reader<std::uint32_t> in, Writer<std::uint32_t> out) {
   std::uint32_t v;
   co_await in.read(v);
   co_await out.write(v);
 }
-#elif KIND == 3  // a port is not connected
+#elif KIND == 3  // A port is not connected.
 constinit Port<std::uint32_t, 4> port{scheduler};
-#else  // an hour is beyond the horizon of 32-bit times: the deadline is not early
+#else  // An hour is beyond the horizon of 32-bit times; the deadline does not come early.
 Process waits(Scheduler&, Reader<std::uint32_t> in) {
   std::uint32_t v = 0;
   const Status s = co_await in.read_until(v, weft_now32() + 3600u * 1000000u);

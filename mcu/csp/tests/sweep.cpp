@@ -8,7 +8,7 @@
 using namespace weft;
 using namespace weft::mcu;
 
-// The test reads these variables: between the beginning and the end of the stretch, each interrupt
+// The test reads these variables. Between the beginning and the end of the stretch, each interrupt
 // must be answered by exactly one value.
 extern "C" volatile std::uint32_t sweep_stretch, sweep_interrupts;
 volatile std::uint32_t sweep_stretch, sweep_interrupts;

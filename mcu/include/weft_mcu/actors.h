@@ -10,7 +10,7 @@
 #define WEFT_MCU_ACTORS_H
 #include "weft_mcu/event_queue.h"
 
-/* A queue of either kind, for the structures below that must remember their queue. */
+/* A queue of either kind, for those structures below that must remember their queue. */
 typedef struct { weft_queue *queue; bool heap; } weft_any;
 WEFT_INLINE int weft_any_post(weft_any q, weft_event *e, uint32_t release) {
   return q.heap ? weft_heap_post((weft_heap *)(void *)q.queue, e, release)
@@ -41,7 +41,8 @@ int weft_list_post_at(weft_queue *q, weft_event *e, uint64_t release);
 int weft_heap_post_at(weft_heap *q, weft_event *e, uint64_t release);
 
 /* Make every weft_work call on this queue return after the action that it is running. Queued events
- * stay queued; weft_resume allows weft_work to be called again. Any context, any core. */
+ * stay queued; weft_resume allows weft_work to be called again. May be called in any context, on
+ * any core. */
 void weft_stop_(weft_queue *q);
 void weft_resume_(weft_queue *q);
 #define weft_stop(q) weft_stop_(weft_base(q))
@@ -50,8 +51,8 @@ void weft_resume_(weft_queue *q);
 /* A rate: `per` releases in `us` microseconds. The period `us` / `per` need not be a whole number:
  * WEFT_RATE(125, 2) is every 62.5 us, WEFT_RATE(1000000, 44100) is 44.1 kHz. The sum of the first k
  * delays is floor(k * us / per), so no release is off by a whole microsecond and nothing drifts.
- * `us` and `per` are constants with 1 <= per <= us and per <= 2^31. 16 bytes. An action may `return
- * weft_next(&rate);`. */
+ * `us` and `per` are constants with 1 <= per <= us and per <= 2^31. A rate takes 16 bytes. An
+ * action may `return weft_next(&rate);`. */
 typedef struct weft_rate { uint32_t whole, rest, per, sum; } weft_rate;
 #define WEFT_RATE(us, per_us) {(us) / (per_us), (us) % (per_us), (per_us), 0}
 /* Return the delay to the next release, in us. Only the actor that owns the rate may call this. */
@@ -62,34 +63,34 @@ WEFT_INLINE uint32_t weft_next(weft_rate *r) {
   return whole + more;
 }
 
-/* A periodic event. It acts like an action that returns its period, but releases that are
- * already past are skipped and counted, and the event can be stopped from anywhere. It is
- * released at first, first + period, first + 2 period, … without drift. 40 bytes. */
+/* A periodic event. It acts like an event whose action returns its period, but releases that are
+ * already past are skipped and counted, and the event can be stopped from anywhere. It is released
+ * at first, first + period, first + 2 period, … without drift. It takes 40 bytes. */
 typedef struct weft_periodic {
   weft_event event;
   weft_action action; /* called with &event; its return value is ignored */
   weft_rate rate;     /* rate.whole is 0 while the event is stopped */
   uint32_t skipped;   /* releases skipped since the start */
 #if WEFT_DEBUG
-  uint32_t runs; /* 1 while its action runs, otherwise 0 */
+  uint32_t runs; /* 1 while the action runs, otherwise 0 */
 #endif
 } weft_periodic;
-/* Start a periodic event that is stopped or new (all zero). A running one may be started anew by
- * its own action, for the same actor. If it is started there for another actor, a debug build
+/* Start a periodic event that is stopped or new (all zero). A running event may be started anew by
+ * its own action, for the same actor. If that action starts it for another actor, a debug build
  * panics; in a release build the new start takes effect, and the rest of the action may overlap
- * with the next. `period` is 1 … 2^30 us. Returns WEFT_E_HORIZON for another period,
- * WEFT_E_QUEUED and WEFT_E_QUEUED if the event is queued already. */
+ * with the next. `period` is 1 … 2^30 us. Returns WEFT_E_HORIZON for another period, WEFT_E_QUEUED
+ * and WEFT_E_QUEUED if the event is queued already. */
 #define weft_periodic_start(q, p, actor, action, first, period)  \
   weft_periodic_start_rate((q), (p), (actor), (action), (first), \
                            ((weft_rate)WEFT_RATE((period), 1)))
-/* As weft_periodic_start, with a rate instead of a period: weft_periodic_start_rate(q, p, actor,
- * action, first, (weft_rate)WEFT_RATE(125, 2)). */
+/* Start a periodic event as weft_periodic_start does, with a rate instead of a period:
+ * weft_periodic_start_rate(q, p, actor, action, first, (weft_rate)WEFT_RATE(125, 2)). */
 #define weft_periodic_start_rate(q, p, actor, action, first, rate)     \
   (weft_periodic_init((p), (actor), (action), (rate)) ? WEFT_E_HORIZON \
                                                       : weft_post((q), &(p)->event, (first)))
 int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, weft_rate rate);
-/* Stop a periodic event. After the return no action of it starts, except one to which a core has
- * already committed (WEFT_LATE). */
+/* Stop a periodic event. After the return none of its actions starts, except an action to which a
+ * core has already committed (WEFT_LATE). */
 #define weft_periodic_stop(q, p) (WEFT_POKE((p)->rate.whole, 0u), weft_cancel((q), &(p)->event))
 
 /* A message ring for an actor: any sender copies messages in, the actor's action copies them out
@@ -109,7 +110,7 @@ int weft_periodic_init(weft_periodic *p, weft_actor *a, weft_action action, weft
  * message is copied: for at most 76 cycles for 4 bytes, and 8 more for each further byte. One
  * run of the action may take many messages, or find none if the previous run took them all. An
  * action that leaves messages in the ring posts its event again: weft_post_as(q, e, release,
- * WEFT_KEEP). 32 bytes and the slots. */
+ * WEFT_KEEP). A ring takes 32 bytes and the slots. */
 typedef struct weft_ring {
   weft_event event;
   uint8_t *slots;
@@ -138,19 +139,20 @@ bool weft_ring_get_(weft_queue *q, weft_ring *r, void *message);
 #define weft_ring_get(q, r, message) \
   (WEFT_RING_FITS((r), (message)), weft_ring_get_(weft_base(q), (r), (message)))
 
-/* A deadline: if the action cannot start by release + within, `missed` is called instead, for
- * the same actor and by the same rules. 28 bytes. */
+/* A deadline: if the action cannot start by release + within, `missed` is called instead, for the
+ * same actor and by the same rules. A deadline takes 28 bytes. */
 typedef struct weft_deadline {
   weft_event event;
   weft_action action, missed;
-  uint32_t within; /* us, below 2^31 */
+  uint32_t within; /* in us, below 2^31 */
 } weft_deadline;
 void weft_deadline_init(weft_deadline *d, weft_actor *a, weft_action action, weft_action missed,
                         uint32_t within);
 
 /* An event with a 64-bit release time, at any distance. While the time is beyond the horizon,
  * the event waits in the queue for a nearer time and is then posted again, which wakes the queue
- * about once in 17 minutes. If the time is long past the event is released at once. 40 bytes. */
+ * about once in 17 minutes. If the time is long past, the event is released at once. It takes 40
+ * bytes. */
 typedef struct weft_far {
   weft_event event;
   weft_action action;

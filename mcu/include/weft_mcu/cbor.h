@@ -27,7 +27,7 @@ static inline weft_cbor weft_cbor_writer(uint8_t *to, size_t room) {
   weft_cbor w = {to, to + room, false};
   return w;
 }
-/* Make a reader of one whole value, as weft_link gives it. */
+/* Make a reader of one whole value, such as weft_link gives. */
 static inline weft_cbor weft_cbor_reader(const uint8_t *from, size_t length) {
   return weft_cbor_writer((uint8_t *)from, length);
 }
@@ -65,7 +65,7 @@ typedef struct weft_cbor_item {
 } weft_cbor_item;
 /* Return the next item. Of an array or a map only the head is read. */
 weft_cbor_item weft_cbor_next(weft_cbor *r);
-/* Return the next item as this type. `bad` is set if the item is of another kind or is a number
+/* Return the next item as this type. `bad` is set if the item is of another kind, or is a number
  * that does not fit. */
 int64_t weft_cbor_read_int(weft_cbor *r);
 bool weft_cbor_read_bool(weft_cbor *r);

@@ -18,8 +18,8 @@
  *     +-- weft_cancel -------+-------------------------------+       weft_post_as(…, WEFT_MOVE) is cancel and post in one
  *
  * Costs are cycles on the RP2040 (Cortex-M0+, code in SRAM), from call to return, measured by
- * bench/queue.c in the emulator. All calls below may be made from any core and at any interrupt
- * priority unless their comment says otherwise.
+ * bench/queue.c in the emulator. Unless its comment says otherwise, each call below may be made
+ * from any core and at any interrupt priority.
  */
 #ifndef WEFT_MCU_EVENT_QUEUE_H
 #define WEFT_MCU_EVENT_QUEUE_H
@@ -57,23 +57,23 @@ typedef struct weft_node {
       uint16_t place, number_low;
     }; /* in the heap: the place of its entry, and half of the post's number */
   };
-  uint32_t time; /* release time, us */
+  uint32_t time; /* the release time in us */
 } weft_node;
 
 typedef struct weft_event weft_event;
 /* An action is called with the event and the release time for which the event was posted (the
- * event may already have been posted again). It runs outside any lock with interrupts on, and
- * one at a time per actor. It must not block. The event is idle while its action runs. The
- * action returns 0 (WEFT_DONE), or a delay: the same event is then released again that many us
- * (1 … 2^31-1) after `release`. A greater value, such as (uint32_t)-1, is WEFT_DONE (a debug
- * build panics). This is how a periodic actor is written: it does not drift, and costs half of a
- * weft_post. If the action has already posted the event, that post counts (a debug build
+ * event may already have been posted again). The action runs outside any lock with interrupts on,
+ * and an actor runs one action at a time. The action must not block. The event is idle while its
+ * action runs. The action returns 0 (WEFT_DONE), or a delay: the same event is then released again
+ * that many us (1 … 2^31-1) after `release`. A greater value, such as (uint32_t)-1, is WEFT_DONE (a
+ * debug build panics). This is how a periodic actor is written: it does not drift, and costs half
+ * of a weft_post. If the action has already posted the event, that post counts (a debug build
  * panics). */
 typedef uint32_t (*weft_action)(weft_event *event, uint32_t release);
 enum { WEFT_DONE = 0 };
 
-/* 16 bytes. The caller may write only `action` and `actor`, and only while the event is idle. An
- * action that needs data has the event inside a structure of its own. */
+/* An event takes 16 bytes. The caller may write only `action` and `actor`, and only while the event
+ * is idle. An action that needs data has the event inside a structure of its own. */
 struct weft_event {
   union {
     struct { struct weft_node *next; uint32_t time; };
@@ -84,7 +84,8 @@ struct weft_event {
 };
 #define WEFT_EVENT(the_action, the_actor) {{{0, 0}}, (the_action), (the_actor)}
 
-/* The sorted list, and the first member of every kind of queue. 28 bytes (without statistics). */
+/* The sorted list, which is also the first member of every other kind of queue. It takes 28 bytes
+ * (without statistics). */
 typedef struct weft_queue {
   union {
     weft_node head; /* the list is a ring through this node, whose time is not used */
@@ -125,12 +126,12 @@ typedef enum {
   WEFT_KEEP,   /* the event stays at its old release time: WEFT_IGNORED */
 } weft_policy;
 
-/* Make `q` an empty queue. `lock` is a lock of its own, or WEFT_LOCAL for a queue that only one
- * core and its interrupts use (a debug build panics if another core posts to it). Must not be
- * called while the queue is in use. */
+/* Make `q` an empty queue. `lock` is a lock that nothing else uses, or WEFT_LOCAL for a queue that
+ * only one core and its interrupts use (a debug build panics if another core posts to it). Must not
+ * be called while the queue is in use. */
 void weft_list_init(weft_queue *q, weft_lock_t *lock);
-/* As weft_list_init, for a heap of at most `capacity` events (16,383 at most). The events must
- * lie in the 65,536 words above `base`; `index` is an array of `capacity` entries. */
+/* Do what weft_list_init does, for a heap of at most `capacity` events (16,383 at most). The
+ * events must lie in the 65,536 words above `base`; `index` is an array of `capacity` entries. */
 void weft_heap_init(weft_heap *q, weft_lock_t *lock, void *base, weft_heap_entry *index,
                     uint32_t capacity);
 
@@ -176,15 +177,15 @@ static inline weft_queue *weft_base(weft_heap *q) { return &q->queue; }
  * time. Cost in a list: 44 cycles before all other events, 66 behind the event posted last;
  * otherwise 11 more for each entry passed from the head. Cost in a heap: see RESULTS.md. */
 #define weft_post(q, e, release) WEFT_EITHER(q, post)((q), (e), (release))
-/* weft_post_as(q, e, release, policy): as weft_post, for an event that may be in the queue
- * already. */
+/* weft_post_as(q, e, release, policy): does what weft_post does, for an event that may be in the
+ * queue already. */
 #define weft_post_as(q, e, release, policy) WEFT_EITHER(q, post_as)((q), (e), (release), (policy))
-/* weft_cancel(q, e): take `e` out. WEFT_OK: its action will not run. WEFT_LATE: `e` was not in
- * the queue, because it was idle or because a core has committed to its action (up to
- * WEFT_EARLY_US + 1 before the release). `e` must not be in another queue. The cost is linear in
- * a list and logarithmic in a heap; the same is true of a move. */
+/* weft_cancel(q, e): take `e` out. Returns WEFT_OK if the action of `e` will not run. Returns
+ * WEFT_LATE if `e` was not in the queue, because it was idle or because a core has committed to its
+ * action (up to WEFT_EARLY_US + 1 before the release). `e` must not be in another queue. The cost
+ * is linear in a list and logarithmic in a heap; the same is true of a move. */
 #define weft_cancel(q, e) WEFT_EITHER(q, cancel)((q), (e))
-/* weft_work(q): serve the queue on this core until weft_stop(q). Call it from the core's main
+/* weft_work(q): serve the queue on this core until weft_stop(q). It is called from the core's main
  * program with interrupts on, at most once per core at a time; both cores may serve the same queue
  * if it has a lock. */
 #define weft_work(q) WEFT_EITHER(q, work)(q)

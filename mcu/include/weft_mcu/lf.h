@@ -1,5 +1,5 @@
 /* weft_mcu/lf.h: the C interface against which reaction bodies of Lingua Franca's C target are
- * written, over weft_mcu/reactors.h.
+ * written, on top of weft_mcu/reactors.h.
  *
  * In the program's own file (where WEFT_RX_REACTIONS is defined) this header declares the whole
  * interface. In other C files of the program it declares what does not depend on the program's
@@ -16,7 +16,7 @@
 #define WEFT_LF_PROGRAM 0
 #endif
 #if defined(WEFT_POSIX) || !defined(__STDC_HOSTED__) || __STDC_HOSTED__
-#include <assert.h> /* upstream's headers include this and limits.h, and bodies lean on it */
+#include <assert.h> /* upstream's headers include this and limits.h, and bodies rely on that */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -87,7 +87,7 @@ tag_t lf_tag_(void);
 void lf_request_stop_(void);
 void lf_sleep(interval_t ns);
 #define lf_nanosleep(ns) (lf_sleep(ns), 0)
-/* Upstream's functions take an environment, reaction bodies pass none; both forms work. */
+/* Upstream's functions take an environment, while reaction bodies pass none; both forms work. */
 #define lf_time_logical(...) lf_time_logical_()
 #define lf_time_logical_elapsed(...) lf_time_logical_elapsed_()
 #define lf_tag(...) lf_tag_()
@@ -127,8 +127,8 @@ static inline tag_t lf_tag_latest_earlier(tag_t tag) {
   if (tag.microstep) return (tag_t){tag.time, tag.microstep - 1};
   return (tag_t){tag.time - 1, FOREVER_MICROSTEP};
 }
-/* Return the last tag before `tag` delayed by `interval`; without a delay (interval < 0), the
- * tag itself. */
+/* Return the last tag before `tag` delayed by `interval`. Without a delay (interval < 0), return
+ * the tag itself. */
 static inline tag_t lf_delay_strict(tag_t tag, interval_t interval) {
   if (tag.time == NEVER || interval < 0) return tag;
   tag_t later = lf_delay_tag(tag, interval);
@@ -150,11 +150,11 @@ static inline tag_t lf_delay_strict(tag_t tag, interval_t interval) {
  * the number of characters. */
 size_t lf_readable_time(char *buffer, instant_t time);
 size_t lf_comma_separated_time(char *buffer, instant_t time);
-/* Compute the time of a number and a unit, as a program's options give them. Returns -1 if
+/* Compute the time that a number and a unit, as in a program's options, stand for. Returns -1 if
  * `number` is not a number, -2 if `unit` is not a unit. */
 int lf_time_parse(const char *number, const char *unit, interval_t *result);
-/* Give the messages up to `level` to `function` instead of the standard output; 0 restores the
- * standard output. */
+/* Give the messages up to `level` to `function` instead of writing them to the standard output;
+ * 0 restores the standard output. */
 typedef void(print_message_function_t)(const char *format, va_list arguments);
 void lf_register_print_function(print_message_function_t *function, int level);
 void lf_vprint(const char *format, va_list list);
@@ -175,7 +175,7 @@ WEFT_NORETURN void lf_print_error_and_exit(const char *format, ...)
 #define lf_print_error_system_failure(format, ...) lf_print_error_and_exit(format, ##__VA_ARGS__)
 #define LF_PRINT_LOG(...) lf_print_log(__VA_ARGS__)
 #define LF_PRINT_DEBUG(...) lf_print_debug(__VA_ARGS__)
-#else /* on a device without a C library, messages are lost and an error stops the program */
+#else /* On a device without a C library, messages are lost and an error stops the program. */
 #define lf_print(...) ((void)0)
 #define lf_print_info(...) ((void)0)
 #define lf_print_log(...) ((void)0)
@@ -203,7 +203,8 @@ typedef struct { pthread_cond_t cond; lf_mutex_t *mutex; } lf_cond_t;
 #define lf_thread_join(thread, result) pthread_join((thread), (result))
 #define lf_thread_self() pthread_self()
 int lf_thread_id(void); /* numbers count from 0, in the order in which threads ask for theirs */
-static inline int lf_mutex_init(lf_mutex_t *m) { /* its owner may lock it again, as upstream */
+/* The owner may lock a mutex again, as upstream. */
+static inline int lf_mutex_init(lf_mutex_t *m) {
   pthread_mutexattr_t kind;
   pthread_mutexattr_init(&kind);
   pthread_mutexattr_settype(&kind, 1 /* PTHREAD_MUTEX_RECURSIVE, whose name needs _GNU_SOURCE */);
@@ -236,7 +237,8 @@ void lf_critical_section_exit_(void);
 #define lf_critical_section_exit(...) lf_critical_section_exit_()
 #define LF_CRITICAL_SECTION_ENTER(...) lf_critical_section_enter_()
 #define LF_CRITICAL_SECTION_EXIT(...) lf_critical_section_exit_()
-/* Events of the user's own in a trace. There is no trace of them, as upstream without tracing. */
+/* Events of the user's own in a trace are accepted and dropped, as upstream does without
+ * tracing. */
 #define register_user_trace_event(self, text) ((void)(self), (void)(text), 1)
 #define tracepoint_user_event(self, text) ((void)(self), (void)(text))
 #define tracepoint_user_value(self, text, value) ((void)(self), (void)(text), (void)(value))
@@ -302,8 +304,8 @@ static inline lf_multiport_iterator_t lf_multiport_iterator_at(void *channels, i
 }
 #define lf_multiport_iterator(port) lf_multiport_iterator_at((void *)(port), port##_width)
 #endif
-/* For other files. `action` is the address of the action's struct, which a reaction has handed
- * out. */
+/* This is for other files. `action` is the address of the action's struct, which a reaction has
+ * handed out. */
 int lf_schedule_action(void *action, interval_t extra);
 int lf_schedule_action_int(void *action, interval_t extra, int value);
 int lf_schedule_action_copy(void *action, interval_t extra, const void *value, size_t length);

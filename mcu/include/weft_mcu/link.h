@@ -1,7 +1,7 @@
 /* weft_mcu/link.h: channels whose other end is in a Weft program on a PC, over a serial line
  * (mcu/LINK.md; WIRE.md 2.6, 12.6 to 12.8).
  *
- * The home of the channels is the PC: an operation here is an offer to the PC, and ends with one
+ * The home of the channels is the PC. An operation here is an offer to the PC, and ends with one
  * answer or with the session. This code does no input or output, reads no clock and has no heap.
  * The program that drives the serial line hands over the bytes that came, fetches the bytes to
  * send, and passes the time. link_uart.h does so for the RP2040's UART.
@@ -16,8 +16,8 @@
  *    until then its storage and values must stay as they are.
  *  2 `out` is a ring: first the bytes of the `kept` packets, which are not acknowledged yet, then
  *    the bytes that are in no packet yet.
- *  3 A packet is taken whole or not at all, and only if it is the next in order; bytes that form no
- *    packet are skipped.
+ *  3 A packet is taken whole or not at all, and only if it is the next packet in order; bytes that
+ *    form no packet are skipped.
  */
 #ifndef WEFT_MCU_LINK_H
 #define WEFT_MCU_LINK_H
@@ -49,12 +49,12 @@ typedef enum weft_link_status {
 typedef struct weft_link_end {
   const char *name;
   bool writes;
-  uint8_t state;    /* 0: not handed out yet, 1: ours, 2: given up, 3: given up before it was
+  uint8_t state;    /* 0: not handed out yet; 1: ours; 2: given up; 3: given up before it was
                        handed out */
   uint8_t how;      /* how its channel has ended: 0 it has not, 1 retired, 2 poisoned, 3 died */
   uint8_t strength; /* the strength of the poison */
   uint8_t owes;     /* what must be sent for this end: POISON, RETIRE, or one after the other */
-  bool dropped;     /* no longer used: each new session gives it up at once */
+  bool dropped;     /* the end is no longer used: each new session gives it up at once */
   uint32_t number;
 } weft_link_end;
 #define WEFT_LINK_READER(its_name) \
@@ -78,7 +78,7 @@ typedef struct weft_link_op {
   uint8_t *into; /* where the value that is read is stored; it has `room` bytes */
   uint16_t room;
   /* Called in the context of the link's calls when the operation is over; it may offer the
-   * operation again. If it is 0 nothing is called. */
+   * operation again. If this is 0, nothing is called. */
   void (*over)(struct weft_link_op *op);
   uint8_t status; /* a weft_link_status, set when the operation is over */
   uint8_t won;    /* the guard that was chosen, or whose channel has ended */
@@ -91,7 +91,7 @@ typedef struct weft_link_op {
 } weft_link_op;
 
 typedef struct weft_link {
-  /* set by the user before weft_link_begin */
+  /* The user sets these before weft_link_begin. */
   weft_link_end *ends;
   uint8_t count;
   uint8_t *out; /* the buffer for bytes to the PC: at least 64 bytes longer than the longest
@@ -104,7 +104,7 @@ typedef struct weft_link {
                                 * be 0 */
   const char *why;             /* why the session is over; 0 if it is not */
 
-  /* set by the link */
+  /* The link sets these. */
   uint32_t mine, theirs, random, lease_, again_;
   uint32_t base, due, start_at, heard, beat_at, again_at, last;
   uint16_t first, held, kept_bytes;
@@ -119,7 +119,7 @@ typedef struct weft_link {
   uint8_t stage, shift, kind, flags; /* the parts of the frame that is being received */
   uint64_t field[5];
   uint32_t body;
-  uint8_t text[96]; /* the frame's body, if that is not a value */
+  uint8_t text[96]; /* the frame's body, if it is not a value */
   weft_link_op *ops, *sink;
 } weft_link;
 enum { WEFT_LINK_NO_LEASE = 0xffffffff };
@@ -129,18 +129,18 @@ enum { WEFT_LINK_NO_LEASE = 0xffffffff };
 void weft_link_begin(weft_link *link, uint32_t token, uint32_t random, uint32_t now_ms);
 /* Takes the `n` bytes that have come over the serial line. */
 void weft_link_input(weft_link *link, const uint8_t *bytes, size_t n, uint32_t now_ms);
-/* Writes the bytes that are to be sent now to `to`, at most WEFT_LINK_PACKET, and returns their
- * number; 0 if there is nothing more to send. */
+/* Writes the bytes that are to be sent now to `to`, at most WEFT_LINK_PACKET of them, and
+ * returns their number. Returns 0 if there is nothing more to send. */
 size_t weft_link_output(weft_link *link, uint8_t *to, uint32_t now_ms);
-/* Returns in how many ms weft_link_output has something to do if no bytes come and no call is
- * made; 0xffffffff means never. */
+/* Returns in how many ms weft_link_output will have something to do if no bytes come and no call
+ * is made; 0xffffffff means never. */
 uint32_t weft_link_due(const weft_link *link, uint32_t now_ms);
 
 /* Begins an operation. Returns true if the operation is under way (also if it was offered before
  * and is not over); `over` will then be called. Returns false if the operation is over already:
  * then op->status says how, and `over` is not called. An operation at an end that the PC has not
- * handed out yet waits for the end; one that is offered while the session is over waits for the
- * next session. */
+ * handed out yet waits for the end. An operation that is offered while the session is over waits
+ * for the next session. */
 bool weft_link_offer(weft_link *link, weft_link_op *op);
 /* Asks the PC to withdraw an operation. The operation is not over before the PC answers, and may
  * still succeed (WIRE.md 4.3). */
@@ -151,12 +151,13 @@ void weft_link_withdraw(weft_link *link, weft_link_op *op);
  * `dropped`. */
 void weft_link_retire(weft_link *link, weft_link_end *end);
 /* Poisons the end's channel with a strength of 1 to 255. If the end has not been handed out yet,
- * the channel is poisoned as soon as it is. */
+ * the channel is poisoned as soon as the PC hands the end out. */
 void weft_link_poison(weft_link *link, weft_link_end *end, uint8_t strength);
-/* Ends the session in good order and tells the PC `why`. Keep serving the serial line until
- * weft_link_settled returns true. */
+/* Ends the session in good order and tells the PC `why`. The program must keep serving the serial
+ * line until weft_link_settled returns true. */
 void weft_link_close(weft_link *link, const char *why);
-/* Returns whether the PC has acknowledged all that was sent, or there is no PC that could. */
+/* Returns whether the PC has acknowledged everything that was sent, or there is no PC that
+ * could. */
 bool weft_link_settled(const weft_link *link);
 
 #ifdef __cplusplus

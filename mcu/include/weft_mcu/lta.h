@@ -5,18 +5,19 @@
  * queue of its own events, actors by number, 64-bit release times in microseconds since boot.
  * Names, signatures and return codes are LTA's; 0 is success, 1 an error.
  *
- *  - Only event_queue_init takes memory, as much as it needs: on the device 32 bytes an event and 1
- *    an actor. With a C library (a host, the pico-sdk) the memory comes from malloc, as in LTA.
- *    Without one it comes from what the linker script leaves free behind the program, and
+ *  - Only event_queue_init takes memory: on the device 32 bytes for each event and 1 for each
+ *    actor. With a C library (a host, the pico-sdk) the memory comes from malloc, as in LTA.
+ *    Without a C library it comes from what the linker script leaves free behind the program, and
  *    event_queue_deinit gives it back when the last queue goes. Compile src/lta.c with
  *    -DWEFT_LTA_ARENA=BYTES for a static arena of that size.
- *  - event_t is defined, and the headers of LTA's header are included: stdlib.h, and with the
- *    pico-sdk pico/sync.h and pico/stdlib.h. An event_queue_t has other members than LTA's.
+ *  - event_t is defined, and the headers that LTA's header includes are included: stdlib.h, and
+ *    with the pico-sdk pico/sync.h and pico/stdlib.h. An event_queue_t has other members than
+ *    LTA's.
  *  - schedule_event may be called from both cores and from interrupts; work may run on both cores.
  *  - An event whose release time is more than 2^31 us ahead is posted for a nearer time first, and
- *    then posted again; one with a past release time is invoked at once.
+ *    then posted again; an event with a past release time is invoked at once.
  *  - Events with the same release time are invoked in the order in which they were scheduled.
- *  - Mistakes that LTA does not check are checked: for an actor that does not exist or a full
+ *  - Mistakes for which LTA has no check are detected: for an actor that does not exist or a full
  *    queue, schedule_event returns 1 (a debug build panics with the reason).
  */
 #ifndef WEFT_MCU_LTA_H
@@ -43,7 +44,7 @@ typedef void (*action)(uint64_t release_time_us, size_t actor_id, void *arg);
 
 /* An event as LTA describes it, for programs that use the type's name. No call takes an event_t. */
 typedef struct event {
-  uint64_t time; /* release time, us since boot */
+  uint64_t time; /* the release time in us since boot */
   size_t actor_id;
   action fn;
   void *arg;
@@ -60,16 +61,16 @@ typedef struct event_queue {
 
 /* Make `queue` an empty queue for at most max_size events at a time (an event that is being invoked
  * does not count) of actors 0 … num_actors-1. Returns 0, or 1 if there is no memory or there are
- * more than WEFT_LTA_QUEUES queues. Not concurrently with itself or event_queue_deinit. */
+ * more than WEFT_LTA_QUEUES queues. Must not run concurrently with itself or event_queue_deinit. */
 int event_queue_init(event_queue_t *queue, size_t max_size, size_t num_actors);
 /* Make work() return on every core, after the action that is running, and give the memory back.
- * Call this only when no core is in work() any more or will schedule again. */
+ * This may be called only when no core will schedule events again. */
 void event_queue_deinit(event_queue_t *queue);
-/* Wait for events and invoke them until event_queue_deinit. Call it once per core. */
+/* Wait for events and invoke them until event_queue_deinit. Each core calls this once. */
 void work(event_queue_t *queue);
 /* Invoke fn(release_time_us, actor_id, arg) at release_time_us, or as soon after it as the actor
- * is free. Returns 0, or 1 if the queue is full or the actor does not exist. May be called on
- * any core and in any interrupt. About 150 cycles. */
+ * is free. Returns 0, or 1 if the queue is full or the actor does not exist. May be called on any
+ * core and in any interrupt. A call takes about 150 cycles. */
 int schedule_event(event_queue_t *queue, uint64_t release_time_us, size_t actor_id, action fn,
                    void *arg);
 

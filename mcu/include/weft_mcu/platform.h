@@ -58,7 +58,7 @@ enum {
   WEFT_LATE = 1, /* cancel, re-post: a core has committed to the event's action, or the event was
                     never posted; nothing was withdrawn */
   WEFT_IGNORED = 2,    /* WEFT_KEEP: the event was queued already and stays as it was */
-  WEFT_FULL = 3,       /* weft_ring_put: no room; the message is counted and dropped */
+  WEFT_FULL = 3,       /* weft_ring_put: there is no room; the message is counted and dropped */
   WEFT_E_QUEUED = -1,  /* * the event is in the queue already */
   WEFT_E_HORIZON = -2, /* * the release time is WEFT_HORIZON us or more from now */
   WEFT_E_ARENA = -3, /* * the event lies outside the memory that its heap can number, or the heap
@@ -80,8 +80,8 @@ extern "C" {
 #error "weft_mcu needs GCC or clang"
 #endif
 WEFT_NORETURN void weft_panic(const char *what);
-/* Compile-time mutants of the two-core protocol and of arming. Tests build each mutant and must
- * see it fail. The value is 0 in every product. */
+/* Compile-time mutants of the two-core protocol and of arming. Tests build each mutant and must see
+ * the mutant fail. The value is 0 in every product. */
 #ifndef WEFT_MUTANT
 #define WEFT_MUTANT 0
 #endif
@@ -93,19 +93,19 @@ WEFT_NORETURN void weft_panic(const char *what);
 }
 #endif
 
-/* A 32-bit word whose low and high halves are both non-zero. It is cheap to compute where the
- * lock has just been used. */
+/* WEFT_NEWS is a 32-bit word whose low and high halves are both non-zero. It is cheap to compute
+ * where the lock has just been used. */
 #ifndef WEFT_NEWS
 #define WEFT_NEWS(lock) ((uint32_t)0x00010001)
 #endif
-/* Reports a mistake of the caller: a panic in a debug build, a return code otherwise. */
+/* Report a mistake of the caller: by a panic in a debug build, by a return code otherwise. */
 #if WEFT_DEBUG
 #define WEFT_MISTAKE(code, text) (weft_panic("weft: " text), (code))
 #else
 #define WEFT_MISTAKE(code, text) (code)
 #endif
 
-/* Reads a word without its lock, as a hint that is confirmed under the lock. */
+/* Read a word without its lock, as a hint that is confirmed under the lock. */
 #define WEFT_PEEK(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define WEFT_POKE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
 

@@ -31,7 +31,7 @@ int weft_rx_run(const weft_rx_options *options) {
   weft_rx_begin(env, (weft_rx_time)start, (uint32_t)(start >> 32), options);
 #if !WEFT_RX_STATIC
   static weft_rx_event begin = {.fire = weft_rx_fire_start};
-  begin.next = 0; /* `next` may be left over from the start of an earlier run */
+  begin.next = 0; /* `next` may be left over from the start of an earlier run. */
   env->soon = env->soon_last = &begin;
 #endif
 #if WEFT_RX_WORKERS > 1

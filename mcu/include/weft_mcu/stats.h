@@ -1,6 +1,6 @@
-/* weft_mcu/stats.h: what a queue counts about itself when the whole program is built with
- * -DWEFT_STATS=1. When that is off (the default), code and structures are the same as if this file
- * did not exist; tests/size compares the bytes.
+/* weft_mcu/stats.h: the counts that a queue keeps about itself when the whole program is built with
+ * -DWEFT_STATS=1. When that switch is off (the default), code and structures are the same as if
+ * this file did not exist; tests/size compares the bytes.
  *
  * All numbers change under the queue's lock; weft_stats_read() takes a consistent copy.
  */
@@ -18,8 +18,8 @@ typedef struct weft_stats {
                                                later ones */
   uint32_t lateness_max;                    /* in us */
   uint32_t actions[WEFT_CORES];             /* the number of actions that each core has run */
-  uint32_t busy_us[WEFT_CORES];             /* time each core spent in actions, us (wraps) */
-  uint32_t since; /* when counting began, us: load = busy_us / (now - since) */
+  uint32_t busy_us[WEFT_CORES];             /* time each core spent in actions, in us (wraps) */
+  uint32_t since; /* when counting began, in us: load = busy_us / (now - since) */
   uint32_t depth, depth_max;                /* the number of events queued or claimed: now, and
                                              * the highest so far */
 } weft_stats;

@@ -1,4 +1,4 @@
-/* weft_mcu/wait.h: waits until a time has come or there is news.
+/* weft_mcu/wait.h: waits until a certain time has come or there is news.
  *
  * News is a half word of this core that other cores and interrupts set before they call weft_wake,
  * at any moment. The waiting core clears it under the same lock under which it looks for work. So

@@ -33,7 +33,7 @@ __attribute__((weak)) void weft_panic(const char *what) {
   an521_exit(77);
 }
 int weft_start_core(void (*fn)(void), void *stack, size_t bytes) {
-  (void)stack, (void)bytes; /* the linker script provides the stack */
+  (void)stack, (void)bytes; /* The linker script provides the stack. */
   if (core1_program) return WEFT_MISTAKE(WEFT_E_CORE, "core 1 is already running");
   core1_program = fn;
   __asm volatile("dsb");

@@ -1,11 +1,11 @@
-/* The MPS2 board with the AN521 image: two Cortex-M33 without caches. It has run in QEMU
+/* The MPS2 board with the AN521 image: two Cortex-M33 without caches. This port has run in QEMU
  * (mps2-an521) only, never on the board.
  *
- * The clock is the FPGA's 32-bit microsecond counter. weft_now64 counts its turns, so call that at
- * least once an hour. Each core's alarm is a CMSDK timer whose interrupt line is pending but not
- * enabled (SEVONPEND). The timer covers at most 214 s, because it counts 20 times a microsecond in
- * 32 bits; weft_wait restarts it for a longer time. QEMU's WFE returns at once, so there the alarm
- * is never needed.
+ * The clock is the FPGA's 32-bit microsecond counter. weft_now64 counts how often the counter
+ * wraps, so call it at least once an hour. Each core's alarm is a CMSDK timer whose interrupt line
+ * is pending but not enabled (SEVONPEND). The timer covers at most 214 s, because it counts 20
+ * times a microsecond in 32 bits; weft_wait restarts it for a longer time. QEMU's WFE returns at
+ * once, so there the alarm is never needed.
  */
 #ifndef WEFT_PORT_H
 #define WEFT_PORT_H
@@ -45,14 +45,14 @@ WEFT_INLINE void an521_start_timer(unsigned core) {
   uint32_t irq;
   __asm volatile("mrs %0, primask\n\tcpsid i" : "=r"(irq)::"memory");
   uint32_t timer = CMSDK_TIMER0 + 0x1000 * core, us = an521_alarm[core] - weft_now32();
-  if ((int32_t)us < 1) us = 1; /* the alarm may be late, but it must fire */
+  if ((int32_t)us < 1) us = 1; /* The alarm may be late, but it must fire. */
   if (us > ALARM_LONGEST) us = ALARM_LONGEST;
   WEFT_REG(timer) = 0;
-  WEFT_REG(timer + 12) = 1; /* INTCLEAR */
+  WEFT_REG(timer + 12) = 1; /* INTCLEAR: clear the interrupt */
   WEFT_REG(NVIC_ICPR) = 1u << (TIMER0_LINE + core);
-  WEFT_REG(timer + 8) = us * 20; /* RELOAD */
-  WEFT_REG(timer + 4) = us * 20; /* VALUE */
-  WEFT_REG(timer) = 9;           /* on, with interrupt */
+  WEFT_REG(timer + 8) = us * 20; /* RELOAD: the period */
+  WEFT_REG(timer + 4) = us * 20; /* VALUE: the present count */
+  WEFT_REG(timer) = 9;           /* CTRL: on, with interrupt */
   __asm volatile("msr primask, %0" ::"r"(irq) : "memory");
 }
 WEFT_INLINE void weft_arm(uint32_t t) {

@@ -1,5 +1,5 @@
-/* memory.c: the four functions that the compiler may call in a program without a C library. They
- * are linked only if it calls them. */
+/* memory.c: the four functions that the compiler may call in a program without a C library. The
+ * linker takes only those that are called. */
 #include <stddef.h>
 #include <stdint.h>
 void *memset(void *to, int value, size_t n);
@@ -9,7 +9,7 @@ int memcmp(const void *a, const void *b, size_t n);
 
 void *memset(void *to, int value, size_t n) {
   uint8_t *p = to;
-  if (!((uintptr_t)p & 3) && n >= 4) { /* the compiler calls memset to clear structures */
+  if (!((uintptr_t)p & 3) && n >= 4) { /* The compiler calls memset to clear structures. */
     uint32_t four = (uint8_t)value * 0x01010101u, *words = to;
     for (; n >= 4; n -= 4) *words++ = four;
     p = (uint8_t *)words;

@@ -1,5 +1,5 @@
-/* port.c: the port for a host. One mutex protects everything below; `changed` is signalled whenever
- * a waiting core should look again. */
+/* port.c: the port for a host. One mutex protects everything in this file; `changed` is signalled
+ * whenever a waiting core should look again. */
 #include "weft_mcu/platform.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,15 +66,14 @@ void weft_posix_wake(void) {
   pthread_cond_broadcast(&changed);
   pthread_mutex_unlock(&mutex);
 }
-/* Return the time until this core's alarm in us: UINT32_MAX if there is no alarm, 0 if the
+/* Return the time until this core's alarm, in us; UINT32_MAX if there is no alarm, 0 if the
  * alarm's time has passed. */
 static uint32_t until(unsigned core) {
   if (!cores[core].armed) return UINT32_MAX;
   int32_t distance = (int32_t)(cores[core].alarm - (uint32_t)now_locked());
   return distance > 0 ? (uint32_t)distance : 0;
 }
-/* In virtual time: if all running cores wait and none has been woken, advance to the first
- * alarm. */
+/* In virtual time, advance to the first alarm if all running cores wait and none has been woken. */
 static void go_on(void) {
   unsigned waiting = 0;
   uint32_t nearest = UINT32_MAX;
@@ -117,7 +116,7 @@ static void *run_core1(void *fn) {
   return 0;
 }
 int weft_start_core(void (*fn)(void), void *stack, size_t bytes) {
-  (void)stack, (void)bytes; /* pthreads have stacks of their own */
+  (void)stack, (void)bytes; /* pthreads have stacks of their own. */
   pthread_once(&once, begin);
   pthread_mutex_lock(&mutex);
   bool twice = core1_exists;

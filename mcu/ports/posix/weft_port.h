@@ -21,14 +21,14 @@ extern weft_lock_t weft_posix_locks[WEFT_SPINLOCKS + 1];
 #define WEFT_LOCAL (&weft_posix_locks[WEFT_SPINLOCKS])
 
 uint64_t weft_posix_now(void);
-/* Return the clock in ns since 1970, read once and continued by the monotonic clock; with
- * virtual time it is weft_now64() * 1000. */
+/* Return the clock in ns since 1970. The clock is read once and continued by the monotonic
+ * clock; with virtual time it is weft_now64() * 1000. */
 int64_t weft_posix_now_ns(void);
 unsigned weft_posix_core(void);
 void weft_posix_arm(uint32_t t);
 void weft_posix_wait(void);
 void weft_posix_wake(void);
-/* Use virtual time, beginning at `start` us. Call this before anything else. */
+/* Use virtual time, beginning at `start` us. This must be called before anything else. */
 void weft_posix_virtual(uint64_t start);
 /* Block the main program until core 1's function has returned. With virtual time the main
  * program counts as waiting meanwhile. */

@@ -6,8 +6,8 @@ void uart_init(void) {
   while (!(WEFT_REG(RESETS_RESET_DONE) & 1u << 22)) {}
   WEFT_REG(UART0_IBRD) = 67; /* 125 MHz / (16 * 115200) = 67.817 */
   WEFT_REG(UART0_FBRD) = 52;
-  WEFT_REG(UART0_LCR_H) = 0x70; /* 8 bits, FIFOs */
-  WEFT_REG(UART0_CR) = 0x301;   /* on, both directions */
+  WEFT_REG(UART0_LCR_H) = 0x70; /* 8 bits, FIFOs on */
+  WEFT_REG(UART0_CR) = 0x301;   /* on, in both directions */
   WEFT_REG(IO_BANK0_GPIO0_CTRL) = 2;
   WEFT_REG(IO_BANK0_GPIO0_CTRL + 8) = 2;
 }
@@ -18,7 +18,8 @@ void uart_put(char c) {
 void uart_puts(const char *text) {
   while (*text) uart_put(*text++);
 }
-/* Divides by subtraction, so that no divider and no libgcc is needed; ten digits at most. */
+/* Print a number in decimal. The digits are found by subtraction, so that neither a divider nor
+ * libgcc is needed; there are at most ten. */
 void uart_put_u32(uint32_t value) {
   static const uint32_t tens[] = {1000000000, 100000000, 10000000, 1000000, 100000,
                                   10000,      1000,      100,      10,      1};

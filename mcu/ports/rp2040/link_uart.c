@@ -1,10 +1,10 @@
 /* link_uart.c: the functions of link_uart.h. Sending uses polling: the FIFO holds 32 characters,
- * which take 2.7 ms, and is checked every ms. */
+ * which take 2.7 ms, and is checked once a ms. */
 #include "link_uart.h"
 
 enum { UART0_IRQ = 20, RECEIVE = 1 << 4, TIMEOUT = 1 << 6, EMPTY = 1 << 4, FULL = 1 << 5 };
 enum { ROSC_RANDOMBIT = 0x4006001c, FAR = 60000 };
-static weft_link_uart *the_line; /* there is only one UART 0 */
+static weft_link_uart *the_line; /* There is only one UART 0. */
 
 static uint32_t random_word(void) {
   uint32_t n = weft_now32() * 2654435761u;
@@ -51,8 +51,8 @@ static void turn(weft_link_uart *u) {
                                                    : FAR),
                WEFT_MOVE);
 }
-/* The events lie in the structure, so an event would be enough to find it; but there is only one
- * UART 0. */
+/* The events lie in the structure, so the structure could be found from an event; but there is
+ * only one UART 0. */
 static uint32_t on_event(weft_event *e, uint32_t release) {
   (void)e, (void)release;
   turn(the_line);

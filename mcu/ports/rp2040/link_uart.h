@@ -4,9 +4,9 @@
  *   static weft_link_uart line = {.link = &pc, .queue = &queue, .actor = &me};
  *   weft_link_uart_start(&line);                 // after uart_init() and weft_list_init()
  *
- * Call the link's functions in actions of that actor. After a call that is made outside `over` and
- * `news`, call weft_link_uart_kick(). When a session is over, the next one begins by itself once
- * the PC has been told.
+ * A program calls the link's functions in actions of that actor. After a call that is made outside
+ * `over` and `news`, it must call weft_link_uart_kick(). When a session is over, the next one
+ * begins by itself once the PC has been told.
  *
  * Invariant: the interrupt writes `in` and the ring; the actor's actions write everything else. A
  * byte that finds the ring full is counted, and the PC sends its packet again.

@@ -15,8 +15,8 @@ enum {
   SET = 0x2000,
   CLR = 0x3000,
   UNTIL = 0x1000
-}; /* aliases of a register; UNTIL, in place of an alias that is not used, means: wait for these
-    * bits */
+}; /* SET and CLR are aliases of a register. UNTIL takes the place of an alias that is not used,
+    * and means: wait for these bits. */
 enum {
   IO_BANK0 = 1u << 5,
   PADS_BANK0 = 1u << 8,
@@ -39,26 +39,26 @@ static const struct { uint16_t place, low, high; } steps[] = {
   STEP(RESETS_RESET + CLR, IO_BANK0 | PADS_BANK0 | TIMER),
   STEP(RESETS_RESET_DONE + UNTIL, IO_BANK0 | PADS_BANK0 | TIMER),
   STEP(XOSC_CTRL, 0xaa0),   /* 1-15 MHz */
-  STEP(XOSC_CTRL + SET, 0xfabu << 12), /* on; its start-up time is 4 ms out of reset */
+  STEP(XOSC_CTRL + SET, 0xfabu << 12), /* the crystal on; its start-up time is 4 ms out of reset */
   STEP(XOSC_STATUS + UNTIL, 1u << 31),
   /* clk_sys must not run from the PLL while the PLL is set up, and after a soft reset it may. */
   STEP(CLK_SYS_CTRL + CLR, 1),
   STEP(CLK_SYS_SELECTED + UNTIL, 1),
-  STEP(CLK_REF_CTRL, 2),    /* the crystal */
+  STEP(CLK_REF_CTRL, 2),    /* clk_ref runs from the crystal */
   STEP(CLK_REF_SELECTED + UNTIL, 4),
   STEP(RESETS_RESET + SET, PLL_SYS),
   STEP(RESETS_RESET + CLR, PLL_SYS),
   STEP(RESETS_RESET_DONE + UNTIL, PLL_SYS),
   STEP(PLL_SYS_CS, 1),
   STEP(PLL_SYS_FBDIV_INT, 125),
-  STEP(PLL_SYS_PWR + CLR, 0x21), /* power, VCO */
+  STEP(PLL_SYS_PWR + CLR, 0x21), /* power and VCO on */
   STEP(PLL_SYS_CS + UNTIL, 1u << 31),
   STEP(PLL_SYS_PRIM, 6u << 16 | 2u << 12),
-  STEP(PLL_SYS_PWR + CLR, 8),    /* post-dividers */
+  STEP(PLL_SYS_PWR + CLR, 8),    /* post-dividers on */
   STEP(CLK_SYS_CTRL, 0),    /* auxiliary source: the system PLL */
   STEP(CLK_SYS_CTRL + SET, 1),
   STEP(CLK_SYS_SELECTED + UNTIL, 2),
-  STEP(CLK_PERI_CTRL, 1u << 11), /* from clk_sys */
+  STEP(CLK_PERI_CTRL, 1u << 11), /* clk_peri runs from clk_sys */
 };
 
 /* This code is in flash and uses neither data nor bss, since it runs before these exist. */
@@ -83,5 +83,5 @@ void weft_start(void) {
 #endif
   clocks();
   main();
-  for (;;) __asm volatile("bkpt 0"); /* main has returned */
+  for (;;) __asm volatile("bkpt 0"); /* main has returned. */
 }

@@ -8,8 +8,8 @@
  * fires in between and is cleared, its time has come; the caller notices, because it looks at the
  * clock after arming (the timer fires on equality only).
  *
- * Ordering: the M0+ has no write buffer and performs accesses in program order, so a compiler
- * barrier is all that a lock needs here.
+ * Ordering: the M0+ has no write buffer and performs accesses in program order, so a lock needs
+ * nothing more than a compiler barrier here.
  *
  * With the pico-sdk define WEFT_PICO_SDK. Alarms 0 and 1 must be free (the SDK's default pool uses
  * 3), and the program must own the spin locks that it chooses by WEFT_SPINLOCK(n).
@@ -27,7 +27,7 @@
 #define WEFT_EARLY_US 1
 #endif
 #ifdef WEFT_PICO_SDK
-/* the SDK copies this section to SRAM */
+/* The SDK copies this section to SRAM. */
 #define WEFT_HOT __attribute__((section(".time_critical.weft_hot")))
 #define WEFT_HOT_PART(name) __attribute__((section(".time_critical.weft_hot." #name)))
 #else
@@ -40,8 +40,8 @@ typedef uint32_t weft_irq_t;
 #define WEFT_SPINLOCKS 32
 #define WEFT_SPINLOCK(n) \
   ((weft_lock_t *)(uintptr_t)((uint32_t)SIO_SPINLOCK0 + 4u * (n))) /* n: 0 … 31 */
-/* An ordinary word that is never zero. It is the second word of an aligned pair, so the low half of
- * its address is not zero either (WEFT_NEWS). */
+/* An ordinary word that is never zero. This lock is the second word of an aligned pair, so the low
+ * half of its address is not zero either (WEFT_NEWS). */
 extern struct weft_local { uint32_t unused; weft_lock_t lock; } weft_local;
 #define WEFT_LOCAL (&weft_local.lock)
 
@@ -62,19 +62,18 @@ WEFT_INLINE unsigned weft_core(void) { return WEFT_REG(SIO_CPUID); }
 WEFT_INLINE void weft_wake(void) { __asm volatile("sev" ::: "memory"); }
 WEFT_INLINE void weft_wait(void) { __asm volatile("wfe" ::: "memory"); }
 WEFT_INLINE void weft_wait_init(void) {
-  WEFT_REG(PPB_SCR) = 16; /* SEVONPEND */
+  WEFT_REG(PPB_SCR) = 16; /* set SEVONPEND */
   WEFT_REG_SET(TIMER_INTE) = 1u << weft_core();
 }
 WEFT_INLINE void weft_arm(uint32_t t) {
   unsigned core = weft_core();
   uint32_t line = 1u << core;
   if (WEFT_MUTANT != 8) WEFT_REG(TIMER_ALARM0 + 4 * core) = t;
-  WEFT_REG(TIMER_INTR) = line;     /* the timer's latch, which holds the line up, … */
-  WEFT_REG(PPB_NVIC_ICPR) = line; /* … before the NVIC's latch, which a raised line would set
-                                     again */
+  WEFT_REG(TIMER_INTR) = line;     /* first the timer's latch, which holds the line up … */
+  WEFT_REG(PPB_NVIC_ICPR) = line; /* … then the NVIC's latch, which a raised line would set again */
   if (WEFT_MUTANT == 8)
     WEFT_REG(TIMER_ALARM0 + 4 * core) =
-        t; /* mutant: an old alarm leaves the line up, the new one makes no edge */
+        t; /* mutant: an old alarm leaves the line up, so the new one makes no edge */
 }
 
 WEFT_INLINE weft_irq_t weft_lock(weft_lock_t *l) {
@@ -87,7 +86,8 @@ WEFT_INLINE weft_irq_t weft_lock(weft_lock_t *l) {
 WEFT_INLINE void weft_unlock(weft_lock_t *l, weft_irq_t irq) {
   WEFT_BARRIER();
   *l =
-      (uint32_t)(uintptr_t)l; /* any value gives a spin lock back; a local lock must not become 0 */
+      (uint32_t)(uintptr_t)l; /* Any value gives a spin lock back; a local lock must not become
+                               * 0. */
   __asm volatile("msr primask, %0" ::"h"(irq) : "memory");
 }
 WEFT_INLINE void weft_lock_thread(weft_lock_t *l) {
@@ -102,7 +102,7 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
 }
 
 /* The search of the sorted list (src/list_queue.c) from `at` on takes 11 cycles for each entry
- * passed; GCC's code would take 14. next->time is at offset 4. */
+ * passed; GCC's code would take 14 cycles. next->time is at offset 4. */
 #define WEFT_SEARCH_RING(head, time, at, next, end)                         \
   do {                                                                      \
     uint32_t weft_distance;                                                 \
@@ -117,9 +117,9 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
                : end);                                                      \
   } while (0)
 
-/* The loops of the heap (heap_queue.c), in assembly for the same reason: they need all low
- * registers, and must not move values between registers. Not used without optimisation, because
- * then one low register is the frame pointer. */
+/* The loops of the heap (heap_queue.c) are in assembly for the same reason: they need all low
+ * registers, and must not move values between registers. These loops are not used without
+ * optimisation, because one low register is then the frame pointer. */
 #ifdef __OPTIMIZE__
 #define WEFT_HEAP_SINK(one, times, hole, end, tie)                                                 \
   do {                                                                                             \

@@ -1,4 +1,4 @@
-/* A port to begin with: one core, a clock that other code counts, and waiting by polling. It
+/* A port to begin with: one core, a clock that other code counts, and waiting by polling. The port
  * compiles and works (slowly); replace each part by what your machine has. platform.h says what
  * each call must promise.
  */

@@ -1,4 +1,4 @@
-/* fake.c: the fake machine.
+/* fake.c: the fake machine of fake.h.
  *
  * Invariants: one coroutine runs at a time. Every call of the platform is a point where the random
  * choice may go to the other core, to an interrupt of this core (if it has interrupts on), or to
@@ -47,7 +47,7 @@ static void tick(void) {
     fake_outside_at = 0;
     for (int i = 0; i < 2; i++)
       cores[i].event |=
-          cores[i].alive; /* the interrupt wakes its core; the choice below says which core runs */
+          cores[i].alive; /* The interrupt wakes its core; the choice below says which core runs. */
   }
 }
 static bool inside; /* a core runs; otherwise the test itself calls the platform, and no core
@@ -175,7 +175,7 @@ void fake_reset(uint64_t seed, uint64_t start) {
   fake_stack_broken = 0;
   fake_panicked = 0;
 #if WEFT_DEBUG
-  /* a panic may have left weft_work without clearing this */
+  /* A panic may have left weft_work without clearing this. */
   for (int i = 0; i < WEFT_CORES; i++) weft_serves[i] = 0;
 #endif
   fake_local.held = 0;
@@ -207,8 +207,8 @@ bool fake_run(void (*core0)(void), void (*core1)(void), long limit) {
       for (int i = 0; i < 2; i++)
         if (cores[i].alive && cores[i].armed) {
           uint64_t at = now + (uint32_t)(cores[i].alarm - (uint32_t)now);
-          if (at == now) at += 1ull << 32; /* the times are equal already, so the hardware waits
-                                            * for the wrap */
+          /* The times are equal already, so the hardware waits for the wrap. */
+          if (at == now) at += 1ull << 32;
           if (!next || at < next) next = at;
         }
       if (fake_outside_at && (!next || fake_outside_at < next)) next = fake_outside_at;

@@ -15,7 +15,8 @@ uint32_t fake_random(uint32_t n);  /* returns 0 … n-1 */
 void fake_advance(uint32_t us);    /* lets time pass, as in an action that takes some time */
 bool fake_asleep(unsigned core);   /* whether the core sleeps and has not been woken */
 long fake_waits(void);             /* how often any core has slept */
-/* Called where interrupts are possible; it may post. 0 means that there are no interrupts. */
+/* Called where interrupts are possible; the function may post events. 0 means that there are no
+ * interrupts. */
 extern void (*fake_interrupt)(void);
 /* Called when every core sleeps, before time advances. */
 extern void (*fake_quiet)(void);
@@ -26,6 +27,6 @@ extern void (*fake_outside)(void);
 extern int fake_stack_broken;
 /* The text of the last panic; a panic ends the program of its core. */
 extern const char *fake_panicked;
-/* Where a panic returns to if the test itself causes it outside fake_run. */
+/* The place to which a panic returns if the test itself causes it outside fake_run. */
 extern jmp_buf fake_outside_panic;
 #endif

@@ -1,5 +1,5 @@
-/* entry: two actions, 4 us apart, on one core. The test makes the first one longer, cycle by
- * cycle, and checks when the second one begins. */
+/* entry: two actions, 4 us apart, on one core. The test makes the first action longer, cycle by
+ * cycle, and checks when the second action begins. */
 #include "board.h"
 #include "weft_mcu/actors.h"
 

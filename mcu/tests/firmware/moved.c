@@ -2,9 +2,9 @@
  * cycle around the event's old alarm (M9, M18).
  *
  * The event is released 40 us after `first`, which pin 2 marks. A falling edge of pin 6 moves the
- * event to 30 us from then (NEARER: to 3 us). `late` is the greatest number of microseconds by
- * which the event was late. The queue holds a second event, 20 minutes away, so a core that misses
- * its alarm sleeps on.
+ * event to 30 us after the edge (NEARER: to 3 us after it). `late` is the greatest number of
+ * microseconds by which the event was late. The queue holds a second event, 20 minutes away, so a
+ * core that misses its alarm sleeps on.
  */
 #include "board.h"
 #include "weft_mcu/actors.h"
@@ -30,7 +30,7 @@ static weft_event event = WEFT_EVENT(run, &actor), distant = WEFT_EVENT(far, &ot
 void weft_isr_io_bank0(void);
 WEFT_HOT void weft_isr_io_bank0(void) {
   pin_irq_ack(6);
-  if (runs) return; /* the event has run already, so it is not moved */
+  if (runs) return; /* The event has run already, so it is not moved. */
   moves++;
   if (!event.next) wanted++;
   weft_post_as(&queue, &event, weft_now32() + (NEARER ? 3 : 30), WEFT_MOVE);

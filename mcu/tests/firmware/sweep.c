@@ -25,7 +25,7 @@ static uint32_t count(weft_event *e, uint32_t release) {
   ran[i]++;
   inside[a] = 0;
   if (i == 0 && ran[0] == 1)
-    removed = weft_cancel(&queue, &event[2]) == WEFT_OK; /* the other core holds it by now */
+    removed = weft_cancel(&queue, &event[2]) == WEFT_OK; /* the other core may hold it */
   return i == 0 && ran[0] < 4 ? 20 : WEFT_DONE;
 }
 void weft_isr_usb(void);
@@ -34,7 +34,7 @@ WEFT_HOT void weft_isr_usb(void) { /* interrupt 5; pended by the test */
   if (interrupts++) return;
   weft_post(&queue, &event[3], weft_now32() + 2);
   weft_post_as(&queue, &event[1], weft_now32() + 30,
-               WEFT_MOVE); /* if it has run already, it runs again */
+               WEFT_MOVE); /* If the event has run already, it runs again. */
 }
 static uint32_t finish(weft_event *e, uint32_t release) {
   (void)e, (void)release;
@@ -57,7 +57,8 @@ int main(void) {
   weft_post(&queue, &event[0], now + 60);
   weft_post(&queue, &event[1], now + 62);
   weft_post(&queue, &event[2], now + 150);
-  weft_post(&queue, &event[4], now + 62); /* at the time of event 1, and of its actor */
+  /* This is at the time of event 1, and of the same actor. */
+  weft_post(&queue, &event[4], now + 62);
   weft_post(&queue, &event[5], now);
   weft_work(&queue);
   EXPECT(1, !overlap);

@@ -1,5 +1,5 @@
 /* bad_use.c: a debug build reports each misuse by a panic, other builds return a code, and no
- * state is corrupted (rule M15). Built once for each kind of build. */
+ * state is corrupted (rule M15). The test is built once for each kind of build. */
 #include "../fake/fake.h"
 #include "check.h"
 #include "weft_mcu/lta.h"
@@ -36,7 +36,7 @@ static void serve(void) { weft_work(&queue); }
 #define MISTAKE(expression, code, word) CHECK((expression) == (code))
 #endif
 
-/* M15, M8 */
+/* M15, M8: an event is posted twice. */
 static void posted_twice(void) {
   begin(&lock);
   CHECK(weft_post(&queue, &a, (uint32_t)fake_now() + 50) == WEFT_OK);
@@ -46,7 +46,7 @@ static void posted_twice(void) {
   (void)fake_run(serve, 0, 100000);
   CHECK(ran == 1);
 }
-/* M15, M8 */
+/* M15, M8: an event is moved while it is in another queue. */
 static void moved_while_in_another_queue(void) {
   weft_queue second;
   weft_list_init(&second, &lock);
@@ -58,12 +58,13 @@ static void moved_while_in_another_queue(void) {
   (void)fake_run(serve, 0, 100000);
   CHECK(ran == 1);
 }
-/* M15, M1 */
+/* M15, M1: an event is posted beyond the horizon. */
 static void beyond_the_horizon(void) {
   begin(&lock);
   MISTAKE(weft_post_in(&queue, &a, 1u << 31), WEFT_E_HORIZON, "horizon");
   MISTAKE(weft_post_at(&queue, &a, fake_now() + (1ull << 31)), WEFT_E_HORIZON, "horizon");
-#if WEFT_DEBUG /* 32 bits cannot tell these apart; the debug build reports a time far in the past */
+#if WEFT_DEBUG /* 32 bits cannot tell these apart; the debug build reports a time far in the
+                * past. */
   MISTAKE(weft_post(&queue, &a, (uint32_t)fake_now() + (1u << 31) + 5), 0, "horizon");
 #endif
   CHECK(!a.next);
@@ -81,7 +82,7 @@ static void returns_a_delay_beyond_the_horizon(void) {
 #if WEFT_DEBUG
   CHECK(fake_panicked && strstr(fake_panicked, "horizon"));
 #endif
-  CHECK(ran == 1); /* never early (rule 8.5): the event is done */
+  CHECK(ran == 1); /* The event is never early (rule 8.5); it is done. */
 }
 /* M15, M1: an hour from now looks like 11 minutes ago. */
 static void posted_for_an_hour_from_now(void) {
@@ -90,7 +91,7 @@ static void posted_for_an_hour_from_now(void) {
   MISTAKE(weft_post(&queue, &a, (uint32_t)fake_now() + 3600u * 1000000u), 0, "horizon");
 #endif
 }
-/* M15, M3 */
+/* M15, M3: an actor is used in two queues. */
 static void actor_in_two_queues(void) {
 #if WEFT_DEBUG
   weft_queue second;
@@ -100,7 +101,7 @@ static void actor_in_two_queues(void) {
   MISTAKE(weft_post(&second, &b, (uint32_t)fake_now() + 50), 0, "two queues");
 #endif
 }
-/* M15 */
+/* M15: an action must not serve a queue. */
 static uint32_t serves(weft_event *e, uint32_t release) {
   (void)e, (void)release, ran++;
   if (ran == 1) weft_work(&queue);
@@ -117,7 +118,7 @@ static void works_inside_an_action(void) {
   (void)serves;
 #endif
 }
-/* M15, M18 */
+/* M15, M18: a message has another size than the ring's. */
 static uint32_t slots[4];
 static weft_ring ring = WEFT_RING(slots, count, &actor);
 static void message_of_another_size(void) {
@@ -133,11 +134,11 @@ static void message_of_another_size(void) {
 static int second_core_code;
 static void post_from_core1(void) { second_core_code = weft_post(&queue, &b, weft_now32() + 10); }
 static void serve_then_end(void) { weft_work(&queue); }
-/* M15, M18: a queue without a lock is one core's. */
+/* M15, M18: a queue without a lock is used by a second core. */
 static void queue_without_lock_shared(void) {
 #if WEFT_DEBUG
   begin(WEFT_LOCAL);
-  weft_post(&queue, &a, (uint32_t)fake_now() + 10); /* core 0 owns the queue from now on */
+  weft_post(&queue, &a, (uint32_t)fake_now() + 10); /* Core 0 owns the queue from now on. */
   (void)fake_run(0, post_from_core1, 100000);
   CHECK(fake_panicked && strstr(fake_panicked, "without a lock"));
   begin(WEFT_LOCAL);
@@ -150,7 +151,7 @@ static void queue_without_lock_shared(void) {
                                * nothing */
 #endif
 }
-/* M15 */
+/* M15: a stack overflows. */
 static void stack_overflow(void) {
 #if WEFT_DEBUG
   begin(&lock);
@@ -160,7 +161,7 @@ static void stack_overflow(void) {
   CHECK(fake_panicked && strstr(fake_panicked, "stack"));
 #endif
 }
-/* M15, M7 */
+/* M15, M7: an action posts its event and also returns a delay. */
 static uint32_t both(weft_event *e, uint32_t release) {
   ran++;
   if (ran > 1) return WEFT_DONE;
@@ -186,7 +187,8 @@ static uint32_t ticks(weft_event *e, uint32_t release) {
   (void)release;
   if (++actions == 1) {
     (void)weft_periodic_start(&queue, &periodic, &other, ticks, weft_now32(), 50);
-    while (actions < 2 && !fake_panicked) fake_point(); /* until the other core runs the action */
+    /* This lasts until the other core runs the action. */
+    while (actions < 2 && !fake_panicked) fake_point();
     leaves = 1;
   } else if (actions == 2) {
     while (!leaves) fake_point();
@@ -208,12 +210,12 @@ static void periodic_for_another_actor(void) {
     CHECK(fake_panicked && strstr(fake_panicked, "another actor"));
 #else
     CHECK(!fake_panicked);
-    CHECK(actions == 3); /* the first action, and two of the other actor */
+    CHECK(actions == 3); /* The first action has run, and two of the other actor. */
     CHECK(!(actor.mark & WEFT_BUSY) && !(other.mark & WEFT_BUSY));
 #endif
   }
 }
-/* M15, M16 */
+/* M15, M16: mistakes with LTA's functions are reported. */
 static void lta_action(uint64_t release, size_t id, void *arg) {
   (void)release, (void)id, (void)arg, ran++;
 }
@@ -223,7 +225,7 @@ static void lta_mistakes(void) {
   fake_reset(3, 100);
   ran = 0;
   CHECK(event_queue_init(&lta, 1u << 30, 4) ==
-        1); /* the memory does not suffice: a return code in every build, as in LTA */
+        1); /* The memory does not suffice: every build returns a code, as LTA does. */
   CHECK(event_queue_init(&lta, 4, SIZE_MAX / 2) == 1);
   CHECK(event_queue_init(&lta, 2, 3) == 0);
   MISTAKE(schedule_event(&lta, 200, 3, lta_action, 0), 1, "no such actor");
@@ -232,7 +234,7 @@ static void lta_mistakes(void) {
   MISTAKE(schedule_event(&lta, 200, 0, lta_action, 0), 1, "full");
   (void)fake_run(lta_serve, 0, 100000);
   CHECK(ran == 2);
-  CHECK(schedule_event(&lta, 300, 1, lta_action, 0) == 0); /* there is room again */
+  CHECK(schedule_event(&lta, 300, 1, lta_action, 0) == 0); /* There is room again. */
   event_queue_deinit(&lta);
 }
 

@@ -1,5 +1,5 @@
-/* check.h: the minimum for a C test: checks that are counted, and a closing line that tests/run
- * evaluates. */
+/* check.h: the minimum for a C test. It has checks that are counted, and a closing line that
+ * tests/run evaluates. */
 #ifndef WEFT_CHECK_H
 #define WEFT_CHECK_H
 #include <stdio.h>

@@ -1,5 +1,5 @@
-"""Tests image.py's outputs against the UF2 and RP2040 documents, and its messages for unusable
-input. `image.py FLASH.elf TOOL`.
+"""Tests the output of tools/image.py against the UF2 and RP2040 documents, and its messages for
+unusable input. Usage: image.py FLASH.elf TOOL
 """
 
 import struct
@@ -20,7 +20,8 @@ def check(name: str, ok: bool) -> None:
 
 
 def crc(data: bytes) -> int:
-    """CRC-32/MPEG-2 by its definition on a big integer: no table, and not the loop of the tool."""
+    """Returns the CRC-32/MPEG-2 by its definition on a big integer: without a table, and without
+    the loop of the tool."""
     value = int.from_bytes(data, "big") << 32 ^ 0xFFFFFFFF << 8 * len(data)
     for bit in range(8 * len(data) + 31, 31, -1):
         if value >> bit & 1:

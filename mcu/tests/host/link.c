@@ -57,7 +57,7 @@ static void offers_as_the_others_do(void) {
   CHECK(weft_link_offer(&pc, &three) && is_vector("offer_choice", said, kit_says()));
   weft_link_withdraw(&pc, &three);
   CHECK(is_vector("withdraw", said, kit_says()));
-  weft_link_withdraw(&pc, &three); /* the request is sent only once */
+  weft_link_withdraw(&pc, &three); /* The request is sent only once. */
   CHECK(kit_says() == 0);
   weft_link_retire(&pc, &ends[1]);
   CHECK(is_vector("retire", said, kit_says()));
@@ -124,8 +124,8 @@ static void a_read_is_done_with_its_value_and_no_more(void) {
   weft_link_guard a = {&ends[0], 0, 0};
   weft_link_op op = {.guards = &a, .count = 1, .into = got, .room = 4, .over = count_over};
   kit_linked();
-  CHECK(weft_link_offer(&pc, &op)); /* the end has not been handed out yet, so the operation
-                                     * waits */
+  /* The end has not been handed out yet, so the operation waits. */
+  CHECK(weft_link_offer(&pc, &op));
   CHECK(kit_says() == 0);
   kit_give("a", false, 5);
   CHECK(kit_says() > 0);
@@ -133,13 +133,14 @@ static void a_read_is_done_with_its_value_and_no_more(void) {
   CHECK(overs == 1 && op.status == WEFT_LINK_OK && op.length == 3 &&
         !memcmp(got, "\x19\x03\xe8", 3));
   kit_frame(20, 128, 0, op.number, 3, "\x19\x03\xe8",
-            3); /* of an operation that is over: no effect */
+            3); /* The operation is over, so this has no effect. */
   CHECK(overs == 1 && !pc.why);
   CHECK(weft_link_offer(&pc, &op) && kit_says() > 0);
-  kit_frame(48, 0, 0, op.number, 2, "\x64z", 2); /* in pieces; the zeros at the end are left out */
+  /* This comes in pieces; the zeros at the end are left out. */
+  kit_frame(48, 0, 0, op.number, 2, "\x64z", 2);
   kit_frame(20, 128, 0, op.number, 3, "z\0", 1);
   CHECK(overs == 2 && op.status == WEFT_LINK_TOO_LONG &&
-        got[4] == 0x55); /* five bytes do not fit into four */
+        got[4] == 0x55); /* Five bytes do not fit into four. */
   op.room = 5;
   CHECK(weft_link_offer(&pc, &op) && kit_says() > 0);
   kit_frame(48, 0, 0, op.number, 2, "\x64z", 2);
@@ -156,8 +157,8 @@ static void a_choice_goes_on_without_a_channel_that_has_retired(void) {
   CHECK(weft_link_offer(&pc, &op) && kit_says() > 0);
   kit_frame(25, 0, 0, op.number, 1, "", 0);
   CHECK(overs == 0 && kit_says() > 0);
-  kit_frame(20, 128, 0, op.number, 1, "\x07", 1); /* guard 0 of those offered now is guard 1 of
-                                                   * the operation */
+  /* Guard 0 of the guards offered now is guard 1 of the operation. */
+  kit_frame(20, 128, 0, op.number, 1, "\x07", 1);
   CHECK(overs == 1 && op.status == WEFT_LINK_OK && op.won == 1 && got[0] == 7);
   CHECK(weft_link_offer(&pc, &op) && kit_says() > 0);
   kit_frame(25, 0, 0, op.number, 1, "", 0);
@@ -176,7 +177,8 @@ static void bad_use_is_told_and_nothing_is_sent(void) {
   weft_link_retire(&pc, &ends[0]);
   CHECK(!weft_link_offer(&pc, &closed) && closed.status == WEFT_LINK_BAD_USE);
   kit_says();
-  pc.largest = 256; /* a PC with short frames: 232 bytes are too long together with their head */
+  pc.largest = 256; /* This is a PC with short frames: 232 bytes are too long together with their
+                     * head. */
   b.length = 230;
   CHECK(weft_link_offer(&pc, &longer) && kit_says() == 0 && overs == 1 &&
         longer.status == WEFT_LINK_TOO_LONG);
@@ -198,7 +200,7 @@ static void a_session_that_is_over_tells_each_operation_once_and_the_next_begins
   kit_frame(41, 0, 0, 0, 3, "bye", 3);
   CHECK(overs == 2 && read.status == WEFT_LINK_DIED && !read.in_doubt &&
         write.status == WEFT_LINK_DIED && write.in_doubt);
-  CHECK(pc.why && weft_link_offer(&pc, &write)); /* the operation waits for the next session */
+  CHECK(pc.why && weft_link_offer(&pc, &write)); /* The operation waits for the next session. */
   kit_again();
   CHECK(overs == 2 && kit_says() == 0);
   kit_give("b", true, 2);
@@ -215,8 +217,8 @@ static size_t frame_at(size_t at, size_t n, uint8_t kind, uint8_t number) {
   return 0;
 }
 
-/* Rules 2.1, 4.1: a poison that is followed by giving up the end counts; the PC is told both, in
- * this order. */
+/* Rules 2.1, 4.1: a poison counts even if the end is given up right after it. The PC is told both,
+ * in this order. */
 static void a_poison_is_said_before_the_end_is_given_up(void) {
   kit_linked();
   kit_give("a", false, 5);
@@ -226,7 +228,7 @@ static void a_poison_is_said_before_the_end_is_given_up(void) {
   CHECK(kit_says() == 0);
 }
 
-/* A write that waits for room is sent before its end is given up (WIRE.md 7.3), and is over. */
+/* A write that waits for room is sent before its end is given up (WIRE.md 7.3), and completes. */
 static void a_write_that_waits_for_room_goes_before_the_retirement(void) {
   static uint8_t large[90] = {0x58, 88};
   weft_link_guard b = {&ends[1], large, sizeof large};
@@ -240,17 +242,17 @@ static void a_write_that_waits_for_room_goes_before_the_retirement(void) {
   }
   while (weft_link_output(&pc, line, kit_now)) {
   }
-  CHECK(ops[1].sent && !ops[2].sent); /* there is no room for it */
+  CHECK(ops[1].sent && !ops[2].sent); /* There is no room for this write. */
   weft_link_retire(&pc, &ends[1]);
-  kit_says(); /* these bytes are the first two writes, which are acknowledged */
+  kit_says(); /* These bytes are the first two writes, which are acknowledged. */
   size_t n = kit_says();
   CHECK(ops[2].sent && n > 96 && frame_at(96, n, 10, 6));
   for (unsigned i = 0; i < 3; i++) kit_frame(20, 0, 0, ops[i].number, 0, "", 0);
   CHECK(overs == 3 && ops[2].status == WEFT_LINK_OK);
 }
 
-/* Rule 2.3: an end that is given up early is given back when the PC hands it out, poisoned or not;
- * in later sessions too if it is dropped. An operation that waits at the end is over. */
+/* Rule 2.3: an end that is given up early is given back when the PC hands it out, poisoned or not.
+ * A dropped end is given back in later sessions too. An operation that waits at the end is over. */
 static void an_end_that_was_given_up_before_it_came_is_given_back(void) {
   weft_link_guard a = {&ends[0], 0, 0};
   weft_link_op op = {
@@ -334,7 +336,7 @@ static void what_a_pc_may_not_send_ends_the_session(void) {
     kit_frame(rows[i].kind, rows[i].flags, rows[i].where, op.number, rows[i].val, rows[i].body,
               rows[i].n);
     if (!pc.why) printf("row %u\n", i);
-    /* what is held is a BYE */
+    /* The message that is held back is a BYE. */
     CHECK(pc.why && overs == 1 && op.status == WEFT_LINK_DIED && pc.held > 0);
   }
 }
@@ -344,8 +346,8 @@ static void time_is_taken_from_its_caller(void) {
   kit_linked();
   uint32_t t = kit_now;
   CHECK(weft_link_output(&pc, line, t) == 0);
-  CHECK(weft_link_due(&pc, t) == 1000); /* a third of the lease has passed: time for a sign of
-                                         * life */
+  /* A third of the lease has passed, so a sign of life is due. */
+  CHECK(weft_link_due(&pc, t) == 1000);
   CHECK(weft_link_output(&pc, line, t + 1000) > 0);
   CHECK(weft_link_output(&pc, line, t + 2999) > 0 && !pc.why);
   CHECK(weft_link_output(&pc, line, t + 3000) == 0 && pc.why &&

@@ -3,8 +3,8 @@
  * raw bytes of the line; as packets whose checksums are corrected; as answers to open operations;
  * or as a CBOR value.
  *
- * It checks that nothing crashes, that no byte beyond a buffer is touched, that each operation is
- * over exactly once, and that afterwards a new session works.
+ * The target checks that nothing crashes, that no byte beyond a buffer is touched, that each
+ * operation is over exactly once, and that afterwards a new session works.
  */
 #include "link_kit.h"
 

@@ -1,5 +1,5 @@
-/* link_kit.h: a link, and a PC that sends what a test wants. It computes checksums and COBS itself,
- * so that the link's code is not checked against itself. */
+/* link_kit.h: a link, and a PC that sends what a test wants. The PC computes checksums and COBS
+ * itself, so that the link's code is not checked against itself. */
 #include <string.h>
 
 #include "check.h"
@@ -103,7 +103,7 @@ static void kit_greet(void) {
   kit_says();
 }
 static inline void kit_linked(void) {
-  pc.ops = 0; /* the operations of the previous test are gone */
+  pc.ops = 0; /* The operations of the previous test are gone. */
   kit_begin(KIT_MINE, 7);
   kit_greet();
 }

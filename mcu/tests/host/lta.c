@@ -24,8 +24,8 @@ static void loop(uint64_t t, size_t id, void *arg) {
   if (t < (1ull << 32) + 1000) CHECK(schedule_event(&q, t + 100, id, loop, arg) == 0);
   busy[id]--;
 }
-/* M16: times have 64 bits, and an event that is being run leaves room for the next (max_size is
- * 2, and two are queued or running). */
+/* M16: times have 64 bits, and an event that is being run leaves room for the next event
+ * (max_size is 2, and two events are queued or running). */
 static void periodic_over_the_wrap(void) {
   for (uint64_t seed = 1; seed < 30; seed++) {
     fake_reset(seed, (1ull << 32) - 1000);
@@ -48,7 +48,7 @@ static void once(uint64_t t, size_t id, void *arg) {
   CHECK(fake_now() >= t);
   note(t, id);
 }
-/* M16: an event in the past runs at once, before later ones. */
+/* M16: an event with a time in the past runs at once, before later events. */
 static void order_and_far_times(void) {
   static const uint64_t when[] = {700, 5, 1ull << 34, 600, 600, (1ull << 31) + 5, 600, 0};
   fake_reset(5, 500);
@@ -61,12 +61,12 @@ static void order_and_far_times(void) {
   for (int i = 0; i < 8; i++) CHECK(ids[i] == expected[i] && times[i] == when[expected[i]]);
   event_queue_deinit(&q);
 }
-/* M17: four queues at a time; their memory is reused. */
+/* M17: there may be four queues at a time; their memory is reused. */
 static void several_queues_and_reuse(void) {
   fake_reset(5, 500);
   event_queue_t more[5];
   for (int i = 0; i < 4; i++) CHECK(event_queue_init(&more[i], 4, 4) == 0);
-  CHECK(event_queue_init(&more[4], 4, 4) == 1); /* four queues at a time */
+  CHECK(event_queue_init(&more[4], 4, 4) == 1); /* Only four queues are possible at a time. */
   for (int i = 0; i < 4; i++) event_queue_deinit(&more[i]);
   for (int i = 0; i < 100; i++) {
     CHECK(event_queue_init(&q, 100, 50) == 0);
@@ -86,7 +86,7 @@ static void memory_is_what_is_asked_for(void) {
   fake_reset(5, 500);
   CHECK(event_queue_init(&q, SIZE_MAX / 8, 1) == 1);
   CHECK(event_queue_init(&q, 1, SIZE_MAX / 2) == 1);
-  CHECK(event_queue_init(&q, 5000, 5000) == 0); /* more than fits into any fixed arena */
+  CHECK(event_queue_init(&q, 5000, 5000) == 0); /* This is more than fits into any fixed arena. */
   for (size_t i = 0; i < 5000; i++) CHECK(schedule_event(&q, 600 + i, i, once, 0) == 0);
   n = 0;
   CHECK(schedule_event(&q, 600, 0, once, 0) == 1);
@@ -98,7 +98,7 @@ static void stop(uint64_t t, size_t id, void *arg) {
   (void)t, (void)id, (void)arg;
   event_queue_deinit(&q);
 }
-/* M16 */
+/* M16: deinit lets work() return. */
 static void deinit_lets_work_return(void) {
   fake_reset(5, 500);
   CHECK(event_queue_init(&q, 4, 4) == 0);

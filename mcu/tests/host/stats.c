@@ -19,7 +19,7 @@ static void counts(void) {
              c = WEFT_EVENT(quick, &actors[1]);
   weft_list_init(&queue, &lock);
   weft_post(&queue, &a, 1100);
-  weft_post(&queue, &b, 1110); /* about 90 us late behind a */
+  weft_post(&queue, &b, 1110); /* This runs about 90 us late, behind a. */
   weft_post(&queue, &c, 5000);
   weft_stats s;
   weft_stats_read(&queue, &s, false);
@@ -32,7 +32,7 @@ static void counts(void) {
   unsigned total = 0;
   for (int i = 0; i < WEFT_LATENESS_BUCKETS; i++) total += s.lateness[i];
   CHECK(total == 3);
-  CHECK(s.lateness[7] + s.lateness[8] == 1); /* 64 … 255 us: event b */
+  CHECK(s.lateness[7] + s.lateness[8] == 1); /* Event b is late by 64 … 255 us. */
   CHECK(s.busy_us[0] >= 100);
   weft_stats_read(&queue, &s, false);
   CHECK(!s.actions[0] && !s.lateness_max && s.since > 1000);

@@ -1,6 +1,6 @@
 /* threads.c: tests the posix port. Two threads serve one queue while a third posts, under
- * ThreadSanitizer (in real time if REAL=1, otherwise in virtual time). The checks do not depend
- * on the machine's speed. `threads [SEED]`. */
+ * ThreadSanitizer (in real time if REAL=1, otherwise in virtual time). The checks do not depend on
+ * the machine's speed. Usage: threads [SEED] */
 #include "check.h"
 #include "weft_mcu/actors.h"
 #include <string.h>
@@ -12,7 +12,7 @@ enum { EVENTS = 8, ACTORS = 3, ROUNDS = 400 };
 static weft_queue queue;
 static weft_actor actors[ACTORS];
 static weft_event events[EVENTS], finish;
-/* `left` is accessed atomically */
+/* All accesses to `left` are atomic. */
 static int inside[ACTORS], overlaps, early, left = ROUNDS * EVENTS;
 static int runs[EVENTS];
 static unsigned rng[EVENTS];
@@ -47,7 +47,7 @@ static int poked; /* two actors increment it, and so both cores at once */
 static uint32_t poke(weft_event *e, uint32_t release) {
   return (void)e, (void)release, __atomic_add_fetch(&poked, 1, __ATOMIC_RELAXED), WEFT_DONE;
 }
-static void *outside(void *unused) { /* a thread that is not a core posts and cancels */
+static void *outside(void *unused) { /* A thread that is not a core posts and cancels. */
   (void)unused;
   for (int i = 0; i < 2000; i++) {
     weft_event *e = &pokes[i % 2];

@@ -1,5 +1,5 @@
-/* unit.c: one test for each rule, on the fake machine (SEMANTICS.md, part II). Built for the list
- * and for the heap (HEAP=0, 1). */
+/* unit.c: one test for each rule, on the fake machine (SEMANTICS.md, part II). The tests are built
+ * for the list and for the heap (HEAP=0, 1). */
 #include "../fake/fake.h"
 #include "check.h"
 #include <string.h>
@@ -44,8 +44,8 @@ static void begin(uint64_t start) {
 static void serve(void) { weft_work(&queue); }
 static void run_one_core(void) { (void)fake_run(serve, 0, 1000000); }
 
-/* M2, M5, M6: by release time, then priority, then order of posting; random posts against a stable
- * sort. */
+/* M2, M5, M6: the order is by release time, then priority, then order of posting. Random posts
+ * are compared with a stable sort. */
 static void order_is_time_priority_post(void) {
   for (uint64_t seed = 1; seed <= 200; seed++) {
     begin(seed % 2 ? (1ull << 32) - 30 : 5000);
@@ -70,8 +70,8 @@ static void order_is_time_priority_post(void) {
     for (int i = 0; i < n; i++) CHECK(log_[i].event == expected[i]);
   }
 }
-/* M4, M5, M8: as above, with cancels and moves in between; an event that is moved counts as
- * posted anew. Also where the numbers of a heap's posts wrap. */
+/* M4, M5, M8: the order is also kept with cancels and moves in between; an event that is moved
+ * counts as posted anew. This also holds where the numbers of a heap's posts wrap. */
 static void order_is_kept_by_cancels_and_moves(void) {
   for (uint64_t seed = 1; seed <= 400; seed++) {
     begin(5000);
@@ -122,8 +122,8 @@ static void post_others(void) {
   if (logged != 1) return;
   weft_post(&queue, &pool[1], 1200); /* at the time of the event that is held, but posted after
                                       * it */
-  weft_post(&queue, &pool[2], 1150); /* goes before the event that is held, so that one is put
-                                      * back */
+  /* Goes before the event that is held, so that the held event is put back. */
+  weft_post(&queue, &pool[2], 1150);
   fake_quiet = 0;
 }
 /* M5, M7, M9: an action asks for its event again, and the core holds the event and then puts it
@@ -148,8 +148,8 @@ static uint32_t forty_times(weft_event *e, uint32_t release) {
   weft_post(&queue, e, release + 25);
   return WEFT_DONE;
 }
-/* M4, M5: actors with the same period, some in the same microsecond: some return the next delay,
- * some post it. One event waits far behind. */
+/* M4, M5: actors have the same period, and some are due in the same microsecond. Some of them
+ * return the next delay, others post their event. One event waits far behind. */
 static void actors_of_one_period(void) {
   for (int n = 1; n < 12; n++)
     for (int every = 0; every < 4; every++) {
@@ -171,7 +171,8 @@ static uint32_t posts_last(weft_event *e, uint32_t release) {
   weft_post(&queue, &pool[3], 3000);
   return WEFT_DONE;
 }
-/* M4: the event at which the list would begin its search is taken out, and another is posted. */
+/* M4: the event at which the list would begin its search is taken out, and another event is
+ * posted. */
 static void post_after_the_last_inserted_has_run(void) {
   begin(1000);
   pool[1].action = posts_last;
@@ -211,9 +212,9 @@ static void returned_delay_does_not_drift(void) {
   int seen = 0;
   for (int i = 0; i < logged; i++)
     if (log_[i].event == 0) CHECK(log_[i].release == 1100u + 10u * (uint32_t)seen++);
-  CHECK(log_[2].event == 1); /* event 1 was due before the third release */
+  CHECK(log_[2].event == 1); /* Event 1 was due before the third release. */
 }
-/* M8: what a post of an event does that is in the queue already. */
+/* M8: what a post does if its event is in the queue already. */
 static void policies(void) {
   begin(1000);
   CHECK(weft_post(&queue, &pool[0], 1100) == WEFT_OK);
@@ -241,7 +242,7 @@ static void cancel_withdraws_or_is_late(void) {
 }
 static uint32_t cancel_claimed(weft_event *e, uint32_t release) {
   note(e, release);
-  CHECK(weft_cancel(&queue, &pool[1]) == WEFT_OK); /* the other core holds it by now */
+  CHECK(weft_cancel(&queue, &pool[1]) == WEFT_OK); /* The other core holds the event by now. */
   return WEFT_DONE;
 }
 static void cancel_takes_a_claim_back(void) {
@@ -284,7 +285,8 @@ static uint32_t stop_it(weft_event *e, uint32_t release) {
   weft_stop(&queue);
   return 10;
 }
-/* M11: stop returns every worker after its action; what is queued stays and runs after resume. */
+/* M11: stop makes every worker return after its action; events that are queued stay, and run
+ * after resume. */
 static void stop_and_resume(void) {
   begin(1000);
   pool[0].action = stop_it;
@@ -298,7 +300,8 @@ static void stop_and_resume(void) {
   (void)fake_run(serve, serve, 100000);
   CHECK(logged == 3 && log_[1].event == 0 && log_[1].release == 1020 && log_[2].event == 1);
 }
-/* M10: a core with no due event sleeps: twice for an event a second away, without polling. */
+/* M10: a core with no due event sleeps. It sleeps twice for an event a second away, without
+ * polling. */
 static void idle_does_no_work(void) {
   begin(1000);
   weft_post(&queue, &pool[0], 1000000);
@@ -314,7 +317,7 @@ static uint32_t missed(weft_event *e, uint32_t release) {
   return (void)e, (void)release, late_missed++, WEFT_DONE;
 }
 static weft_deadline *deadline_in_pool(int i) { return (weft_deadline *)(void *)&pool[i]; }
-/* M13 */
+/* M13: a deadline. */
 static void deadline(void) {
   for (int within = 20; within <= 200; within += 180) {
     begin(1000);
@@ -332,11 +335,11 @@ static void deadline(void) {
 static weft_periodic *periodic_;
 static uint32_t pulse(weft_event *e, uint32_t release) {
   note(e, release);
-  if (logged == 2) fake_advance(33); /* the action overruns three periods */
+  if (logged == 2) fake_advance(33); /* The action overruns three periods. */
   if (logged == 4) weft_periodic_stop(&queue, periodic_);
   return 12345;
 }
-/* M12 */
+/* M12: a periodic event skips releases that it has missed, and stops. */
 static void periodic_skips_and_stops(void) {
   begin(1000);
   periodic_ = (weft_periodic *)(void *)&pool[10];
@@ -360,7 +363,7 @@ static uint32_t restarting(weft_event *e, uint32_t release) {
   if (logged == 5) weft_periodic_stop(&queue, periodic_);
   return 0;
 }
-/* M12 */
+/* M12: a periodic event is started anew by its own action. */
 static void periodic_started_anew_by_its_own_action(void) {
   begin(1000);
   periodic_ = (weft_periodic *)(void *)&pool[10];
@@ -369,9 +372,10 @@ static void periodic_started_anew_by_its_own_action(void) {
   run_one_core();
   CHECK(logged == 5);
   CHECK(log_[1].release == 1110 && log_[2].release == 1135);
-  CHECK(log_[3].release == 1142 && log_[4].release == 1150); /* every 7.5 us from the start on */
+  /* The releases are every 7.5 us from the start on. */
+  CHECK(log_[3].release == 1142 && log_[4].release == 1150);
 }
-/* M14: 64-bit times: any distance; far ones hop. */
+/* M14: 64-bit times at any distance; the event of a far time is posted again on the way. */
 static uint64_t far_at;
 static uint32_t far_action(weft_event *e, uint32_t release) {
   (void)e, (void)release;
@@ -392,12 +396,13 @@ static void far_times(void) {
     CHECK(far_at >= releases[i] && far_at < (releases[i] > 1000 ? releases[i] : 1000) + 50);
   }
 }
-/* M1: beyond the horizon. */
+/* M1: times beyond the horizon. */
 static void horizon(void) {
   begin(1ull << 40);
   CHECK(weft_post_at(&queue, &pool[0], (1ull << 40) + WEFT_HORIZON + 1000) == WEFT_E_HORIZON);
   CHECK(weft_post_at(&queue, &pool[0], (1ull << 40) + WEFT_HORIZON - 1000) == WEFT_OK);
-  CHECK(weft_post_at(&queue, &pool[1], 17) == WEFT_OK); /* long past, so it is released at once */
+  /* This time is long past, so the event is released at once. */
+  CHECK(weft_post_at(&queue, &pool[1], 17) == WEFT_OK);
   CHECK(weft_post_in(&queue, &pool[2], WEFT_HORIZON) == WEFT_E_HORIZON);
   CHECK(weft_post_in(&queue, &pool[2], 100) == WEFT_OK);
   run_one_core();
@@ -425,8 +430,8 @@ static void heap_refuses_what_it_cannot_number(void) {
   weft_event *outside = (weft_event *)(void *)((char *)pool + (1 << 18) + 8);
   weft_heap small;
   weft_heap_entry two[2];
-  /* The event's address is out of range. Only the address is checked before the refusal, but a real
-   * event far away is used here. */
+  /* The event's address is out of range. Only the address is checked before the refusal, but this
+   * test uses a real event far away. */
   static char arena[(1 << 18) + 4096];
   outside = (weft_event *)(void *)(((uintptr_t)arena + (1 << 18) + 64) & ~(uintptr_t)15);
   *outside = (weft_event)WEFT_EVENT(record, &actors[0]);
@@ -505,8 +510,8 @@ static uint32_t step(weft_event *e, uint32_t release) {
   if (logged == 40) weft_periodic_stop(&queue, stepper);
   return WEFT_DONE;
 }
-/* M12: every 62.5 us, although one action takes more than three periods; the missed releases are
- * skipped and counted. */
+/* M12: releases are every 62.5 us, although one action takes more than three periods. The missed
+ * releases are skipped and counted. */
 static void fractional_period(void) {
   begin(1000);
   stepper = (weft_periodic *)(void *)&pool[10];
@@ -524,7 +529,7 @@ typedef struct { uint8_t bytes[5]; } message;
 static message slots[7];
 static uint32_t taken_last, taken_sum, put_sum, put_next, refused, wrong_order, batch;
 static uint32_t take_some(weft_event *e, uint32_t release);
-#define ring (*(weft_ring *)(void *)&pool[40]) /* it lies where a heap can number it */
+#define ring (*(weft_ring *)(void *)&pool[40]) /* The ring lies where a heap can number it. */
 static message numbered(uint32_t n) {
   return (message){{(uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n * 7), (uint8_t)~n, 42}};
 }
@@ -575,7 +580,7 @@ static void ring_keeps_what_it_accepts(void) {
     CHECK(ring.overflows == refused);
     lost += refused, kept += taken_sum;
   }
-  CHECK(lost && kept); /* otherwise the test would show nothing */
+  CHECK(lost && kept); /* Otherwise the test would show nothing. */
 }
 #undef ring
 

@@ -1,8 +1,9 @@
-/* enclaves.c: R19, R20: two enclaves linked both ways, in fast time. Each must do what a single
- * engine would do, which the test computes step by step.
+/* enclaves.c: R19, R20: two enclaves are linked both ways, in fast time. Each enclave must do what
+ * a single engine would do, which the test computes step by step.
  *
- * Enclave 0 sends k at k ms. Enclave 1 receives it 2 ms later and folds it into its state, as it
- * does with a timer of its own (0.7 ms). It sends the state back, which arrives 3 ms later.
+ * Enclave 0 sends k at k ms. Enclave 1 receives k 2 ms later and folds the value into its state, as
+ * it does with a timer of its own (0.7 ms). Enclave 1 sends the state back, which arrives 3 ms
+ * later.
  */
 #define WEFT_RX_REACTIONS 4
 #define WEFT_RX_TIMERS 1
@@ -82,7 +83,7 @@ static void expect(unsigned until_ms) {
       back_at[backs] = us + 3000, back_value[backs++] = state;
     }
     if (us % 700 == 0) state = state * 17 + 1;
-    if (n < backs && back_at[n] == us) { /* enclave 0 first receives, then sends */
+    if (n < backs && back_at[n] == us) { /* Enclave 0 first receives, then sends. */
       CHECK(n < a.n && a.got[n] == back_value[n] && a.at_us[n] == us);
       n++;
     }

@@ -1,5 +1,5 @@
-/* hours.c: R6, R8, R9, R22 if no event comes for longer than half the range of a 32-bit time:
- * ticks of 1 us, as on a device, in virtual time. Core 1 stands for the outside. */
+/* hours.c: R6, R8, R9, R22 if no event comes for longer than half the range of a 32-bit time. Ticks
+ * are 1 us, as on a device, and time is virtual. Core 1 stands for the outside. */
 #define WEFT_TICK_NS 1000
 #define WEFT_RX_TIME64 0
 #define WEFT_RX_PHYSICAL 1
@@ -29,7 +29,7 @@ static void start_outside(void *self) {
   begun = weft_now64();
   CHECK(!weft_start_core(outside, 0, 0));
 }
-/* "name minutes.microstep us-late " */
+/* Write "name minutes.microstep us-late " to the log. */
 static void tell_minute(const char *name) {
   say("%s%g.%u %lld ", name, (double)weft_rx_elapsed() / 60e9, weft_rx_microstep(),
       (long long)(weft_rx_physical() - weft_rx_logical()) / 1000);
@@ -68,7 +68,7 @@ static void after_a_long_silence(void) {
   EXPECT("press36.0 0 later37.0 0 press76.0 0 later77.0 0 press150.0 0 later151.0 0 press260.0 0 "
          "later261.0 0 ");
 }
-/* The same beside a timer: the last tag and the event are further apart than 32 bits can
+/* The same holds beside a timer. The last tag and the event are further apart than 32 bits can
  * express, but both are near the clock. */
 static void tick(void *self) { (void)self, say("tick%g ", (double)weft_rx_elapsed() / 60e9); }
 static void far_from_the_last_tag(void) {
@@ -131,7 +131,7 @@ static void spacing_beyond_the_horizon(void) {
 }
 #include "weft_mcu/reactors_run.h"
 int main(void) {
-  /* so that the clock's 32 bits wrap during the run */
+  /* The clock's 32 bits shall wrap during the run. */
   weft_posix_virtual(((uint64_t)1 << 32) - MINUTES(50));
   TEST(after_a_long_silence);
   TEST(far_from_the_last_tag);

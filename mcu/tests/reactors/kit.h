@@ -1,9 +1,9 @@
-/* kit.h: builds reactors while a test runs, and has a log to compare. A scenario fills the tables,
- * runs, and compares its log.
+/* kit.h: builds reactors while a test runs, and has a log. A scenario fills the tables, runs, and
+ * compares its log with the expected one.
  *
  * The same scenarios are compiled with different sizes and switches (tests/reactors/build): one
- * word or three levels, list or heap, with and without outside events. So every variant of the
- * engine is held to the same rules.
+ * word or three levels of bitmap, list or heap, with and without outside events. So every variant
+ * of the engine is held to the same rules.
  */
 #ifndef KIT_H
 #define KIT_H

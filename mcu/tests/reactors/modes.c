@@ -1,5 +1,5 @@
-/* modes.c: R16 to R18. A reactor has modes A and B; in B there is a reactor with modes X and Y.
- * Each mode has a timer that writes to the log, and an action. */
+/* modes.c tests R16 to R18. A reactor has modes A and B; in B there is a reactor with modes X and
+ * Y. Each mode has a timer that writes to the log, and an action. */
 #define WEFT_RX_MODES 1
 #include "kit.h"
 
@@ -89,8 +89,8 @@ static void reset_of_itself(void) {
   EXPECT("a@0.0 a@3.0 a@4.1 a@7.0 ");
 }
 static void inner_modes(
-    void) { /* reset of the outer mode: as at the start; history of the outer mode: as it was
-             * left */
+    void) { /* After a reset of the outer mode all is as at the start; after its history all is
+             * as it was left. */
   set_up(MS(2));
   TURN(0, &ab[1], WEFT_RX_RESET);
   TURN(1, &xy[1], WEFT_RX_RESET);
@@ -122,10 +122,10 @@ static void startup_reset_shutdown(void) { /* R18; reset state */
   ab[1].self = &state[1], ab[1].reset_state = forget_state;
   state[1] = 0;
   for (int i = 0; i < 4; i++) ticks[i].trig = i == 1 ? on(1, n) : on(0);
-  TURN(0, &ab[1], WEFT_RX_HISTORY); /* n1 at 3 */
+  TURN(0, &ab[1], WEFT_RX_HISTORY); /* n1 comes at 3 */
   TURN(1, &ab[0], WEFT_RX_RESET);
   TURN(2, &ab[1], WEFT_RX_HISTORY); /* 2 of 3 ms remain: n2 at 8 */
-  TURN(3, &ab[1], WEFT_RX_RESET);   /* n1 at 9 */
+  TURN(3, &ab[1], WEFT_RX_RESET);   /* n1 comes at 9 */
   TURN(4, &ab[0], WEFT_RX_RESET);
   run_for(MS(11));
   EXPECT("startA@0.0 startB@2.1 n1 n2 resetB@8.1 n1 endA@11.0 endB@11.0 ");
@@ -137,9 +137,9 @@ static void actions_wait(void) { /* an event of a mode that is left waits; a res
   late[0].action.mode = &ab[0];
   for (int i = 0; i < 4; i++) ticks[i].trig = on(0);
   ab[0].startup = on(2, p, p);
-  TURN(0, &ab[1], WEFT_RX_RESET); /* at 2, with 2 ms left */
+  TURN(0, &ab[1], WEFT_RX_RESET); /* A is left at 2, with 2 ms to wait */
   TURN(1, 0, 0);
-  TURN(2, &ab[0], WEFT_RX_HISTORY); /* at 6 */
+  TURN(2, &ab[0], WEFT_RX_HISTORY); /* A is entered again at 6 */
   run_for(MS(9));
   EXPECT("heard1@8.0 ");
   set_up(MS(2));

@@ -51,7 +51,7 @@ static void run_real(void) {
   said_length = 0, said[0] = 0;
   CHECK(weft_rx_run(0) == 0);
 }
-/* R14: when no event is left, the run waits for physical actions, because it has some. */
+/* R14: when no event is left, the run waits for physical actions, because the program has some. */
 static void from_threads(void) {
   kit_new();
   unsigned s = reaction(start_threads, 0);
@@ -75,9 +75,9 @@ static void from_threads(void) {
   int v = 1;
   CHECK(weft_rx_schedule_copy(&in[0], 0, &v, 1) == 0); /* R13: the run is over */
   int *gone = malloc(sizeof *gone);
-  CHECK(weft_rx_schedule_value(&arrays, 0, gone, 1) == 0); /* and the value is freed */
+  CHECK(weft_rx_schedule_value(&arrays, 0, gone, 1) == 0); /* The value is freed too. */
 }
-/* A thread ends a wait that would last an hour; the timer of that hour is never reached. */
+/* A thread ends a wait that would last an hour; the timer that is due in an hour never fires. */
 static int_action wake;
 static void *wake_it(void *self) {
   int v = 7;
@@ -108,8 +108,8 @@ static void ends_a_wait(void) {
   pthread_join(threads[0], 0);
   EXPECT("woken7 ");
 }
-/* Drop: of many events within the spacing the first is kept. A reaction may schedule a physical
- * action too. */
+/* The policy `drop` keeps the first of many events within the spacing. A reaction may schedule a
+ * physical action too. */
 static int_action spaced;
 static void burst(void *self) {
   (void)self;
@@ -129,8 +129,8 @@ static void drop_from_outside(void) {
   run_real();
   EXPECT("got0 ");
 }
-/* A physical connection: the tag is the time of sending. So it is not before the sender's clock,
- * and later than the sender's tag. */
+/* A physical connection gives the tag the time of sending. So the tag is not before the sender's
+ * clock, and is later than the sender's tag. */
 static int_port out;
 static int_delay connection;
 static int64_t sent;
@@ -156,7 +156,7 @@ static void physical_connection(void) {
   run_real();
   EXPECT("3 1 ");
 }
-/* A deadline: a reaction that keeps the processor busy makes the next one late. */
+/* A reaction that keeps the processor busy makes the next reaction miss its deadline. */
 static void busy(void *self) {
   (void)self;
   for (int64_t until = weft_rx_physical() + WEFT_RX_MSEC(3); weft_rx_physical() < until;) {}
@@ -198,7 +198,7 @@ static void at_the_end(void *self) {
   int v = 1;
   say("scheduled%d ", weft_rx_schedule_copy(&spaced, 0, &v, 1));
   int *array = malloc(sizeof *array);
-  say("%d ", weft_rx_schedule_value(&arrays, 0, array, 1)); /* and the array is freed */
+  say("%d ", weft_rx_schedule_value(&arrays, 0, array, 1)); /* The array is freed too. */
 }
 static void physical_at_the_stop(void) {
   kit_new();
@@ -214,7 +214,7 @@ static void physical_at_the_stop(void) {
 }
 #include "weft_mcu/reactors_run.h"
 int main(void) {
-  TEST(before_the_start); /* before the start of the first run */
+  TEST(before_the_start); /* This runs before the start of the first run. */
   TEST(from_threads);
   TEST(ends_a_wait);
   TEST(drop_from_outside);

@@ -1,4 +1,5 @@
-/* pingpong: Savina's PingPong as lf/ would write it; prints ns per reaction on this machine. */
+/* pingpong: Savina's PingPong as lf/ would write it. The program prints ns per reaction on this
+ * machine. */
 #define WEFT_RX_REACTIONS 5
 #ifdef WORKERS
 #define WEFT_RX_WORKERS WORKERS

@@ -1,5 +1,5 @@
 /* random.c: random programs are run by the engine and by a slow model of SEMANTICS.md, part III;
- * both traces must be equal. `random [PROGRAMS [FIRST]]`.
+ * both traces must be equal. Usage: random [PROGRAMS [FIRST]]
  *
  * A program has nodes in an order. Each node is a reaction, perhaps with a timer, with an action
  * that has a spacing, with inputs from ports of earlier nodes, and with delayed inputs from any
@@ -62,7 +62,7 @@ static void body(const world *w, int n, uint32_t *state, bool budget) {
     if (p->late[i] >= 0 && w->delayed(p->late[i], &v)) s = mix(s, v + 10 + (uint32_t)i);
   if (w->action(n, &v)) s = mix(s, v + 20);
   if (s & 3 && budget) w->set(n, s);
-  if (!(s >> 2 & 7) && budget) w->set(n, s + 1); /* only the last set counts */
+  if (!(s >> 2 & 7) && budget) w->set(n, s + 1); /* Only the last set counts. */
   if (!(s >> 5 & 3) && budget)
     for (uint32_t k = 0; k <= (s >> 7 & 1); k++)
       s = mix(s, (uint32_t)(w->schedule(n, (int)(s >> 9 & 3) - 1, s + k) > 0));
@@ -105,7 +105,7 @@ static bool taken(int action, int delay, int time, uint32_t step) {
   return false;
 }
 static uint32_t put_event(int action, int delay, int time, uint32_t step, uint32_t value) {
-  while (taken(action, delay, time, step)) step++; /* R7 */
+  while (taken(action, delay, time, step)) step++; /* R7: the microstep moves on until it is free */
   for (int i = 0; i < WAITING; i++)
     if (!m.events[i].used) {
       m.events[i] = (event){time, step, action, delay, value, true, ++m.number};
@@ -120,13 +120,13 @@ static bool m_action(int n, uint32_t *v) { return *v = m.act_value[n], m.act[n];
 static void m_set(int n, uint32_t v) { m.out[n] = true, m.out_value[n] = v; }
 static int m_schedule(int n, int extra, uint32_t v) {
   const plan *p = &program.nodes[n];
-  if (m.stopping) return 0; /* R13 */
+  if (m.stopping) return 0; /* R13: nothing is scheduled at the stop */
   int delay = p->min_delay + (extra > 0 ? extra : 0), time = m.time + delay;
   uint32_t step = delay ? 0 : m.step + 1;
-  if (p->spacing) { /* R8 */
+  if (p->spacing) { /* R8: an event keeps its distance from the last */
     event *last = m.spaced[n] ? waiting(m.last_number[n]) : 0;
     if (last && program.timeout >= 0 && last->time > program.timeout)
-      last = 0; /* the event will never be released */
+      last = 0; /* The event will never be released. */
     if (m.spaced[n] && time < m.last_time[n] + p->spacing) {
       if (p->policy == WEFT_RX_DROP) return 0;
       if (p->policy == WEFT_RX_REPLACE && last) return last->value = v, 0;
@@ -148,7 +148,7 @@ static void run_model(void) {
     uint32_t step = 0;
     if (first) time = 0;
     else {
-      for (int n = 0; n < NODES; n++) { /* the next tick of each timer */
+      for (int n = 0; n < NODES; n++) { /* This finds the next tick of each timer. */
         const plan *p = &program.nodes[n];
         if (!p->period) continue;
         int next = p->offset;
@@ -162,7 +162,7 @@ static void run_model(void) {
       }
       if (program.timeout >= 0 && time >= program.timeout && !(time == INT32_MAX))
         time = time > program.timeout ? program.timeout : time;
-      bool now = m.stop_asked || time == INT32_MAX; /* R12 */
+      bool now = m.stop_asked || time == INT32_MAX; /* R12: is this the stop tag? */
       if (now) time = m.time, step = m.step + 1;
       if (time == program.timeout && step == 0) m.stopping = true;
       if (now) m.stopping = true;
@@ -190,7 +190,7 @@ static void run_model(void) {
       body(&w, n, &m.state[n], m.step < 4);
       m.lines[m.n++] = (line){time * 1000000LL, step, (uint32_t)n, m.state[n]};
     }
-    for (int d = 0; d < DELAYS && !m.stopping; d++) /* R10 */
+    for (int d = 0; d < DELAYS && !m.stopping; d++) /* R10: delays pass their values on */
       if (m.out[program.delays[d].from])
         put_event(-1, d, m.time + program.delays[d].ms, program.delays[d].ms ? 0 : m.step + 1,
                   m.out_value[program.delays[d].from]);
@@ -272,7 +272,7 @@ static void traces_are_equal(void) {
   for (uint32_t seed = first_seed; seed < first_seed + programs; seed++) {
     make_program(seed);
     if (program.timeout < 0)
-      /* a timer never ends by itself, so the program needs a stop */
+      /* A timer never ends by itself, so the program needs a stop. */
       program.nodes[0].may_stop = true, program.timeout = 200;
     run_model();
     run_engine();

@@ -20,7 +20,7 @@ static void timers_and_stop(void) {
   run_for(MS(8));
   EXPECT("b@0.0 start@0.0 a@1.0 b@2.0 a@4.0 b@4.0 b@6.0 a@7.0 b@8.0 end@8.0 ");
 }
-static void timeout_of_zero(void) { /* R12 */
+static void timeout_of_zero(void) { /* R12: the timeout is 0 */
   kit_new();
   unsigned s = reaction(teller, "start"), e = reaction(teller, "end");
   weft_rx_programs[0].startup = on(1, s);
@@ -61,7 +61,7 @@ static void a_timer_of_one_run_over_the_other(
 }
 static weft_rx_once *to_start[2];
 static void start_both(void) { weft_rx_start_once(to_start[0]), weft_rx_start_once(to_start[1]); }
-static void once_and_ratio(void) { /* R5 */
+static void once_and_ratio(void) { /* R5: onces and ratios */
   kit_new();
   static weft_rx_once once;
   static weft_rx_ratio third;
@@ -139,7 +139,8 @@ static void with_action(int64_t min_delay, int64_t spacing, int policy, int n, .
 }
 static void delays_of_actions(void) {
   with_action(0, 0, WEFT_RX_DEFER, 8, 0, 1, 5, 2, 3, 3, -1,
-              4); /* R6: -1 ms counts as 0; as event 1 is at microstep 1 this one goes to 2 (R7) */
+              4); /* R6: -1 ms counts as 0. Event 1 is at microstep 1, so this event goes to 2
+                   * (R7). */
   EXPECT("1@0.1 4@0.2 3@3.0 2@5.0 ");
   with_action(MS(2), 0, WEFT_RX_DEFER, 4, 0, 1, 1, 2);
   EXPECT("1@2.0 2@3.0 ");
@@ -150,7 +151,7 @@ static void same_tag(void) { /* R7: the order of scheduling is kept, and no even
   with_action(0, 0, WEFT_RX_DEFER, 6, 0, 1, 0, 2, 0, 3);
   EXPECT("1@0.1 2@0.2 3@0.3 ");
 }
-static void spacing(void) { /* R8 */
+static void spacing(void) { /* R8: spacing */
   with_action(0, MS(3), WEFT_RX_DEFER, 6, 1, 1, 1, 2, 2, 3);
   EXPECT("1@1.0 2@4.0 3@7.0 ");
   with_action(0, MS(3), WEFT_RX_DROP, 8, 1, 1, 2, 2, 3, 3, 4, 4);
@@ -160,11 +161,11 @@ static void spacing(void) { /* R8 */
   with_action(0, MS(3), WEFT_RX_UPDATE, 8, 1, 1, 2, 2, 3, 3, 9, 4);
   EXPECT("3@3.0 4@9.0 ");
   with_action(0, MS(3), WEFT_RX_UPDATE, 4, 0, 1, 1,
-              2); /* the event in the next microstep is removed too */
+              2); /* The event in the next microstep is removed too. */
   EXPECT("2@1.0 ");
   with_action(0, MS(12), WEFT_RX_REPLACE, 8, 0, 1, -2, 0, 0, 2, 0,
-              3); /* the last event has been handled, so this one is deferred; while it waits it
-                   * is replaced */
+              3); /* The last event has been handled, so this event is deferred; while it waits
+                   * it is replaced. */
   EXPECT("1@0.1 refused3 3@12.0 ");
 }
 
@@ -195,7 +196,7 @@ static void with_delay(int64_t ns) {
 static void after(void) {
   with_delay(0);
   EXPECT("1@0.1 2@1.1 3@2.1 4@3.1 ");
-  with_delay(WEFT_RX_USEC(2500)); /* several values are under way at once */
+  with_delay(WEFT_RX_USEC(2500)); /* Several values are under way at once. */
   EXPECT("1@2.5.0 2@3.5.0 ");
   with_delay(MS(1));
   EXPECT("1@1.0 2@2.0 3@3.0 4@4.0 ");
@@ -206,17 +207,17 @@ static void ask_to_stop(void *self) {
   (void)self;
   tell("ask");
   int v = 1;
-  CHECK(weft_rx_schedule_copy(&act, MS(5), &v, 1) > 0); /* dropped at the stop */
+  CHECK(weft_rx_schedule_copy(&act, MS(5), &v, 1) > 0); /* This event is dropped at the stop. */
   weft_rx_request_stop();
   weft_rx_request_stop();
-  /* it comes at the stop tag, where it is present */
+  /* This event comes at the stop tag, where it is present. */
   CHECK(weft_rx_schedule_copy(&act, 0, &v, 1) > 0);
 }
 static void last_words(void *self) {
   (void)self;
   tell("end");
   int v = 2;
-  CHECK(weft_rx_schedule_copy(&act, 0, &v, 1) == 0); /* R13 */
+  CHECK(weft_rx_schedule_copy(&act, 0, &v, 1) == 0); /* R13: nothing is scheduled at the stop */
   weft_rx_request_stop();
 }
 static void stop_on_request(void) {
@@ -237,7 +238,7 @@ static void always_missed(void *self) {
   WEFT_RX_DEADLINE(self, 0, missed);
   tell("met");
 }
-static void never_missed(void *self) { /* with `fast`, physical time is behind */
+static void never_missed(void *self) { /* With `fast`, physical time is behind. */
   WEFT_RX_DEADLINE(self, WEFT_RX_SEC(3600), missed);
   CHECK(!weft_rx_check(self, &weft_rx_limit_here, true));
   tell("met");
@@ -306,14 +307,14 @@ static void tokens(void) {
         4); /* two arrays and two copies; the one that is under way at the stop is freed too */
 }
 static int *last_value;
-static void own(void *self) { /* there is only one reader, so it gets the token itself */
+static void own(void *self) { /* There is only one reader, so it gets the token itself. */
   (void)self;
   ints_port copy = array, *in = &copy;
   weft_rx_make_mutable(in, true);
   CHECK(in->value == last_value);
   weft_rx_token *t = weft_rx_writable(&array);
-  CHECK(t != array.token); /* now two hold the token, so the reader gets another, which it may
-                            * change */
+  CHECK(t != array.token); /* Now two hold the token, so the reader gets another token, which it
+                            * may change. */
   weft_rx_hold_token(t);
   weft_rx_drop_token(t);
   weft_rx_release_mutable(in);
@@ -324,11 +325,11 @@ static void make_one(void *self) {
   *v = 7;
   last_value = v;
   weft_rx_set(&array, v);
-  weft_rx_set(&array, v); /* the same pointer again is the same token */
+  weft_rx_set(&array, v); /* The same pointer again is the same token. */
   CHECK(array.length == 1 && array.token->ref_count == 1);
 }
 static void set_again(
-    void *self) { /* the last token set at a tag counts; the previous one is freed */
+    void *self) { /* The last token set at a tag counts; the previous one is freed. */
   (void)self;
   make_one(0), make_one(0);
   CHECK(freed == 1);
@@ -359,7 +360,7 @@ static void wide_values(void) {
   unsigned s = reaction(schedule_wide, 0), h = reaction(heard_wide, 0);
   broad = (wide_action)WEFT_RX_VALUE_INIT(wide, on(1, h), 0, 0, WEFT_RX_DEFER, WEFT_RX_LOGICAL);
   weft_rx_programs[0].startup = on(1, s);
-  run_for(MS(1)); /* the third is still waiting, and is freed */
+  run_for(MS(1)); /* The third value is still waiting, and is freed. */
   EXPECT("0,1,2 1,2,3 ");
 }
 /* ---- many microsteps ------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* static.c: R23: a static schedule has the same trace as timers. With TIMERS=1 the same program
- * is compiled with timers. */
+/* static.c tests R23: a static schedule has the same trace as timers. With TIMERS=1 the same
+ * program is compiled with timers. */
 #define WEFT_RX_REACTIONS 5
 #define WEFT_RX_TABLE
 #ifdef TIMERS
@@ -10,8 +10,8 @@
 #include "weft_mcu/reactors.h"
 #include "../host/check.h"
 
-/* The periods: 2 ms from 0, 3 ms from 1, 6 ms from 1. The order: three, two, six, a reader of a
- * port of two, the end. */
+/* Three timers have the periods 2 ms from 0, 3 ms from 1, and 6 ms from 1. The order of the
+ * reactions is: three, two, six, a reader of a port of two, the end. */
 enum { THREE, TWO, SIX, READ, END };
 #define BIT(r) WEFT_RX_TRIG_ONE(r)
 typedef WEFT_RX_PORT(int) port;
@@ -77,7 +77,7 @@ static void trace(void) {
       said,
       "two@0.0 three@1.0 six@1.0 two@2.0 even@2.0 three@4.0 two@4.0 two@6.0 even@6.0 three@7.0 six@7.0 two@8.0 three@10.0 two@10.0 "
       "even@10.0 two@12.0 three@13.0 six@13.0 end@13.0 "));
-  run(WEFT_RX_USEC(4500)); /* the stop tag is not the tag of a slot */
+  run(WEFT_RX_USEC(4500)); /* The stop tag is not the tag of a slot. */
   CHECK(!strcmp(said, "two@0.0 three@1.0 six@1.0 two@2.0 even@2.0 three@4.0 two@4.0 end@4.5.0 "));
   run(0);
   CHECK(!strcmp(said, "two@0.0 end@0.0 "));

@@ -30,7 +30,7 @@ static void with_timer(weft_rx_timer wrong) {
   if (!t.trig) t.trig = on(1, r);
   timer(&t);
 }
-static void mistakes(void) { /* R24 */
+static void mistakes(void) { /* R24: mistakes are reported */
   weft_rx_options o = WEFT_RX_OPTIONS;
   o.timeout_ns = 0;
   o.fast = true;
@@ -69,7 +69,7 @@ static void schedule_far(void *self) {
   codes[0] = weft_rx_schedule(&a, WEFT_RX_SEC(3600));
   codes[1] = weft_rx_schedule(&a, WEFT_RX_SEC(2000));
 }
-static void beyond_the_horizon(void) { /* R22 */
+static void beyond_the_horizon(void) { /* R22: times beyond the horizon */
   kit_new();
   unsigned s = reaction(schedule_far, 0), r = reaction(run_it, 0);
   a = (weft_rx_void_action)WEFT_RX_ACTION_INIT(on(1, r), 0, 0, WEFT_RX_DEFER, WEFT_RX_LOGICAL);
@@ -96,7 +96,7 @@ static void times_that_wrap(
   run_for(-1);
   CHECK(ran == 10 && elapsed_at_end == WEFT_RX_SEC(9 * 1200));
 }
-static void rounding(void) { /* R22 */
+static void rounding(void) { /* R22: rounding */
   CHECK(WEFT_RX_TICKS(1) == 1 && WEFT_RX_TICKS(0) == 0 && WEFT_RX_TICKS(-5) == 0 &&
         WEFT_RX_TICKS(1499) == 1 && WEFT_RX_TICKS(1500) == 2 && WEFT_RX_TICKS(62500) == 63);
   CHECK(weft_rx_ticks(WEFT_RX_SEC(1)) == 1000000);

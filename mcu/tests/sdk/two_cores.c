@@ -15,9 +15,9 @@
 
 enum { PIN_0 = 2, PIN_1 = 3, PERIOD_0 = 100, PERIOD_1 = 70, RELEASES = 200, ROUNDS = 50 };
 
-/* One periodic actor on each core, and what it has seen. */
+/* One periodic actor on each core, and what that actor has seen. */
 typedef struct {
-  weft_event event; /* the first member, so that the action finds the others through it */
+  weft_event event; /* the first member, so that the action finds the other members through it */
   unsigned pin, core, times, wrong_core;
   uint32_t period, late; /* in us */
 } task;
@@ -38,7 +38,8 @@ static uint32_t __time_critical_func(tick)(weft_event *e, uint32_t release) {
   return WEFT_DONE;
 }
 
-/* A message goes to and fro between the cores, each time by a post to the other core's queue. */
+/* A message goes back and forth between the cores, each time by a post to the other core's
+ * queue. */
 static uint32_t to_core1(weft_event *e, uint32_t release) {
   (void)e;
   weft_post(&own[1], &pong, release + 20);
@@ -68,7 +69,7 @@ static void check(bool holds, const char *what) {
   exit(1);
 }
 
-/* The SDK's library over the boot ROM: bits, memory, both precisions. */
+/* Test the SDK's library over the boot ROM: bits, memory, both precisions. */
 static void rom(void) {
   static uint8_t from[64], to[64];
   volatile uint32_t x = 0x00f01000;
@@ -86,7 +87,7 @@ static void rom(void) {
          sin(d), exp(d));
 }
 
-/* The last sector of the flash is erased, programmed and read back; boot2 then enables execution
+/* Erase the last sector of the flash, program it and read it back; boot2 then enables execution
  * from flash again. */
 static void flash(void) {
   static uint8_t page[FLASH_PAGE_SIZE];
@@ -103,7 +104,8 @@ static void flash(void) {
 int main(void) {
   stdio_init_all();
   printf("clk_sys %lu Hz\n", (unsigned long)clock_get_hz(clk_sys));
-  hardware_alarm_claim(0); /* the runtime uses one alarm on each core, and the SDK must know this */
+  hardware_alarm_claim(0); /* The runtime uses one alarm on each core, and the SDK must know
+                            * this. */
   hardware_alarm_claim(1);
   rom();
   weft_list_init(&own[0], WEFT_SPINLOCK((unsigned)spin_lock_claim_unused(true)));
@@ -134,7 +136,7 @@ int main(void) {
            tasks[i].wrong_core, (unsigned long)tasks[i].late);
   printf("%u rounds\n", rounds);
   uint32_t before = time_us_32();
-  sleep_ms(3); /* the SDK's own alarms work beside the runtime's */
+  sleep_ms(3); /* The SDK's own alarms work beside those of the runtime. */
   uint32_t slept = time_us_32() - before;
   check(slept >= 3000 && slept < 3100, "sleep_ms");
   multicore_reset_core1();

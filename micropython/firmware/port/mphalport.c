@@ -70,7 +70,7 @@ mp_uint_t mp_hal_ticks_ms(void) {
   return millis;
 }
 
-// The counts are of 25 MHz: with -icount shift=0 one count is exactly 40 instructions.
+// The counter runs at 25 MHz: with -icount shift=0 one count is exactly 40 instructions.
 mp_uint_t mp_hal_ticks_cpu(void) { return -TIMER0->VALUE; }
 
 uint64_t mp_hal_time_ns(void) { return now_us() * 1000; }

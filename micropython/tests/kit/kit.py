@@ -27,8 +27,7 @@ def outermost(*rules, needs=()):
 
 
 class raises:
-    """`with raises(E) as caught`: the block must raise E, and its text must contain a match of
-    `match`."""
+    """Checks that the block raises E, with a text that contains a match of `match`."""
 
     def __init__(self, kinds, match=None):
         self.kinds, self.match = kinds, match
@@ -65,8 +64,9 @@ except ImportError:  # a port without threads
 
 
 def append(log, x):
-    """Does `log.append(x)` in a scenario on threads, under a lock: without a GIL a list has
-    none."""
+    """Does `log.append(x)` in a scenario on threads, under a lock: a list has no lock of its own
+    without a GIL.
+    """
     with _lock:
         log.append(x)
 

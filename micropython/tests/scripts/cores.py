@@ -1,5 +1,5 @@
-# Two schedulers of coroutines, one on each core (here: threads), joined by lines. Core 1 runs
-# generators and allocates nothing.
+# Two schedulers of coroutines, one on each core (threads play the cores here), joined by lines.
+# Core 1 runs generators and allocates nothing.
 import gc
 
 from weft import _beside, _time, cores
@@ -28,7 +28,7 @@ MARK = [None] * 4  # made beforehand: core 1 can store into it, but not append
 
 
 def hows(results):
-    """Returns the results; for a process without a result, how it ended (7.1)."""
+    """Returns the results; a process without a result is represented by how it ended (7.1)."""
     if isinstance(results, NoResult):
         return "<%s>" % results.how
     return [hows(x) for x in results] if isinstance(results, list) else results
@@ -109,8 +109,8 @@ async def all_of(source):
 print(hows(run(late())))
 
 
-# Nothing is allocated: core 1 would raise MemoryError, and over many communications the heap stays
-# as it is.
+# No memory is allocated: core 1 would raise MemoryError, and the heap keeps its size over many
+# communications.
 @core1.process
 def count(source, out, n):
     for _ in range(n):
@@ -400,7 +400,7 @@ except BadUse as e:
 print(told(BadUse, core1.run(feed(-c, 3))))
 
 
-# Ends of channels do not travel between cores.
+# Ends of channels cannot be sent between cores.
 @process
 async def sends(out, what):
     await out.write(what)
@@ -451,7 +451,7 @@ cores._wake = woken
 print(v, looks < 5 or looks)
 
 
-# A run that is left, as by Ctrl-C, leaves no process on core 1.
+# A run that is left by an exception, such as Ctrl-C, leaves no process on core 1.
 def interrupted():
     raise KeyboardInterrupt
 

@@ -1,5 +1,5 @@
-# In a plain run there is no loop that serves asyncio's awaitables: the process that awaits one is
-# told, and goes on if it likes. Once the C code of asyncio's queues wrote through None.
+# In a plain run there is no loop that serves asyncio's awaitables: a process that awaits one gets
+# an error, and may go on. An earlier version let the C code of asyncio's queues write through None.
 import asyncio
 
 from weft.coroutines import Channel, Parallel, process, run
@@ -31,13 +31,13 @@ async def held():
     await lock.acquire()
     print(run(awaits(lambda: asyncio.sleep(0.001)), awaits(lock.acquire)))
     lock.release()
-    await asyncio.sleep(0)  # the loop goes on
+    await asyncio.sleep(0)  # the event loop goes on
 
 
 for how in (lambda: asyncio.sleep(0.001), event.wait):
     print(run(beside(how)))
 asyncio.run(held())
-event.set()  # wakes what is left in its queue
+event.set()  # wakes the tasks that are left in its queue
 asyncio.run(other())
 print(run(awaits(lambda: asyncio.sleep(0.001)), host="asyncio"))
 

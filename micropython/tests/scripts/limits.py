@@ -20,7 +20,7 @@ from weft.coroutines import (
 async def two_in_one_moment(last):
     async with move_on_after(1) as outer:
         async with move_on_after(1) as inner:
-            if last is not None:  # the outer one's timer is set after the inner one's
+            if last is not None:  # the outer limit's timer is set after the inner one's
                 outer.reschedule(1)
             await sleep(50)
         print("the inner one took it")
@@ -71,7 +71,7 @@ async def goes_on_after_it():
             try:
                 await sleep(5)
             except Cancelled:
-                got.append(await reader)  # the core's own read is the first operation after it
+                got.append(await reader)  # the core's own read, the first operation afterwards
                 got.append(await reader.read())
         got.append(scope.expired)
         got.append(await reader)

@@ -36,7 +36,7 @@ async def closes(ring):
     for half in (0, 4):
         for i in range(half, half + 4):
             ring.put(i)
-        # A round of the scheduler: values in the slots go to the channel, if there is room.
+        # One round of the scheduler: values in the slots go to the channel, if there is room.
         await yield_()
     ring.close()
     ring.close()
@@ -78,7 +78,7 @@ run(cancels_as_it_ends(log))
 print(log)
 
 
-# A port that has no thread left is asked once more, and then the error says so.
+# A port that has no thread left is asked once more. If it still has none, the error says so.
 def in_use(fn, args):
     raise OSError("core1 in use")
 
@@ -129,7 +129,7 @@ print(run(sleeps(Ring(4)), clock="virtual"))  # an empty ring does not hold a vi
 
 
 class Poller:
-    """Stands for poll(), which would wait that long."""
+    """Stands for poll(), which would wait for days."""
 
     def __init__(self, then):
         self.then = then

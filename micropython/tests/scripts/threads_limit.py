@@ -56,8 +56,8 @@ print("the third ran:", len(ran))
 print("two again:", two())
 print("three inside:", run(inner()), len(ran) <= 1)
 
-# The thread is given back before the network's end is told, so the next network finds it. At times
-# this failed.
+# The thread is given back before the end of the network is reported, so that the next network finds
+# it. An earlier version failed here at times.
 print("2000 networks:", all(two() == [None, 7] for _ in range(2000)))
 
 # The port may say for a moment that core 1 is in use, when the thread on it has just ended.

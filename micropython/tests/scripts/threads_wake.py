@@ -35,7 +35,7 @@ print(len(held) > 0, True in held)
 def pesters(out, other):
     """Wakes the other process without a reason, before it gives it a value."""
     for _ in range(20):
-        while other[0] is None or other[0].k.at is None:  # until it waits
+        while other[0] is None or other[0].k.at is None:  # waits until the other process waits
             yield_()
         other[0].poke()
         yield_()
@@ -53,7 +53,7 @@ print(run(pesters(-c, me), waits(+c, me))[1])
 
 
 class Twice:
-    """A lock that another thread has released since it was looked at."""
+    """Plays a lock that another thread has released since this one looked at it."""
 
     def locked(self):
         return True

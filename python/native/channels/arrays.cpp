@@ -1,5 +1,5 @@
-// `process * n` and `channel * n`. weft/_backends/arrays.py makes the objects; this file gives it
-// what it needs from the original.
+// `process * n` and `channel * n`. weft/_backends/arrays.py makes the objects; this file hands that
+// module the properties of the original.
 #include "channels/arrays.hpp"
 
 #include "declare.hpp"

@@ -17,7 +17,7 @@ struct ChannelObject {
   std::uint32_t generation;
   std::uint8_t immunity;
   bool traced;                    // whether the garbage collector tracks it (leaf.hpp)
-  std::uint8_t readers_returned;  // used by stopped_early.cpp
+  std::uint8_t readers_returned;  // how many readers ended by a return (stopped_early.cpp)
   Engine core;
 };
 

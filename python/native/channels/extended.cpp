@@ -84,7 +84,7 @@ void extended_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 PyObject* extended_await(PyObject* o) {
-  ext(o)->entered = true;  // the error below says so, and no warning must follow
+  ext(o)->entered = true;  // the error below reports the misuse, so no warning must follow
   return bad_use("an extended read is a block: write `async with reader.extended() as value:`");
 }
 PyObject* extended_aenter(PyObject* o, PyObject*) {

@@ -108,7 +108,7 @@ static void note_received(PyObject* value) noexcept {
 }
 
 PyObject* received(const ChannelObject* c, PyObject* value) {
-  if (!(value = unpack(c, value)))  // needed also if the channel is being wired at this moment
+  if (!(value = unpack(c, value)))  // the value is unpacked even if the channel is being wired now
     only_failed(const_cast<ChannelObject*>(c), "read", "rebuilt here");
   if (value) note_received(value);
   return value;

@@ -4,8 +4,8 @@
 //   write_many: values into the buffer, without waiting: pass_on() ──► a write of the next, if there are more ──► pass_on() …
 //
 // One operation in a block is an ordinary read or write (operation.cpp): it waits, is cancelled,
-// meets the channel's end, lets others run. The rest is moved in one loop under the GIL, at moments
-// when no party waits: ChannelEngine::pass().
+// meets the channel's end, lets others run. The other values are moved in one loop under the GIL,
+// at moments when no party waits: ChannelEngine::pass().
 //
 // Invariants
 //  1 Observers see operations, so while there is an observer, each value is an operation of its
@@ -95,8 +95,8 @@ PyObject* block_of(PyObject* reader, Owned<> list, Owned<> first, Py_ssize_t mos
   return gather(reader, list.get(), most) < 0 ? nullptr : list.release();
 }
 
-// Moves values into the buffer, from number `done` on. Sets `done` to the number of the first that
-// did not fit. Returns -1 with an exception.
+// Moves values into the buffer, from number `done` on. Sets `done` to the number of the first value
+// that did not fit. Returns -1 with an exception.
 int pass_on(PyObject* writer, PyObject* values, Py_ssize_t& done) {
   ChannelObject* const c = end_of(writer)->channel;
   const Py_ssize_t n = std::min(PyTuple_GET_SIZE(values), done + kAtOnce);

@@ -305,8 +305,8 @@ template <class W>
   return conclude(what, way, s);
 }
 
-// Called when the operation was left, and has its outcome: a value that it took is lost, and a
-// value that it gave stays given.
+// Called when the caller has abandoned the operation and its outcome is known. A value that the
+// operation took is lost, and a value that it gave stays given.
 void OpObject::over(ProcessBase& p, Status s) noexcept {
   state = OpState::done;
   if (what.type == OpType_::extended) {
@@ -424,8 +424,8 @@ PySendResult op_send_plainly(PyObject* self, PyObject* arg, PyObject** r) {
   return observing() ? op_send_observed(self, arg, r) : op_send(self, arg, r);
 }
 
-// Returns the place at which a process arrives, and how it accesses that; null if no other process
-// can notice it.
+// Returns the place at which a process arrives, and sets `how` to the kind of access. Returns null
+// if no other process can notice the operation.
 const void* arrival_of(const Operation& o, Access& how) noexcept {
   switch (o.type) {
     case OpType_::read:

@@ -46,8 +46,8 @@ PyObject* new_operation(OpType_ type, PyObject* target) noexcept;
 PyObject* block_in(OpType_ type, PyObject* target, PyObject* value) noexcept;
 const char* verb_of(OpType_ type) noexcept;
 
-// Ensures that one extended read is made at a time, since its block is left once. Returns -1, with
-// an exception, if the read has begun already.
+// Ensures that only one read at a time uses the object, since its block is left once. Returns -1,
+// with an exception, if a read has begun already.
 int check_free(ExtendedObject* x);
 // Called when the read is about to begin, in process p.
 void enter_block(ExtendedObject* x, ProcessBase& p) noexcept;

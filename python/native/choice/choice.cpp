@@ -631,7 +631,7 @@ bool Choice::raise_refused() {
     if (!why) continue;
     Owned value(unsent(slots_[i].take()));
     if (transits_) transits_[i].abandon(value.release());
-    checked_ = 0;  // the next select must check it again
+    checked_ = 0;  // the next select must check the ends again
     restore_exception(why);
     return true;
   }

@@ -56,12 +56,13 @@ class Choice {
   // Begins the choice. Returns the index of the chosen guard, or parked. `foreign` says that p
   // belongs to an asyncio task (rule 6.6), and the caller keeps the timer.
   int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign = false);
-  // for a foreign choice that was woken
+  // Called when a choice in an asyncio task was woken, to look at its guards again.
   int look_again() noexcept { return select_->look_again(); }
-  // Returns the deadline of a foreign choice that is parked; forever if there is none.
+  // Returns the deadline of a parked choice in an asyncio task; forever if there is none.
   std::int64_t deadline() noexcept;
   bool expire() noexcept { return word().finish_as(core::TIMED_OUT); }
-  // returns an index, cancelled, or parked if a standing choice goes on waiting
+  // Called when the choice was woken. Returns an index, cancelled, or parked if a standing choice
+  // goes on waiting.
   int woken() noexcept;
   bool withdraw() noexcept;
   void visit(runtime::WaitVisitor& v);
@@ -82,9 +83,9 @@ class Choice {
   // Called while the program is checked, when the select in process `me` begins next. `memory` is
   // null unless the guards may be selected over again.
   void begins_checked(ProcessBase* me, SelectMemory* memory);
-  // while parked: whether no party has committed or withdrawn it yet
+  // While the choice is parked: returns whether no party has committed or withdrawn it yet.
   bool undecided() const noexcept;
-  // whether another OS process was asked, and has not answered yet
+  // Returns whether another OS process was asked and has not answered yet.
   bool asks_afar() const noexcept;
   std::int64_t ticks = 0;  // periods counted by a Timer guard that was chosen
 

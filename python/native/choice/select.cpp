@@ -54,7 +54,7 @@ struct SelectOpObject {
   PyObject* alarm;                 // the event loop's timer for this select
   Purpose purpose;
   OpState state;
-  bool occupies;  // whether it keeps its alternative busy
+  bool occupies;  // whether this select keeps its alternative busy
   bool awaited;
 
   const char* verb() const noexcept;
@@ -133,7 +133,8 @@ bool park(Choice& c, W& way, const runtime::OpKind& kind) {
   return way.wait(kind);
 }
 
-// Gives the value of the chosen guard to its reader. Until now it was computed, or held back.
+// Gives the value of the chosen guard to its reader. Until now the value was being computed, or was
+// held back.
 template <class W, class Over>
 PySendResult deliver(Choice& c, Purpose purpose, W& way, int index, PyObject* value, Over& over) {
   way.decided(Status::ok);
@@ -210,7 +211,7 @@ PyObject* alarm_rings(PyObject* self, PyObject*);
 PyMethodDef alarm_def{"weft_timer", gated<alarm_rings>, METH_NOARGS, nullptr};
 
 // Sets the event loop's timer for the earliest deadline. A loop with a coarse clock may call too
-// early; it is then asked again, for 1 ms or more.
+// early. Then the timer is set again, for 1 ms or more.
 int set_alarm(SelectOpObject* o, std::int64_t least) {
   const std::int64_t at = o->choice->deadline();
   if (at == prim::forever) return 0;
@@ -277,8 +278,8 @@ void SelectOpObject::over(ProcessBase&, Status) noexcept {
   finish(this);
 }
 
-// The outcome to which the choice had committed is over at the wake-up; by then its value may have
-// been made and delivered.
+// The outcome is dropped at the wake-up, although the choice had committed. By then the value of
+// the chosen guard may have been made and delivered.
 Late SelectOpObject::leave_to_partner() noexcept {
   if (task_waiter) silence(this);
   if (state == OpState::held) return [](PyObject* o, ProcessBase&) noexcept { finish(sel(o)); };
@@ -429,7 +430,7 @@ PyObject* end_operation(PyObject* guard) {
 }
 
 void check_selects(bool on) noexcept {
-  plain_memory = {};  // what ordinary code selects is the same in each run
+  plain_memory = {};  // so that selects in ordinary code begin alike in each checked run
   select_async.am_send = on            ? gated<select_send_checked>
                          : observing() ? gated<select_send_observed>
                                        : gated<send<SelectOpObject>>;

@@ -217,7 +217,7 @@ std::optional<std::int64_t> to_ns(PyObject* seconds, const char* what) {
   constexpr double limit = 9.2e9;  // seconds, about 290 years
   if (s >= limit) return prim::forever;
   if (s <= -limit) return -prim::forever;
-  return static_cast<std::int64_t>(std::ceil(s * 1e9));  // rounded up, so that it never comes early
+  return static_cast<std::int64_t>(std::ceil(s * 1e9));  // rounded up: the time is never too early
 }
 
 int init_time(PyObject* m) {

@@ -10,9 +10,9 @@ PyObject* process_ended(PyObject* o, PyObject*);
 PyObject* how_it_ended(ProcessObject* p);  // returns an Ended
 // Called when the process has been started, or is watched for the first time.
 void name_watch(ProcessObject* p);
-// returns whether its failure goes to watchers that live
+// Returns whether the failure of `p` is reported to watchers that still live.
 bool watched_by_others(ProcessObject* p) noexcept;
-// called when the process is done; it may have watchers
+// Called when the process is done, to wake the watchers that it may have.
 void tell_watchers(ProcessObject* p) noexcept;
 void forget_watchers(ProcessObject* p) noexcept;
 // Returns the run of the process whose end `e` is; null if the process has not been started.

@@ -75,8 +75,8 @@ struct NativeCall {
     Choosing* choosing = nullptr;
     Told told;
   } begun;
-  // The choices, by their numbers of guards. They are kept, because a report may look at one that
-  // is over.
+  // The choices, by their numbers of guards. They are kept, because a report may look at a choice
+  // that is over.
   std::deque<std::unique_ptr<Choosing>> choosing;
 
   NativeCall();

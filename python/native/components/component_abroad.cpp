@@ -155,8 +155,8 @@ weft_status select_abroad(Call& c, weft_guard* guards, std::uint32_t n, bool fai
   *chosen = n;
   Owned all(PyTuple_New(n));
   std::vector<Owned<>> values(n);
-  // A value in a block was this guard's own. A value without one is empty or is stored in line, or
-  // its array belongs to another guard.
+  // Remembers which values had a block. Such a block belonged to this guard. A value without a
+  // block is empty or stored in line, or its array belongs to another guard.
   std::vector<bool> had(n);
   for (std::uint32_t i = 0; all && i < n; ++i) {
     had[i] = guards[i].value.block != nullptr;

@@ -540,7 +540,7 @@ void task_waiter_comes() {
   task_waiters.fetch_add(1, std::memory_order_seq_cst);
   const auto busy = [](Call* c) { return c->in_core.load(std::memory_order_seq_cst); };
   while (std::any_of(running_calls.begin(), running_calls.end(), busy)) {
-    // A busy call may be waiting for the GIL, because it draws a run's conclusion.
+    // A busy call may be waiting for the GIL in order to conclude a run.
     PyThreadState* const mine = give_up_lock();
     sched_yield();
     take_lock(mine);
@@ -568,7 +568,7 @@ void go_abroad(const ChannelObject* channel) {
           busy = busy || c->in_core.load(std::memory_order_seq_cst);
         }
     if (!busy) return;
-    // A busy call may be waiting for the GIL, because it draws a run's conclusion.
+    // A busy call may be waiting for the GIL in order to conclude a run.
     PyThreadState* const mine = give_up_lock();
     sched_yield();
     take_lock(mine);

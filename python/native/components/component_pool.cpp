@@ -51,7 +51,7 @@ class PoolThread final : public runtime::Executor {
   void nudge() noexcept override {
     if (!asked_.exchange(true, std::memory_order_seq_cst)) scheduler.post(&withdrawer_);
   }
-  // Returns false without the GIL, because a withdrawal on the spot needs it.
+  // Returns false without the GIL, because a withdrawal on the spot needs the GIL.
   bool here() const noexcept override { return scheduler.here() && !aside(); }
   const runtime::ProcessOps& ops_here(const runtime::ProcessOps& ops) override {
     return scheduler.ops_here(ops);
@@ -133,8 +133,8 @@ void pool_body(void* arg) {
     }
     own_thread(PyThreadState_Get(), nullptr);
     t->last->finished(0, nullptr);
-    // This is done before any code of the user's runs, because the run may end as soon as another
-    // thread has the GIL.
+    // The thread leaves the run before any code of the user's runs here: the run may end as soon as
+    // another thread has the GIL.
     t->run.gone();
     delete t;
     run_deferred();

@@ -86,7 +86,7 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
     g.where = nullptr;
     g.enabled = from.on != 0;
     g.ends = from.ends != 0;
-    g.silent = g.lined = false;
+    g.silent = g.enqueued = false;
     g.node.slot = &x.slots[i];
     any = any || g.enabled;
     if (from.kind > WEFT_COMPUTED) {
@@ -192,8 +192,8 @@ Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
                       weft_status& status) {
   *chosen = n;
   status = WEFT_BAD_USE;
-  // This also holds for a select of timers alone: a choice whose value is being made may be kept in
-  // the same place.
+  // A select of timers alone is refused too: a choice whose value is being made may be kept in the
+  // same place.
   if (!idle(c, "select or sleep")) return nullptr;
   if (n == 0) {
     bad(c, "select without guards would wait for ever");

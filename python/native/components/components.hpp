@@ -10,11 +10,11 @@ struct ThreadProcess;
 
 void start_pooled(runtime::Group& g, ProcessObject* p);
 // Called before a native channel gets ends in other OS processes. When it returns, no component is
-// in an operation there without the GIL, and none begins one. It may release the GIL, but not after
-// its last look.
+// in an operation there without the GIL, and none begins one. The function may release the GIL, but
+// not after its last look at the components.
 void go_abroad(const ChannelObject* c);
 
-// Runs a process on the pool; the address also marks its kind.
+// Runs a process on the pool; its address also marks a waker of this kind.
 void pooled_run(core::Waker* w);
 inline bool is_pooled(const ProcessBase& p) noexcept { return p.ops->run == &pooled_run; }
 

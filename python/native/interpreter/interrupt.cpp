@@ -52,8 +52,8 @@ unsigned long main_thread = 0;
 PyObject* signals = nullptr;  // the module _signal
 PyObject* default_int_handler = nullptr;
 
-// Sets the handler of SIGINT. Python checks for signals first; this returns null if a handler
-// raises there.
+// Sets the handler of SIGINT. Python checks for signals first; if a handler raises there, the
+// function returns null.
 PyObject* set_sigint(PyObject* f) {
   return PyObject_CallMethod(signals, "signal", "iO", SIGINT, f);
 }
@@ -99,7 +99,8 @@ Handler sigint_then{};
 bool known = false;
 
 // Called when the main thread waits outside any run: Weft's handlers stay from now on, until the
-// program sets others. Only SIGINT is checked for that, which is one system call.
+// program sets others. To notice that, only the handler of SIGINT is checked, which is one system
+// call.
 void stir_outside() {
   struct sigaction a {};
   if (sigaction(SIGINT, nullptr, &a) != 0 || (known && a.sa_handler == sigint_then)) return;

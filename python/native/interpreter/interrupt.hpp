@@ -11,8 +11,8 @@ namespace weft::py {
 struct PyRun;
 
 // While this object lives, during an outermost run on the main thread, Ctrl-C cancels the network,
-// unless the program has its own handler. And no signal that Python handles stays unnoticed until
-// something else wakes the main thread.
+// unless the program has its own handler. Meanwhile no signal that Python handles stays unnoticed
+// until something else wakes the main thread.
 class Interrupts {
  public:
   Interrupts();
@@ -45,8 +45,8 @@ class HoldSignals {
   bool mine_;
 };
 
-// Called when the main thread is about to check for signals and then to sleep by p (null if it is
-// awake). On other threads this does nothing.
+// Called when the main thread is about to check for signals and then to sleep in `p`; null means
+// that the thread is awake. On other threads this does nothing.
 void main_sleeps_by(runtime::Parking* p) noexcept;
 
 // Does what PyErr_CheckSignals() does, on a thread that is in an operation.

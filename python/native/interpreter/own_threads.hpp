@@ -1,4 +1,4 @@
-// Which threads Weft has started itself. strangers.hpp has the foreign threads.
+// The threads that Weft has started itself. strangers.hpp has the foreign threads.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -13,7 +13,7 @@ void own_thread(PyThreadState* t, runtime::Run* run);
 void lend_thread(PyThreadState* t);  // makes the thread foreign to every run for a while
 void disown_thread(PyThreadState* t) noexcept;
 bool is_own_thread(PyThreadState* t) noexcept;
-// returns whether it is an idle worker of the pool of io calls
+// Returns whether the thread is an idle worker of the pool of io calls.
 bool idle_worker(PyThreadState* t) noexcept;
 // Makes a worker of the pool foreign while this object lives; on other threads it does nothing.
 class ForeignThread {

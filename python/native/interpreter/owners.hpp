@@ -1,7 +1,7 @@
 // Without a GIL, an object is freed with its last reference only if its owner, the thread that made
-// it, drops that reference. If another thread drops it, the object is queued until its owner runs
-// Python code again. But an owner that sleeps here may wait for an end within that object (rule
-// 12.2).
+// it, drops that reference. If another thread drops the last reference, the object is queued until
+// its owner runs Python code again. But an owner that sleeps in Weft may wait for an end within
+// that object (rule 12.2).
 //
 //   a thread drops what another has made ──► CPython marks its owner
 //      └──the owner sleeps here: wake_owners()──► disturbed, drop_own()
@@ -24,11 +24,11 @@ inline bool made_by_another(PyObject* o) noexcept {
 }
 // Returns whether the thread is marked.
 inline bool owns_dropped(PyThreadState* t) noexcept {
-  // _PY_EVAL_EXPLICIT_MERGE_BIT, which is internal to CPython
+  // the bit _PY_EVAL_EXPLICIT_MERGE_BIT, which is internal to CPython
   constexpr std::uintptr_t merge = 1U << 6;
   return (_Py_atomic_load_uintptr_relaxed(&t->eval_breaker) & merge) != 0;
 }
-// Wakes the marked threads that sleep; returns true if there are some. Called inside the gate.
+// Wakes the marked threads that sleep. Returns true if there are any. Called inside the gate.
 bool wake_owners() noexcept;
 
 #else

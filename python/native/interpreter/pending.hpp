@@ -1,4 +1,4 @@
-// How a safe point does the deferred work (pending.cpp). value.hpp declares defer_decref(), which
+// Runs the deferred work at a safe point (pending.cpp). value.hpp declares defer_decref(), which
 // defers the drop of a reference.
 #pragma once
 

@@ -6,7 +6,7 @@
 namespace weft::py {
 
 PyObject* iternext_by(sendfunc send, PyObject* self);
-// As iternext_by(), for a method, which must set StopIteration also for None.
+// Like iternext_by(), but for a method, which must set StopIteration for None too.
 PyObject* send_by(sendfunc send, PyObject* self);
 
 }  // namespace weft::py

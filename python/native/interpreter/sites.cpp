@@ -1,6 +1,6 @@
 // Numbers of lines: see sites.hpp.
 //
-// Making an end takes few instructions, and recording its place is a part of that. In CPython 3.11
+// Making an end takes few instructions, and recording its place is one of them. In CPython 3.11
 // this code reads the running frame itself, whose layout is fixed for the minor version. In other
 // versions it uses the public calls, which take longer.
 #include "interpreter/sites.hpp"
@@ -40,7 +40,7 @@ std::uint32_t number_of(PyCodeObject* code, int line) {
 }
 
 // To find a line the interpreter walks the table of all lines of a code object. So the last results
-// are kept, with their code objects: then no other code object can have the same address.
+// are kept. They own their code objects, so that no other code object can get the same address.
 struct Place {
   PyCodeObject* code;  // owned
   const void* instruction;
@@ -70,7 +70,7 @@ Place& place_of(const void* instruction) noexcept {
   Owned code(PyFrame_GetCode(f));
   std::uint32_t number = 0;
 #if WEFT_FRAMES
-  // If that frame is still being entered, its caller represents it.
+  // A frame that is still being entered has no line yet, so its caller stands in for it.
   if (f->f_frame->prev_instr != instruction) instruction = nullptr;
 #else
   instruction = instruction_of(f, code.get());
@@ -79,7 +79,7 @@ Place& place_of(const void* instruction) noexcept {
 #endif
   try {
     number = number_of(code.get(), PyFrame_GetLineNumber(f));
-  } catch (...) {  // no memory, so the line gets no number
+  } catch (...) {  // there is no memory, so the line gets no number
   }
   if (!instruction || number == 0) return number;
   code.reset(std::exchange(place_of(instruction), {code.release(), instruction, number}).code);

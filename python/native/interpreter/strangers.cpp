@@ -18,9 +18,9 @@
 //  2 A run that looks for foreign threads sets `asked` first. So a thread that ends either is not
 //    found, or sees that it must make the runs look again.
 //  3 Without a GIL the states of other threads cannot be reached. There weft/_foreign_threads.py
-//    waits for Python threads; C threads that have not used Weft are not known. While `watching`,
-//    it calls _strangers_wanted() each time it has found no thread, before it stops. So it notices
-//    a run that came to a standstill in between.
+//    waits for Python threads; C threads that have not used Weft are not known. While `watching` is
+//    set, that module calls _strangers_wanted() whenever it has found no thread and is about to
+//    stop. So it notices a run that came to a standstill in between.
 #include "interpreter/strangers.hpp"
 
 #include <algorithm>
@@ -121,7 +121,7 @@ void begin_watching() {
   }
 }
 // _strangers_wanted(): returns whether a run has stood still because of a foreign thread since the
-// last call. If not, the helper stops watching.
+// last call. If none has, the helper stops watching.
 PyObject* f_wanted(PyObject*, PyObject*) {
   watching = std::exchange(wanted, false);
   return PyBool_FromLong(watching);
@@ -171,8 +171,8 @@ std::set<unsigned long> native_strangers() {
 
 #ifdef Py_GIL_DISABLED
 // Without a GIL threads end at any time, and their states with them, so the list of states cannot
-// be walked. Instead, `_thread` is asked for the number of live threads that it has started. It
-// does not count threads that C code registered by PyGILState_Ensure, as Weft's threads do.
+// be walked. Instead, `_thread` is asked for the number of live threads that it has started. That
+// number leaves out threads that C code registered by PyGILState_Ensure, as Weft's threads do.
 PyObject* count_threads = nullptr;
 
 }  // namespace

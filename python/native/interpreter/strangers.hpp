@@ -8,8 +8,8 @@
 
 namespace weft::py {
 
-// Records that the calling thread uses Weft. Unless it is one of Weft's own, it counts until it
-// ends.
+// Records that the calling thread uses Weft. The thread counts as foreign until it ends, unless it
+// is one of Weft's own.
 void note_stranger() noexcept;
 // Returns whether the thread belongs to one of the package's Python modules. Then it uses no end
 // (rule 10.3).
@@ -23,14 +23,15 @@ void watch_foreign(runtime::Run& run) noexcept;
 // Returns true if there is no run, and no other Python thread that could use an end.
 bool nobody_else() noexcept;
 // Returns the identities of the live Python threads that do not belong to the run, as far as they
-// can be seen. With a null `run`: of those that are not processes, except the caller's.
+// can be seen. With a null `run`, returns those of all threads that are not processes, except the
+// caller's.
 PyObject* foreign_idents(runtime::Run* run);
 #ifdef Py_GIL_DISABLED
 // Returns the identities of the threads that the interpreter counts and that are not foreign to all
 // runs.
 PyObject* known_of_all();
-// Returns whether `_thread` counts the thread. Also true for the main thread, which `_thread`
-// leaves out.
+// Returns whether `_thread` counts the thread. Returns true for the main thread too, which
+// `_thread` leaves out.
 inline bool is_counted(PyThreadState* t) noexcept {
   constexpr int init = 1, threading = 3;  // _PyThreadState_WHENCE_…, which is internal to CPython
   return t->_whence == threading || t->_whence == init;

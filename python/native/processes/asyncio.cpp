@@ -191,7 +191,7 @@ void link_dealloc(PyObject* o) {
 }
 PyObject* link_fileno(PyObject* o, PyObject*) { return PyLong_FromLong(lnk(o)->bell); }
 
-// The function that the loop calls when the link's eventfd is rung. Only the loop's reader refers
+// The callable that the loop calls when the link's eventfd is rung. Only the loop's reader refers
 // to it.
 struct BellObject {
   PyObject_HEAD LinkObject* link;  // owned
@@ -208,8 +208,7 @@ void bell_dealloc(PyObject* o) {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   abandon_orphans(l);
-  // These objects are dropped after the walk, because what they free may remove itself from the
-  // lists.
+  // These objects are dropped after the walk: what they free may remove itself from the lists.
   std::vector<PyObject*> kept;
   let_go_of_tasks(l, kept);
   for (TaskWaiter* p = l->waiters; p; p = p->next)
@@ -286,7 +285,8 @@ PyObject* raised_by_signals() noexcept {
 void raise_in_main(PyObject* e) noexcept {
   if (!e) return;
   Py_XSETREF(raised, e);
-  // If the queue is full, its calls are still to come, and Weft's next call finds the exception.
+  // If the queue is full, its calls are still to be made, and the next of Weft's calls among them
+  // raises the exception.
   Py_AddPendingCall(gated<raise_it>, nullptr);
 }
 
@@ -330,7 +330,7 @@ LinkObject* link_here() noexcept {
   return cached;
 }
 
-// Works also for a loop that has not used Weft yet and has no link.
+// The function also works for a loop that has not used Weft yet and has no link.
 bool is_virtual(PyObject* loop) noexcept {
   if (cached && refers_to(cached, loop)) return cached->virtual_time;
   const Owned is(PyObject_GetAttr(loop, names.virtual_time));

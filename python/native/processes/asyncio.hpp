@@ -54,8 +54,8 @@ void ring(LinkObject* l) noexcept;
 // sets the future's result to None, unless the future is done
 void set_future(PyObject* future) noexcept;
 
-// While a Section lives, notices to waiters are collected; then they are passed on. Used only on
-// the loop's thread. With a null link it does nothing.
+// While a Section lives, notices to waiters are collected; its destructor passes them on. Sections
+// are used only on the loop's thread. A Section with a null link does nothing.
 class Section {
  public:
   explicit Section(LinkObject* l) noexcept;

@@ -17,8 +17,9 @@
 //
 // Invariants
 //  1 While the operation waits, is held or gives way, either `process` or `task_waiter` is set;
-//    while it gives way, that one has its Outcome. Otherwise `task_waiter` is null, except when the
-//    operation was left while a partner holds it: then it is null from the wake-up on.
+//    while the operation gives way, the one that is set holds its Outcome. Otherwise `task_waiter`
+//    is null, except when the operation was left while a partner holds it: then it is null from the
+//    wake-up on.
 //  2 An operation that is left before its commit is withdrawn. If it is left after the commit,
 //    over() is called once its outcome is known. While a partner holds it, it stays until the
 //    wake-up: with a process (keep_until_woken), or as `kept` of the task waiter. If it is being
@@ -127,8 +128,8 @@ void drop_awaited_it(PyObject* self) noexcept {
   o->state = OpState::done;
 }
 
-// Called when the operation has begun; `how` says whether it is over. If so, lets it give way when
-// necessary.
+// Called when the operation has begun; `how` says whether it is over. An operation that is over
+// gives way when necessary.
 template <class D, class W>
 [[gnu::always_inline]] inline PySendResult begun(D* o, W& way, PySendResult how, PyObject** r) {
   if (how == PYGEN_NEXT || !way.at_once()) [[likely]]
@@ -144,12 +145,12 @@ inline bool pauses(ProcessObject* me, PyObject* operation, bool yields, PyObject
   *r = Py_NewRef(Py_None);
   return true;
 }
-// As pauses(), after the operation has begun, with `how`: if it is over, another process may run
-// first, and the operation gives way.
+// Like pauses(), but after the operation has begun. If `how` says that the operation is over,
+// another process may run first, and the operation gives way.
 template <class D>
 [[gnu::noinline]] PySendResult begun_checked(D* o, ProcessObject* me, PySendResult how,
                                              PyObject** r) {
-  me->base.line.begin_anew();  // only the decision of the check makes it give way
+  me->base.line.begin_anew();  // only the check decides that an operation gives way
   if (!checking) return how;
   Outcome outcome;
   if (how != PYGEN_NEXT) outcome.keep(*r);

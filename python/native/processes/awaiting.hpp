@@ -44,8 +44,8 @@ inline bool woken_first(ProcessObject* p) noexcept {
   return true;
 }
 
-// As woken_first(), for an operation that its driver begins: returns whether the process must first
-// let others run (rule 7.7).
+// Like woken_first(), for an operation that its driver begins: returns whether the process must
+// first let others run (rule 7.7).
 inline bool gives_way_first(ProcessObject* p) noexcept {
   if (!p->base.line.at_once()) [[likely]]
     return false;
@@ -60,8 +60,8 @@ PyObject* being_awaited(const char* verb, ProcessObject* by);
 
 enum class Left : std::uint8_t { withdrawn, resumed, decided };
 // Called when the operation is no longer awaited. `withdraw` returns whether the operation was left
-// before the commit. A process that is parked in the operation is woken; the code that awaited it
-// there finds it over.
+// before the commit. A process that is parked in the operation is woken, and its code finds the
+// operation over.
 template <class Withdraw>
 Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept {
   if (p->waits != operation) return Left::resumed;
@@ -75,7 +75,7 @@ Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept 
   return withdrawn ? Left::withdrawn : Left::decided;
 }
 
-// What to do at the wake-up for an operation that is no longer awaited (awaited.hpp).
+// A function that concludes, at the wake-up, an operation that is no longer awaited (awaited.hpp).
 using Late = void (*)(PyObject*, ProcessBase&) noexcept;
 // Called if a partner still holds the operation: keeps the operation until the wake-up, and then
 // calls `late`.

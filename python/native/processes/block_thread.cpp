@@ -58,8 +58,8 @@ runtime::Scheduler* scheduler_of_block(runtime::ThreadProcess& t) noexcept {
 
 void wait_in_block(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept {
   runtime::Scheduler& s = *static_cast<ThreadProcess&>(t).block_scheduler;
-  // Makes a thread that cancels this one withdraw this operation from now on. If a thread has
-  // cancelled it before, that thread has left a nudge, which the loop finds.
+  // From now on, a thread that cancels this one withdraws this operation. If a thread has cancelled
+  // this one before, that thread has left a nudge, which the loop finds.
   t.op = &kind;
   run_loop(s);
   t.op = nullptr;
@@ -76,7 +76,7 @@ void yield_in_block(runtime::ThreadProcess& t) noexcept {
 core::RunQueue* queue_of_block(runtime::ThreadProcess& t) noexcept {
   runtime::Scheduler* const s = scheduler_of_block(t);
   if (!s) return nullptr;
-  s->look_around();  // takes in whom the thread has woken
+  s->look_around();  // takes in the processes that the thread has woken
   return t.ops->home;
 }
 

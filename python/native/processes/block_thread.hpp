@@ -8,11 +8,11 @@ namespace weft::py {
 
 struct ThreadProcess;
 
-// Makes the thread a process of `s`.
+// Makes the thread a process of the scheduler `s`.
 void join_scheduler(ThreadProcess& t, runtime::Scheduler& s);
-// Called before that scheduler is destroyed.
+// Called before the scheduler that the thread joined is destroyed.
 void leave_scheduler(ThreadProcess& t) noexcept;
-// Returns that scheduler; null if the thread is not a process of one.
+// Returns the scheduler that the thread joined; null if the thread is not a process of one.
 runtime::Scheduler* scheduler_of_block(runtime::ThreadProcess& t) noexcept;
 // Waits until the operation that has begun has its outcome.
 void wait_in_block(runtime::ThreadProcess& t, const runtime::OpKind& kind) noexcept;
@@ -21,7 +21,7 @@ void yield_in_block(runtime::ThreadProcess& t) noexcept;
 // --- in a check ---
 // The queue of the block's scheduler; null: the thread is in no block.
 core::RunQueue* queue_of_block(runtime::ThreadProcess& t) noexcept;
-// The thread is in that queue: the scheduler runs until it takes the thread.
+// Called when the thread is in that queue: runs the scheduler until it takes the thread.
 void go_on_in_block(runtime::ThreadProcess& t) noexcept;
 void block_thread_run(core::Waker* w);
 

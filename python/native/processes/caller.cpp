@@ -51,8 +51,8 @@ bool waits_for_ever(runtime::ThreadProcess& t, const runtime::OpKind& kind) noex
   t.op = nullptr;
   return blocked && !handlers_may_act();
 }
-// Returns the names of the places at which the thread waits, each with the words that precede it in
-// the message.
+// Returns the names of the places at which the thread waits, each preceded by its words for the
+// message.
 std::string names_of(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   struct Names final : runtime::WaitVisitor {
     std::string all;
@@ -104,9 +104,9 @@ bool tell_alone(runtime::ThreadProcess& t) noexcept {
   return r == Py_True;
 }
 
-// Called when the thread has waited for patience(), outside any run. Reports that, unless a run
-// goes on that may wake the thread (rule 10.6). If nothing is left that might wake it, that is bad
-// use (rule 11.2). Returns true to be called again.
+// Called when the thread has waited outside any run for as long as patience() allows. Reports the
+// wait, unless a run goes on that may wake the thread (rule 10.6). If nothing is left that might
+// wake the thread, the wait is bad use (rule 11.2). Returns true to be called again.
 bool stands_alone(runtime::ThreadProcess& t) noexcept {
   // a helper thread waits for other threads to act
   if (is_helper(PyThreadState_Get())) return false;
@@ -202,7 +202,7 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
       wait_in_block(*thread_, kind);
     } else if (waits_for_ever(*thread_, kind)) [[unlikely]] {
       Owned e(told_so(*thread_, kind));
-      // always succeeds, since no other party is there
+      // the withdrawal always succeeds, since no other party is there
       if (kind.withdraw(*thread_)) thrown_ = std::move(e);
     } else {
       thread_->block(kind);
@@ -215,7 +215,7 @@ Status Caller::wait(Status s, const runtime::OpKind& kind) noexcept {
   process_->op = &kind;
   while (!greenlet_park(greenlet_)) {
     thrown_.reset(take_exception());
-    // If it fails, the operation has committed, and the wake-up is on its way.
+    // If the withdrawal fails, the operation has committed, and the wake-up is on its way.
     if (kind.withdraw(*process_)) break;
   }
   process_->op = nullptr;

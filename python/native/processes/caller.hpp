@@ -26,7 +26,7 @@ class Caller {
   Value& slot() noexcept { return *slot_; }
 
   // Waits until the operation, which began with `s`, has its outcome. Returns its status. Meanwhile
-  // it serves cancellations and timers.
+  // the caller serves cancellations and timers.
   Status wait(Status s, const runtime::OpKind& kind) noexcept;
   // Begins an operation that another program answers (wire/lazily.hpp). The caller waits for the
   // answer next.
@@ -60,8 +60,8 @@ class Caller {
   // Returns whether wait() only puts this thread to sleep.
   bool sleeps_here() const noexcept;
   PyObject* give_way(PyObject* owned) noexcept;
-  void run_others() noexcept;  // used for a greenlet
-  // Called when the thread has not slept after all: the work that it has put off is done now.
+  void run_others() noexcept;  // lets other processes run first; for a greenlet
+  // Called when the thread has not slept after all: does the work that the thread has put off.
   static void settle() noexcept;
 
   ProcessBase* process_ = nullptr;

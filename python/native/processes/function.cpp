@@ -106,8 +106,8 @@ class Search {
       }
     }
     std::reverse(ahead_.begin() + static_cast<std::ptrdiff_t>(before), ahead_.end());
-    // A small container without ends or containers is searched again if it occurs again, since that
-    // is quick.
+    // The largest size of a container that is not remembered: if it has no ends or containers
+    // inside, it is searched again each time it occurs, since that is quick.
     constexpr Py_ssize_t kSmall = 16;
     if (ahead_.size() > before || size > kSmall) seen_.insert(o);
     return 0;
@@ -165,8 +165,8 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   run_deferred();
   FunctionObject* f = func(self);
   const Py_ssize_t n = PyVectorcall_NARGS(nf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  // The list is kept for its storage. It is moved out meanwhile, because Python code that runs here
-  // may also call a process function.
+  // The list is kept for its storage. It is moved out during the call, because Python code that
+  // runs within may also call a process function.
   static Ends spare_ends;
   Ends ends = std::move(spare_ends);
   ends.clear();

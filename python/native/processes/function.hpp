@@ -6,7 +6,7 @@ namespace weft::py {
 
 extern PyTypeObject ProcessFunctionType;
 
-// Collects the open ends in an argument and in the containers in it (rule 2.3).
+// Adds to `to` the open ends in an argument and in the containers in it (rule 2.3).
 int collect_ends(PyObject* o, Ends& to);
 // Returns the one stored copy of a name, which is kept for ever. Null: an exception is set.
 const char* intern(PyObject* name);

@@ -33,7 +33,7 @@ struct HooksObject {
 HooksObject* hooks(PyObject* o) noexcept { return reinterpret_cast<HooksObject*>(o); }
 extern PyTypeObject HooksType;
 
-// Calls a function of weft._backends.generators. The second argument, `more`, may be null.
+// Calls a function of weft._backends.generators. The argument `more` may be null.
 PyObject* call(const char* function, PyObject* generator, PyObject* more = nullptr) {
   const OutsideGate beyond;
   const Owned m(PyImport_ImportModule("weft._backends.generators"));
@@ -55,7 +55,7 @@ bool close_in_process(PyRun& run, PyObject* generator) {
   const Owned p(ends ? call("closing", generator, ends.get()) : nullptr);
   PyObject* const one = p.get();
   const Owned list(p ? process_list(&one, 1) : nullptr);
-  // Code of the user's has run, so the run may have ended meanwhile.
+  // The calls above ran code of the user's, so the run may have ended meanwhile.
   const bool started = list && run.spawned && claim_processes(list.get()) == 0;
   if (started) start_process(*run.spawned, proc(PyList_GET_ITEM(list.get(), 0)));
   return started;

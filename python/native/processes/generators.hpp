@@ -6,8 +6,8 @@ namespace weft::py {
 
 struct PyRun;
 
-// While this object lives, its thread runs the scheduler of a run, and reports async generators
-// that begin and are collected there to the run.
+// While this object lives, its thread runs the scheduler of a run. Async generators that begin or
+// are collected there are reported to that run.
 class GeneratorHooks {
  public:
   explicit GeneratorHooks(runtime::Run& of) noexcept;

@@ -9,8 +9,8 @@
 //    the one that waits in a block of ordinary code, which may be a different one each time.
 //    Greenlets are started from the hub only. If they were started from within each other, each
 //    would lie deeper on the stack.
-//  2 A greenlet that parks switches to the next one itself if that has started (Scheduler::take),
-//    else to the hub.
+//  2 A greenlet that parks switches to the next greenlet if that has started (Scheduler::take),
+//    otherwise to the hub.
 //  3 The stack of a greenlet is in place only while it runs. Memory that others may write while it
 //    is parked is in its GreenletState. The same holds for a hub that waits deeper on the stack
 //    than a greenlet was started (a block of ordinary code): memory that others may touch is on the
@@ -174,8 +174,8 @@ PyObject* greenlet_frame(ProcessObject* p) {
   return nullptr;
 }
 
-// Not done when weft is imported, because a program without greenlet processes does not need the
-// package greenlet.
+// This is not done when weft is imported, because a program without greenlet processes does not
+// need the package greenlet.
 int need_greenlets() {
   if (!_PyGreenlet_API) PyGreenlet_Import();
   if (_PyGreenlet_API) return 0;

@@ -176,8 +176,8 @@ void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runt
   bool waited = false;
   {
     runtime::ThreadProcess::Hosting hosting(self, scheduler);
-    // It is on the heap, as groups are: a greenlet that was started from a shallower stack uses
-    // this part of the stack when it wakes the greenlet that waits (greenlet.cpp).
+    // The Stop is on the heap, as groups are: a greenlet that was started from a shallower stack
+    // uses this part of the stack when it wakes the greenlet that waits (greenlet.cpp).
     const auto waiting = std::make_unique<runtime::Stop>(scheduler);
     runtime::Stop& stop = *waiting;
     const GeneratorHooks hooks(scheduler.run);
@@ -278,7 +278,7 @@ PyObject* execute(PyObject* list, runtime::Clock clock, bool alone = false) {
   }
   const auto outermost = std::make_unique<Outermost>(clock);
   PyObject* r = nullptr;
-  // an enclosing timeout that had expired has cancelled it
+  // an enclosing timeout that had expired has cancelled the run
   if (outermost->run.self.cancel().load()) {
     never_run(list);
     raise_cancelled(outermost->run.self, nullptr);

@@ -29,11 +29,11 @@ struct GroupObject {
   PyObject_HEAD PyObject* list;  // the processes
   runtime::Group* group;         // set while the group is open
   PyObject* block;               // the exception that left the block
-  Outermost* outermost;          // in ordinary code: the outermost run that the block is
+  Outermost* outermost;          // in ordinary code: the block as an outermost run
   runtime::Scheduler* scheduler;
   runtime::Group* spawned;
   runtime::Group* own_group;  // the group of the run's own thread, while the block lasts
-  GuestObject* guest;         // in an asyncio task: the network that the block is
+  GuestObject* guest;         // in an asyncio task: the block as a network
   // The process, or the asyncio task, that entered the block and has to leave it.
   const void* owner;
   GroupObject* around;  // the enclosing block of the same owner

@@ -118,7 +118,8 @@ namespace {
 
 void guest_ring(runtime::Parking& p) noexcept {  // may be called from any thread
   auto* g = static_cast<GuestObject*>(p.host);
-  // The thread does not wait for the GIL: code that releases the guest waits for threads that ring.
+  // The thread does not wait for the GIL: the code that releases the guest waits for threads that
+  // ring it.
   if (aside()) {
     g->called.store(true);
     return ring(g->link);
@@ -243,7 +244,7 @@ void go_on(GuestObject* g, PyObject* loop) noexcept {
   arm(g, loop, at);
   if (at != prim::forever) return;
   PyObject* const only = alone(g, loop);
-  // Looks again after those callbacks.
+  // Schedules another look, for after those callbacks.
   if (only == Py_None && g->looks < 3 && ++g->looks) schedule(g, loop);
   if (only != Py_True) return;
   // If a virtual clock jumps, or a deadlock is declared, the guest is rung. Otherwise a standstill
@@ -410,8 +411,8 @@ void free_run(GuestObject* g) noexcept {
     delete g->scheduler;
     delete g->run;
   } else {
-    // Threads of the network go on, and refer to the guest. Nobody waits for them, and they ring
-    // nothing.
+    // Threads of the network go on, and refer to the guest. No task waits for them any more, and
+    // they ring no loop.
     g->group->end_wait(g->ends[0]);
     g->spawned->end_wait(g->ends[1]);
     g->scheduler->host_by(nullptr, nullptr);
@@ -430,7 +431,7 @@ void abandon(GuestObject* g) noexcept {
   g->gone = true;
   g->open = false;
   for (int round = 0; round < 100 && !all_ended(g); ++round) {
-    // A process that catches Cancelled is asked again.
+    // A process that catches Cancelled is cancelled again.
     g->run->run.cancel_everybody();
     for (int k = 0; k < 1000 && (k == 0 || g->scheduler->anything_ready()); ++k) {
       if (std::exchange(g->resting, false)) g->scheduler->begin_turn();
@@ -460,7 +461,7 @@ PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
                      virtual_time ? runtime::Clock::virtual_time : runtime::Clock::steady, false,
                      alone != 0));
   if (PyObject* raised = g ? raised_meanwhile() : nullptr) {
-    // A signal handler has raised: the code that was to wait for the guest will not.
+    // A signal handler has raised: the code that was to wait for the guest will never do so.
     abandon(g.get());
     g.reset();
     restore_exception(raised);
@@ -473,7 +474,7 @@ PyObject* guest_wait(PyObject* o, PyObject* future) {
   GuestObject* g = gst(o);
   Py_XSETREF(g->waiter, Py_NewRef(future));
   const Owned loop(g->run ? loop_of(g->link) : nullptr);
-  // the guest may rest already, and only now have nothing else on its loop
+  // The guest may rest already, and may only now be alone on its loop.
   if (loop && !g->scheduled) {
     const Section s(g->link);
     if (std::exchange(g->resting, false)) g->scheduler->begin_turn();

@@ -25,12 +25,13 @@ struct GuestObject {
   PyObject* look_up;
   PyObject* look;            // the loop's handle of that timer, or null
   std::uint32_t standstill;  // the number of the standstill that is to be examined
-  // The task whose open block this is; a failure here cancels it (rules 7.5, 13.4).
+  // The task to which this open block belongs; a failure in the block cancels the task (rules 7.5,
+  // 13.4).
   PyObject* task;
   PyRun* run;  // null once the guest is finished
   runtime::Scheduler* scheduler;
   runtime::Group *group, *spawned;
-  // Used for an open block: makes a request to end it ring the guest.
+  // For an open block: a request to end the block rings the guest through this object.
   runtime::ThreadProcess::Hosting* hosting;
   EndWaker ends[2];
   GuestObject* next_due;
@@ -47,7 +48,7 @@ struct GuestObject {
   bool ended;
   bool in_turn;
   bool gone;                  // whether its loop will not run any more
-  prim::atomic<bool> called;  // whether a thread without the GIL asks for the guest to be listed
+  prim::atomic<bool> called;  // whether a thread without the GIL asks that the guest be listed
 };
 
 extern PyTypeObject GuestType;
@@ -59,9 +60,9 @@ struct GuestPart {
   Owned<> wakeup;   // called when the future is done
   Owned<> future;   // the future that the process awaits
   Owned<> message;  // the message of a cancellation
-  // whether task.cancel() has asked for a cancellation that has not been raised yet
+  // whether task.cancel() has asked for a cancellation that the process has not raised yet
   bool must_cancel = false;
-  bool interrupted = false;  // whether the process's operation was withdrawn for that
+  bool interrupted = false;  // whether that cancellation withdrew the process's operation
 };
 
 inline PyObject* obj(GuestObject* g) noexcept { return reinterpret_cast<PyObject*>(g); }

@@ -70,11 +70,11 @@ bool begin(CallObject* c, ProcessBase& p) {
   p.op = &io_op;  // set before the pool has the call, which may be done before submit returns
   if (Owned(PyObject_CallOneArg(submit, reinterpret_cast<PyObject*>(c)))) return true;
   if (!leave(c)) {
-    // The call was done meanwhile, or cancelled, so the pool has it. Only the exception of a signal
-    // handler matters.
+    // The call was done or cancelled meanwhile, so the pool has accepted it. Only the exception of
+    // a signal handler matters.
     if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
-    // That exception is raised here, as if the signal had come a little later. For a guest no run
-    // would be asked for it.
+    // The exception of a signal handler is raised here, as if the signal had come a little later.
+    // In a guest no run would raise it.
     else if (p.status == Status::ok)
       Py_XSETREF(c->error, take_exception());
     else

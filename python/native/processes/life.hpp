@@ -8,14 +8,15 @@ namespace weft::py {
 // Makes a process that takes ownership of the ends. The caller fills it, and then calls made().
 ProcessObject* new_process(Kind kind, Ends& ends);
 void made(ProcessObject* p) noexcept;  // called when the process is complete, and not started
-// Until the process is started, the collector treats its coroutine as a part of it.
+// Until the process is started, the collector treats the process's coroutine as a part of it.
 void take_within(ProcessObject* p) noexcept;
-// The collector tracks the coroutine again, if the process had it as a part.
+// The collector tracks the coroutine again, if the process had the coroutine as a part.
 void leave_within(ProcessObject* p) noexcept;
 // Claims all processes in the list. Returns -1, and claims none, if one was started before (rule
 // 7.6).
 int claim_processes(PyObject* list);
-// Starts a process that was claimed. A failure to start it counts as its own failure.
+// Starts a process that was claimed. If the start fails, that counts as a failure of the process
+// itself.
 void start_process(runtime::Group& g, ProcessObject* p);
 // Releases the processes that claim_processes() has claimed and that will not be started now.
 void unclaim_processes(PyObject* list) noexcept;

@@ -26,7 +26,7 @@ enum class LimitState : std::uint8_t { made, open, left };
 struct LimitObject {
   PyObject_HEAD runtime::Limit limit;
   LimitState state;
-  bool mine;                 // whether its own Cancelled has left the block
+  bool mine;                 // whether this limit's own Cancelled has left the block
   std::uint32_t generation;  // the fork in which it was made, as for channels
 };
 LimitObject* lim(PyObject* o) noexcept { return reinterpret_cast<LimitObject*>(o); }
@@ -51,7 +51,7 @@ ProcessBase* owner() {
 }
 
 // Converts `when`, in seconds or None, to ns of the process's clock. `relative` says that the
-// seconds count from now. Returns false, with an exception set, if it cannot.
+// seconds count from now. Returns false, with an exception set, if `when` cannot be converted.
 bool deadline_of(PyObject* when, bool relative, ProcessBase& p, std::int64_t& ns) {
   ns = prim::forever;
   if (when == Py_None) return true;
@@ -75,8 +75,9 @@ PyObject* limit_new(PyTypeObject* type, PyObject* args, PyObject* kw) {
   lim(o)->generation = generation;
   return o;
 }
-// Returns true in the child of a fork if the limit's process, and the run whose timer it is, belong
-// to the parent. A limit that ordinary code has entered outside any run goes on in the child.
+// Returns true in the child of a fork if the limit's process, and the run that has its timer,
+// belong to the parent. A limit that ordinary code has entered outside any run goes on in the
+// child.
 bool is_parents(const LimitObject* l) {
   return l->generation != generation && l->limit.is_open() && !l->limit.of(*owner());
 }
@@ -150,7 +151,7 @@ PyObject* limit_move(PyObject* o, PyObject* when) {
   if (check_mine(l, "reschedule") < 0) return nullptr;
   std::int64_t ns;
   if (!deadline_of(when, true, *owner(), ns)) return nullptr;
-  if (checking) [[unlikely]] {  // the old deadline might have come first, and now never will
+  if (checking) [[unlikely]] {  // the old deadline might have come first, and now it never will
     checking->limits(process_object(this_process()), false);
     checking->limits(process_object(this_process()), true);
   }

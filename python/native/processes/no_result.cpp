@@ -26,13 +26,13 @@ namespace {
 struct WhyObject {
   PyObject_HEAD PyObject* above;  // a str: the path of the process that started it
   const char* function;           // the name of its function, kept for ever
-  // The code in which the exception that ended the process was raised; or the place itself, as a
-  // str; or null if that is not known.
+  // The code in which the exception that ended the process was raised, or the place itself as a
+  // str, or null if the place is not known.
   PyObject* code;
   // a str; null if the process failed, and result_of() has not made the text yet
   PyObject* reason;
   std::uint32_t index;  // ProcessBase::index plus one; 0 if the path has no index
-  // the number of the instruction in that code; if negative, the line, negated
+  // the number of the instruction in that code; a negative number is the line, negated
   int instruction;
   Ending how;
 };
@@ -57,7 +57,7 @@ bool is_ours(PyCodeObject* code) noexcept {
 }
 
 // Finds where `e` was raised: in the innermost code that does not belong to this package. If all of
-// it does, the place is the one that `e._at` names, or else the innermost code.
+// the code belongs to it, the place is the one that `e._at` names, or else the innermost code.
 void take_place(WhyObject* w, PyObject* e) {
   const Owned trace(PyException_GetTraceback(e));
   const PyTracebackObject* found = nullptr;
@@ -263,7 +263,7 @@ PyObject* result_of(ProcessObject* p) {
   if (!why(w.get())->reason && p->failed) why(w.get())->reason = failure_text(p->outcome);
   Owned r(no_result(w.get()));
   if (!r) return nullptr;
-  // Code of the user's, which made the text, may have set the NoResult meanwhile.
+  // The text was made by code of the user's, which may have set the NoResult meanwhile.
   if (!Py_IS_TYPE(its(), &WhyType)) return Py_NewRef(its());
   if (watch)
     watch->why = new_ref(r.get());

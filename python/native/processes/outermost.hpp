@@ -16,7 +16,8 @@ class Outermost {
   ~Outermost() = default;
 
   PyRun run;
-  // Returns true also if a signal came before there were processes, and found nothing to cancel.
+  // Returns whether a signal has interrupted the run, also if it came before there were processes
+  // and found nothing to cancel.
   bool was_interrupted() const noexcept { return run.interrupt || run.interrupted; }
   // While the run is made, and from over() on, when all its processes have ended, code that runs on
   // the thread (a finaliser, a signal handler) finds an operation under way. So it begins nothing
@@ -31,7 +32,8 @@ class Outermost {
   std::optional<ThreadProcess::Scope> scope_;
   std::optional<Interrupts> interrupts_;
   PyRun* const outer_;
-  // The plain thread that this thread also is. Meanwhile the run has its timeouts (rule 7.12).
+  // The plain thread that this thread was before the run. While the run lasts, it has the timeouts
+  // of that thread (rule 7.12).
   runtime::ThreadProcess* plain_ = nullptr;
 };
 

@@ -129,7 +129,8 @@ PyObject* judge(ProcessObject* p) {
 
 }  // namespace
 
-// For a coroutine apart that is over, on its thread: its group, which also waits for that thread.
+// Set on the thread of a coroutine apart that is over: the coroutine's group, which also waits for
+// that thread.
 static thread_local runtime::Group* waits_for_thread = nullptr;
 
 // Sets `left` to the exception that has left the process. Returns why the process has no result, or
@@ -193,7 +194,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
     checking->ended(p, g);
   if (p->watch()) tell_watchers(p);
   g->finished(id, std::move(ptr), how);
-  // This process may have been the last.
+  // This process may have been the last on its thread.
   if (waits_for_thread) runtime::Scheduler::current()->stop();
 }
 
@@ -341,7 +342,7 @@ void not_awaitable(ProcessObject* p, PyObject* r) {
     bad_use("awaited a %.100s, which is not an operation of Weft", Py_TYPE(r)->tp_name);
 }
 
-// Called when a coroutine has done a step in the child of a fork that the coroutine itself made.
+// Called when a coroutine has made a step in the child of a fork that the coroutine itself made.
 [[noreturn]] void end_child_at(PySendResult s, PyObject* r) {
   if (s == PYGEN_NEXT)
     bad_use(
@@ -395,8 +396,8 @@ void coroutine_over(ProcessObject* p, PyObject* result) {
   end_process(p, p->base, result);
 }
 
-// As coroutine_over(), for a coroutine that has left an operation behind (awaiting.hpp, invariants
-// 1 and 3). Returns false if the process is owed no wake-up, and can end.
+// Like coroutine_over(), for a coroutine that has left an operation behind (awaiting.hpp,
+// invariants 1 and 3). Returns false if the process is owed no wake-up, and can end.
 bool has_to_wait(ProcessObject* p, PyObject* result) {
   PyObject* e = result ? nullptr : take_exception();
   if (p->waits) drop_awaited(p->waits);
@@ -521,8 +522,8 @@ void thread_body(void* arg) {
       end_process(p.get(), *t, r);
     }
     own_thread(t->state, nullptr);
-    // This is done before any code of the user's runs, because the run may end as soon as another
-    // thread has the GIL.
+    // The thread leaves the run before any code of the user's runs here: the run may end as soon as
+    // another thread has the GIL.
     t->run->gone();
     delete t;
     p.reset();
@@ -599,8 +600,8 @@ void apart_body(void* arg) {
     }
     own_thread(PyThreadState_Get(), nullptr);
     std::exchange(waits_for_thread, nullptr)->finished(0, nullptr);
-    // This is done before any code of the user's runs, because the run may end as soon as another
-    // thread has the GIL.
+    // The thread leaves the run before any code of the user's runs here: the run may end as soon as
+    // another thread has the GIL.
     mine->run.gone();
     delete mine;
     p->own = nullptr;
@@ -616,7 +617,7 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
   p->base.ops = &p->own->ops_here(apart_ops);
   g.add(p->base);
   if (p->watch()) name_watch(p);
-  // One reference for the process, and one for the thread, which lasts longer.
+  // The process has one reference, and the thread, which lasts longer, has another.
   Owned its = new_ref(p), beyond = new_ref(p);
   p->own->post(&p->base);
   g.run.activated();

@@ -58,11 +58,11 @@ struct ProcessObject {
   };
   // for a coroutine process of a network that is a guest (guests.hpp); otherwise null
   GuestPart* guest;
-  Rare* rare;  // null if the process needs none of these fields yet
+  Rare* rare;  // null as long as the process needs no rare field
   Kind kind;
   std::uint8_t started;
-  // The process is not started, and no warning says so: its program stops at its start, or it was
-  // made by `process * 0`.
+  // The process will not be started, and no warning says so: its program stops at its start, or the
+  // process was made by `process * 0`.
   std::uint8_t given_up;
   std::uint8_t done;
   std::uint8_t failed;
@@ -112,8 +112,8 @@ inline ProcessObject* current_coroutine() noexcept { return coroutine_of(this_pr
 
 // Returns the object of any process that has one; null for the outermost run's own thread.
 ProcessObject* process_object(ProcessBase* p) noexcept;
-// Returns whether the process has ended, so that only a finaliser can run in it: then no code would
-// close what that opens.
+// Returns whether the process has ended. Only a finaliser can run in it then, and no code would
+// close what the finaliser opens.
 inline bool is_over(ProcessBase* p) noexcept {
   const ProcessObject* const o = process_object(p);
   return o && o->done;

@@ -23,7 +23,7 @@ struct PyRun {
   runtime::Group* spawned = nullptr;
   // The exception that a signal handler raised while the run slept. In a block of ordinary code,
   // the thread raises the exception where it waits, or at its next operation (Cancel::host tells
-  // it). Elsewhere the run is cancelled, and raises the exception at its end.
+  // the thread to do so). Elsewhere the run is cancelled, and raises the exception at its end.
   PyObject* interrupt = nullptr;
   bool interrupted = false;  // whether Ctrl-C has interrupted the run
   // for a guest: its scheduler, which looks for the exception in its next turn
@@ -33,9 +33,9 @@ struct PyRun {
   bool loop_acts = false;
   PyObject* generators = nullptr;  // the run's hook for async generators (generators.cpp); owned
 #ifdef Py_GIL_DISABLED
-  // whether its thread is among those that the interpreter counts (report.cpp)
+  // whether the run's thread is among those that the interpreter counts (report.cpp)
   bool counted;
-  unsigned long thread;  // the identity of its thread
+  unsigned long thread;  // the identity of the run's thread
 #endif
   // The blocked processes at a deadlock.
   std::vector<runtime::Report::Blocked> blocked;

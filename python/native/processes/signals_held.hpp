@@ -34,7 +34,7 @@ PyObject* with_signals_held(F call) noexcept {
     }
   }
   if (!r) PyErr_Clear();
-  // Done last, because the exception is raised in the next Python code that runs.
+  // This is done last, because the exception is raised in the next Python code that runs.
   raise_in_main(raised.release());
   return r;
 }

@@ -8,10 +8,11 @@ namespace weft::py {
 struct ThreadProcess final : runtime::ThreadProcess {
   ProcessObject* object;
   PyThreadState* state = nullptr;
-  // for a block in ordinary code: the scheduler that it runs whenever it waits (block_thread.cpp)
+  // for a block in ordinary code: the scheduler that the thread runs whenever it waits
+  // (block_thread.cpp)
   runtime::Scheduler* block_scheduler = nullptr;
 #ifdef Py_GIL_DISABLED
-  bool asleep = false;  // whether it sleeps, so that its frames do not change
+  bool asleep = false;  // whether the thread sleeps, so that its frames do not change
 #endif
   ThreadProcess(runtime::Run* r, ProcessObject* o) noexcept
       : runtime::ThreadProcess(r), object(o) {}

@@ -13,7 +13,7 @@
 // Invariants
 //  1 wait() returns false if control goes back to the code that awaits the operation: then the
 //    operation returns suspended(), and continues when send() is called again (awaited.hpp). It
-//    returns true if the operation has to look at once.
+//    returns true if the operation must look at its channel at once.
 //  2 Where wait() suspends, the operation's object refers to the one that waits: `process` or
 //    `task_waiter`.
 //  3 give() is the last thing that is done with a result: a greenlet may get an exception instead.
@@ -69,7 +69,7 @@ class InProcess {
   Status status(Engine*) const noexcept { return me_->base.status; }
   int look(Choice& c) const noexcept;  // used for a choice that was parked
 
-  // While code of the user's runs to make a decision, the process is in no other operation.
+  // While code of the user's decides the outcome, the process is in no other operation.
   void hold(const runtime::OpKind& kind) const noexcept { me_->base.op = &kind; }
   void release() const noexcept { me_->base.op = nullptr; }
 
@@ -181,7 +181,8 @@ class InCaller {
     return is_far(c) ? caller_.begin_lazily(begins) : begins();
   }
 
-  // As begin_far() for a plain operation, for a choice. `parked` means that the choice waits next.
+  // Like begin_far() for a plain operation, but for a choice. `parked` means that the choice waits
+  // next.
   template <class F>
   int begin_far(F&& begins, int parked) const {
     return caller_.begin_saying(begins, parked);

@@ -1,4 +1,4 @@
-// What reports, partial deadlock and rounds read in a run.
+// The facts about a run that reports, partial deadlock and rounds read.
 #pragma once
 #include <array>
 #include <set>
@@ -13,7 +13,7 @@ struct PyRun;
 // Whether Python code has set a function to call when an executor falls idle.
 extern bool looking;
 void locate(ProcessBase& p) noexcept;               // updates the process's file and line
-void watch_standstill(runtime::Run& run) noexcept;  // for rule 10.6
+void watch_standstill(runtime::Run& run) noexcept;  // notices a standstill (rule 10.6)
 void fell_idle() noexcept;                          // called when an executor is about to sleep
 // Returns which process waits where in a run that is idle, in the form of _facts(); null if the run
 // is not idle. Runs no Python code.
@@ -31,7 +31,7 @@ void each_end_held(ProcessBase& p, F&& f) {
         Py_IS_TYPE(e, &WriterType) != 0);
   }
 }
-// For one place: the processes that were given an end there, and the ends.
+// The processes that were given an end at one place, and those ends.
 struct Holders {
   std::set<std::uint32_t> readers, writers;
   std::set<const EndObject*> reader_ends, writer_ends;

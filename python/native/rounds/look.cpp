@@ -89,7 +89,7 @@ Now by_verb(const char* verb) noexcept {
       {"blocking call", io},  {"await", io},     {"yield_", due}};
   for (const auto& [v, now] : verbs)
     if (std::strcmp(v, verb) == 0) return now;
-  return children;  // the process is at the beginning or the end of a run
+  return children;  // the process is beginning or ending a run
 }
 
 // Returns what the process does at this moment. Puts the channels at which it waits into `sides`.
@@ -120,21 +120,21 @@ struct Seen {
   std::array<std::uint32_t, kStates> found{};
   // the number of the last sample that found the process
   std::uint64_t sample = 0;
-  std::uint64_t rows = 0;  // the number of the rows that last contained it
-  std::int64_t since = 0;  // when its state began, as far as is known, in ns
-  std::int64_t cpu = -1;   // CPU time of its thread at the last rows, in ns
-  // the number of values that had then passed at its ends
+  std::uint64_t rows = 0;  // the number of the last rows that contained the process
+  std::int64_t since = 0;  // when the state began, as far as is known, in ns
+  std::int64_t cpu = -1;   // CPU time of the process's thread at the last rows, in ns
+  // the number of values that had passed at the process's ends by then
   std::uint64_t mark = 0;
   Now now = runs;
-  bool before = true;  // whether it has been in this state since it was first seen
+  bool before = true;  // whether the process has been in this state since it was first seen
   bool has_weight() const noexcept { return found[runs] + found[timed] + found[io] > 0; }
 };
 struct Flow {
   std::uint64_t sample = 0;
   unsigned long long transfers = 0, dropped = 0;  // at the time of the last rows
-  // how many samples found a process waiting to read, and to write
+  // in how many samples a process waited to read, and in how many to write
   std::array<std::uint32_t, 2> waits{};
-  // how many processes waited in either way at the last sample
+  // how many processes waited to read, and how many to write, at the last sample
   std::array<std::uint32_t, 2> line{};
 };
 
@@ -146,8 +146,8 @@ struct Look {
   std::uint64_t stride = 1;  // a sample looks at one process out of this many, in turn
 };
 
-// The approximate maximum number of processes at which a sample looks. That keeps a sample short
-// for threads that wait for the GIL meanwhile.
+// The approximate maximum number of processes at which a sample looks. The limit keeps a sample
+// short, since other threads wait for the GIL meanwhile.
 constexpr std::size_t kInASample = 30'000;
 
 constexpr const char* kLook = "weft look";
@@ -156,7 +156,7 @@ Look* look_in(PyObject* o) { return static_cast<Look*>(PyCapsule_GetPointer(o, k
 std::vector<ProcessBase*> everybody() {
   std::vector<ProcessBase*> all;
   for (PyRun* run : every_run()) run->run.each_process([&](ProcessBase& p) { all.push_back(&p); });
-  return all;  // they stay alive as long as the GIL is held
+  return all;  // these processes stay alive as long as the GIL is held
 }
 
 const Engine& engine(const core::SyncObject* place) noexcept {
@@ -291,9 +291,9 @@ const char* kind_of(const ProcessObject* o) noexcept {
 
 // _look_rows(look, most): returns a row for each of at most `most` processes that had no row since
 // the last _look_channels(). A row is (number, its parent's number, path, kind, state, ns in that
-// state, whether it was so when it was first looked at, what it does (doing()), samples by state,
-// ns of CPU time since its last row or -1, the ends that it holds, the ends at which it waits); an
-// end is (channel, whether it is a writer).
+// state, whether it was in that state when it was first seen, what it does (doing()), samples by
+// state, ns of CPU time since its last row or -1, the ends that it holds, the ends at which it
+// waits); an end is (channel, whether it is a writer).
 PyObject* f_rows(PyObject*, PyObject* args) {
   PyObject* o;
   Py_ssize_t most;
@@ -334,7 +334,8 @@ PyObject* f_rows(PyObject*, PyObject* args) {
         f.line = {};
       }
     });
-    // Something has passed at its ends, so it may have gone on and come back to the same state.
+    // A value has passed at the process's ends, so the process may have gone on and come back to
+    // the same state.
     if (mark != s.mark) {
       s.since = at;
       s.before = false;
@@ -389,7 +390,7 @@ PyObject* f_channels(PyObject*, PyObject* o) {
     Flow& f = it->second;
     const Engine& c = engine(it->first);
     const auto [transfers, dropped, buffered] = figures_of(c);
-    if (transfers < f.transfers) f.transfers = 0;  // another channel is at its address now
+    if (transfers < f.transfers) f.transfers = 0;  // another channel has this address now
     if (dropped < f.dropped) f.dropped = 0;
     const auto now = f.sample == look->samples ? f.line : std::array<std::uint32_t, 2>{};
     ChannelObject* const channel = channel_of_core(c);

@@ -1,7 +1,7 @@
 // This program's part in the question whether a network over several OS processes stands still
 // (WIRE.md 10). weft/_distributed_deadlock/rounds.py has the rounds and the reports.
 //
-// Everything is read with the GIL held and without running Python code, so it describes one moment,
+// All facts are read with the GIL held and without running Python code, so it describes one moment,
 // as in partial.cpp. A link receives frames under the GIL too, so every frame that was received has
 // already woken the processes that it wakes.
 #include <set>
@@ -198,7 +198,7 @@ PyObject* f_declare(PyObject*, PyObject* args) {
   return PyBool_FromLong(any);
 }
 
-// _ask_links(standing): links are asked from now on. standing() is called when a run waits for
+// _ask_links(standing): from now on, links are asked too. standing() is called when a run waits for
 // links and for nothing else.
 PyObject* f_ask_links(PyObject*, PyObject* f) {
   Py_XSETREF(standing, Py_NewRef(f));
@@ -312,7 +312,7 @@ bool links_are_asked() noexcept {
 void say_standing() noexcept {
   const OutsideGate beyond;
   const Owned r(PyObject_CallNoArgs(standing));
-  if (!r) PyErr_Clear();  // the process that was to be told has ended
+  if (!r) PyErr_Clear();  // the process for which the error was meant has ended
 }
 
 int init_network(PyObject* m) { return PyModule_AddFunctions(m, functions); }

@@ -57,11 +57,11 @@ struct Place final : Holders {
 };
 using Places = std::map<const core::SyncObject*, Place>;
 
-// A process at this moment.
+// What is known of a process at one moment.
 struct One {
   ProcessBase* process;
   const char* state = "able";
-  // The places at which it waits, each with whether it writes there.
+  // The places at which it waits, each with a flag that says whether it writes there.
   std::vector<std::pair<const core::SyncObject*, bool>> at;
   // The names of channels that have ended: no party comes there (rule 5.6).
   std::vector<std::string> silent;
@@ -102,7 +102,7 @@ bool waits_afar(ProcessBase& p, const runtime::OpKind& op) noexcept {
   return is_far(c) && side_of(c).asks_for(p);
 }
 
-// Finds what the process waits for, if nothing else can wake it. `at_rest`: see facts_of().
+// Sets in `one` what the process waits for, if nothing else can wake it. `at_rest`: see facts_of().
 void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
   ProcessBase& p = *one.process;
   collect.one = &one;
@@ -116,7 +116,7 @@ void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
     one.state = "children";
   } else if (op && op->visit && p.cancel().load(std::memory_order_relaxed) == 0 &&
              (at_rest || facing(p) == Facing::blocked ||
-              waits_afar(p, *op))) {  // then the process stays in that operation
+              waits_afar(p, *op))) {  // if so, the process stays in that operation
     op->visit(p, collect);
     if (at_rest || !one.at.empty() || collect.never) one.state = "places";
   }
@@ -225,7 +225,7 @@ PyObject* rows_of(const Places& places) {
 // Returns the facts that weft/_watching/deadlocks.py names: ([Waiter], {key: Place}).
 //
 // Sets `where` to the places at which processes wait, as one number; 0 means that some process can
-// go on. `at_rest`: it is known that no process can go on by itself, even though a process that
+// go on. `at_rest` says that no process can go on by itself, even though a process that
 // waits for the answer of another OS process is in no waiting queue.
 PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = false) {
   std::vector<One> all;
@@ -237,7 +237,7 @@ PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = fa
   for (One& one : all) {
     look(run, one, collect, at_rest);
     moving = moving || !one.process->operation() || *one.state == 'a';
-    // The sum does not depend on the order.
+    // A sum is used because it does not depend on the order of the places.
     for (const auto& [place, writing] : one.at)
       sum += (reinterpret_cast<std::uintptr_t>(place) * 2 + writing) | 1;
   }
@@ -277,7 +277,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
   const Owned<> facts_;
 };
 
-// For a run that waits for other OS processes: these are asked.
+// Stands for a run that waits for other OS processes, which are asked.
 class WaitsForLinks final : public runtime::Run::Standstill {
  public:
   void tell() noexcept override {

@@ -1,5 +1,5 @@
-// The functions of the extension that the runtime calls. They release the GIL around a sleep, and
-// say where processes are, and which process holds which end.
+// The functions of the extension that the runtime calls. These functions release the GIL around a
+// sleep, say where each process is, and say which process holds which end.
 #include "rounds/report.hpp"
 
 #include <algorithm>
@@ -62,10 +62,10 @@ void* give_up() {
   say_asleep(true);
   return give_up_lock();
 }
-// A thread that runs a component sleeps and yields without the GIL (aside.hpp). The address that it
-// gets back says which of the two it did.
+// A thread that runs a component sleeps and yields without the GIL (aside.hpp). The address that is
+// handed back to it says whether it slept or yielded.
 char as_it_sleeps, as_it_yields;
-// set while a sleeping thread is called back for a moment
+// set while a sleeping thread has been called back for a moment
 thread_local PyThreadState* called_back = nullptr;
 
 void* step_aside() {
@@ -202,12 +202,12 @@ bool disturbed(void* state) {
 }
 // --- where processes are -------------------------------------------------------------------------
 
-// Runs under locks of the runtime, so references that it takes are dropped later (gate.hpp,
-// invariant 4).
+// This function runs under locks of the runtime, so references that it takes are dropped later
+// (gate.hpp, invariant 4).
 void at_line(ProcessBase& p, int line, PyCodeObject* owned) {
   p.line = static_cast<std::uint32_t>(line);
-  // The code object keeps the name alive, and the frame keeps the code; or the name is kept for
-  // ever.
+  // The name lives long enough: its code object keeps it, and the frame keeps the code; or the name
+  // is kept for ever.
   PyObject* const name = file_name(owned->co_filename);
   if (!name) PyErr_Clear();
   p.about = runtime::in_file(nullptr, name ? PyUnicode_AsUTF8(name) : nullptr);
@@ -366,7 +366,7 @@ bool thread_outside(runtime::Run& run) noexcept {
       found = found || (writing ? core.reader_ends() : core.writer_ends()) > known;
     }
     void barrier(const core::SyncObject&) override { found = true; }
-    // A process of another run can go on by itself.
+    // Called for the end of a process of another run, which can go on by itself.
     void end(const core::SyncObject& e) override { found = found || run_of_end(e) != &run; }
     runtime::Run& run;
     explicit Look(runtime::Run& r) : run(r) {}
@@ -424,7 +424,7 @@ void look_again_in_loops() noexcept {
 }
 void look_for_ends() noexcept {
   ProcessBase* const p = this_process();
-  // the next turn of its scheduler runs what was deferred
+  // the next turn of the process's scheduler runs what was deferred
   if (coroutine_of(p) || greenlet_of(p)) return;
   if (interpreter_ends()) return;  // the threads that slept have ended, or will
   if (sleepers) sleepers->by->disturb();
@@ -482,8 +482,8 @@ void locate(ProcessBase& p) noexcept {
 #ifndef Py_GIL_DISABLED
 // Returns whether the function is part of Python's own library, or of Weft.
 bool of_library(PyFrameObject* f) { return of_library(Owned(PyFrame_GetCode(f)).get()); }
-// Finds the thread's innermost function that is not part of these libraries, if there is one: a
-// wait in threading, say, does not help the reader of a report.
+// Finds the thread's innermost function that is part of neither Python's library nor Weft, if there
+// is one. A wait within `threading`, for example, would not help the reader of a report.
 void at_users_frame(ThreadProcess& t) {
   const Owned first(PyThreadState_GetFrame(t.state));
   Owned f = new_ref(first.get());

@@ -13,9 +13,9 @@
 //
 // Invariants
 // - The news is touched only in a step of the space, which is taken with the GIL.
-// - A run is condemned within the step in which the deadlock is announced. The ends of the program
-//   that learned of it first are released with its run, and frames that then come by the same
-//   session must not let a run end well.
+// - A run is condemned within the step in which the deadlock is announced. The program that learns
+//   of the deadlock first releases the ends of its run, and frames about that, which come by the
+//   same session, must not let a run here end well.
 // - A run stays condemned until take_condemned() takes it, or until it is over.
 #include "rounds/rounds.hpp"
 
@@ -249,7 +249,7 @@ void await_declared(PyRun* run) noexcept {
     const OutsideGate beyond;
     PyThreadState* const state = give_up_lock();
     std::unique_lock g(taking);
-    // The wait is short, because the run may have been taken since the check.
+    // The wait is short, because the run may have been taken since the check above.
     taken.wait_for(g, std::chrono::milliseconds(10));
     g.unlock();
     take_lock(state);

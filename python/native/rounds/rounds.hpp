@@ -15,8 +15,9 @@ std::shared_ptr<wire::Space> space_named(const char* name);
 // Returns whether a TELL has condemned this run (WIRE.md 10.6) and it was not taken here before. If
 // so, carry_out() must cancel its processes.
 bool take_condemned(PyRun* run) noexcept;
-// A run that is over may have been condemned just before. The processes that waited in it are known
-// once _declare_deadlock() is called; this waits for that call, for a second at most.
+// Waits for the report of a run that may have been condemned just before its end. The processes
+// that waited in it are known once _declare_deadlock() is called; this function waits for that
+// call, for a second at most.
 void await_declared(PyRun* run) noexcept;
 void forget_rounds() noexcept;  // called in the child of a fork
 // Returns "file:line" of a process that runs. An empty text means that this is not known, as for a
@@ -25,8 +26,8 @@ std::string where_running(ProcessBase& p);
 // Returns what a process does, for a list of all: "read 'c' at shop.py:12", "running at
 // shop.py:18".
 std::string doing(ProcessBase& p);
-// Returns whether there is a link, and links are asked whether all stand still there too
-// (network.cpp). If so, say_standing() reports that a run here does.
+// Returns whether there is a link, and links are asked whether everything stands still on their
+// side too (network.cpp). If so, say_standing() reports that a run of this program stands still.
 bool links_are_asked() noexcept;
 void say_standing() noexcept;
 

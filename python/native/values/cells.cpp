@@ -71,8 +71,8 @@ void forget_native(ChannelObject* c) noexcept { natives.erase(c); }
 
 namespace {
 
-// Turns an exception that says that a value does not convert into a BadUse that names the channel.
-// Other exceptions stay.
+// Replaces an exception that reports that a value does not convert by a BadUse that names the
+// channel. Other exceptions stay.
 PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
   Owned why(take_exception());
   if (!says_no_value(why.get())) {
@@ -119,8 +119,8 @@ PyObject* convert(ChannelObject* c, const Native& n, PyObject* value, const char
   return PyErr_NoMemory();
 }
 
-// Checks that the values that wait at a channel convert, and leaves them as they are. Returns -1
-// with BadUse if one does not.
+// Checks that each value that waits at a channel converts, and leaves the values as they are.
+// Returns -1 with BadUse if one does not.
 int check_waiting(ChannelObject* c, const Native& n) {
   if (is_far(c)) return 0;  // a far channel's home checks these values
   std::vector<Owned<>> all;
@@ -148,7 +148,8 @@ int check_waiting(ChannelObject* c, const Native& n) {
   return r;
 }
 
-// For a channel that carries a type already: returns 0 if that is t, otherwise -1 with BadUse.
+// For a channel that carries a type already: returns 0 if that type is `t`, otherwise -1 with
+// BadUse.
 int same_type(ChannelObject* c, const Native& is, const NativeType* t, const char* who) {
   if (is.type == t) return 0;
   bad_use("channel %s carries %s (%s), and %s wants %s: give it another channel",
@@ -216,7 +217,7 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
   for (Value* v; r == 0 && (v = first_bare(c->core));) {
     const Owned value = new_ref(v->o);
     PyObject* const cell = convert(c, n, value.get(), "a value that waits at");
-    // The program may have gone on meanwhile: the value may have left its slot.
+    // The conversion may have let the program go on, so the value may have left its slot.
     if (!cell) {
       r = -1;
     } else if (first_bare(c->core) == v && v->o == value.get()) {

@@ -27,7 +27,7 @@ namespace weft::py {
 class NativeType;
 
 // Makes a cell, which takes ownership of `v`; its type is that of the channel. Null if there is no
-// memory. Works without the GIL.
+// memory. The GIL is not needed.
 PyObject* new_cell(const NativeType* t, weft_value v) noexcept;
 weft_value take_cell(PyObject* cell) noexcept;  // returns the value, and frees the cell
 bool is_cell(PyObject* o) noexcept;
@@ -47,9 +47,9 @@ int type_like(const ChannelObject* c, ChannelObject* to);
 void forget_native(ChannelObject* c) noexcept;  // called when the channel is destroyed
 const NativeType* type_of(const ChannelObject* c) noexcept;
 
-int check_move(ChannelObject* c, PyObject* value);         // used for write(move=True)
-PyObject* pack_native(ChannelObject* c, PyObject* value);  // as pack() in values.hpp
-PyObject* unpack_native(PyObject* cell);                   // as unpack() in values.hpp
+int check_move(ChannelObject* c, PyObject* value);         // checks the value of a write(move=True)
+PyObject* pack_native(ChannelObject* c, PyObject* value);  // like pack() in values.hpp
+PyObject* unpack_native(PyObject* cell);                   // like unpack() in values.hpp
 PyObject* unsent_native(PyObject* cell) noexcept;
 
 // For a native channel that is wired: converts `value`, and returns the object to be pickled for

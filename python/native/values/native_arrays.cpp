@@ -70,7 +70,8 @@ int release_when_called(void*) {
   release_lent();
   return 0;
 }
-// May be called without the GIL, and under a lock of the core, where no finaliser may run.
+// This function may be called without the GIL, and under a lock of the core, where no finaliser may
+// run.
 void give_back_lent(void* block) noexcept {
   bool first;
   {
@@ -79,7 +80,7 @@ void give_back_lent(void* block) noexcept {
     lent_back.push_back(static_cast<Lent*>(block));
     any_back.store(true, std::memory_order_release);
   }
-  // If this fails, the next safe point of any thread releases the blocks.
+  // If the call cannot be queued, the next safe point of any thread releases the blocks.
   if (first) Py_AddPendingCall(gated<release_when_called>, nullptr);
 }
 
@@ -88,7 +89,7 @@ void give_back_lent(void* block) noexcept {
 // Returns the kind of numbers of a format of the buffer protocol: i, u or f; 0 for an unknown one.
 char kind_of_format(const char* f) noexcept {
   if (!f) return 'u';
-  if (*f && std::strchr("@=<", *f)) ++f;  // means the byte order of this machine
+  if (*f && std::strchr("@=<", *f)) ++f;  // the byte order of this machine
   if (!*f || f[1]) return 0;
   return std::strchr("bhilqn", *f)   ? 'i'
          : std::strchr("BHILQN", *f) ? 'u'
@@ -320,7 +321,7 @@ int check_only(PyObject* v) {
   } else if (PyMemoryView_Check(v)) {
     PyObject* const of = PyMemoryView_GET_BUFFER(v)->obj;
     if (of && Py_REFCNT(of) > 1) why = "it is a view of memory that somebody else refers to";
-    // true for an array of numpy
+    // an array of numpy has this attribute
   } else if (const Owned base(PyObject_GetAttrString(v, "base")); base) {
     if (base != Py_None) why = "it is a view of another array: write that, or a copy";
   } else {

@@ -49,7 +49,7 @@ void keep_part(void* block, void* part) noexcept;  // from now on `part` is rele
 void take_part(void* block, void* part) noexcept;
 // Releases the arrays that components have given back. Needs the GIL.
 void release_lent() noexcept;
-// For the debug mode. lending_to: the channel to which this thread lends arrays. loan_moves():
+// For the debug mode. `lending_to` is the channel to which this thread lends arrays. loan_moves()
 // records that a process of a component has taken the arrays in the block, or passes them on.
 inline constinit thread_local PyObject* lending_to = nullptr;
 void loan_moves(void* block, const char* process, const char* component, bool taken);
@@ -57,7 +57,7 @@ void loan_moves(void* block, const char* process, const char* component, bool ta
 int check_only(PyObject* value);
 bool is_array(const NativeType* t) noexcept;
 inline void drop_native(weft_value& v) noexcept { release_block(std::exchange(v.block, nullptr)); }
-// As from_native(); but an array, of which it takes ownership, becomes a view.
+// Like from_native(), except that an array becomes a view, which takes ownership of it.
 PyObject* to_python(const NativeType* t, weft_value& v);
 
 }  // namespace weft::py

@@ -4,8 +4,8 @@
 
 namespace weft::py {
 
-// pickle: for hosts; cbor: for a board; typed: CBOR with types, for a program on another machine;
-// nothing: for a barrier, which has no values.
+// The form of a channel's values. pickle: for hosts; cbor: for a board; typed: CBOR with types, for
+// a program on another machine; nothing: for a barrier, which has no values.
 enum class Carries : std::uint8_t { pickle, cbor, typed, nothing };
 inline constexpr std::uint32_t marks_of(Carries what) noexcept {
   return what == Carries::typed ? kBoard | kObjects : what == Carries::cbor ? kBoard : 0;

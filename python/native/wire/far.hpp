@@ -1,6 +1,6 @@
-// What wire.cpp, far_channel.cpp, abroad.cpp and other files need of far channels: values in a
-// wire::Room, a channel as the code of its home sees it, and the party's side of a far channel.
-// wire.cpp has the invariants.
+// Far channels, for wire.cpp, far_channel.cpp, abroad.cpp and other files: values in a wire::Room,
+// a channel as the code of its home sees it, and the party's side of a far channel. wire.cpp has
+// the invariants.
 #pragma once
 #include <unordered_map>
 
@@ -159,7 +159,7 @@ class ChannelPort : public wire::Port {
   ChannelObject* const channel_;
 };
 
-// As ChannelPort, for a board or for an untrusted program on another machine: values are CBOR.
+// Like ChannelPort, for a board or for an untrusted program on another machine: values are CBOR.
 template <Side S, Carries What>
 class CborPort : public ChannelPort<S> {
  public:
@@ -173,7 +173,7 @@ class CborPort : public ChannelPort<S> {
 };
 
 // The value that a plain read has given to a reader last; null after the reader has asked for the
-// next one. For a value with ends it is an Ellipsis, since the value would keep the ends open.
+// next value. A value with ends is replaced by an Ellipsis, since it would keep the ends open.
 struct LastRead {
   ~LastRead() { is(nullptr); }
   void is(PyObject* value) noexcept {
@@ -197,7 +197,7 @@ class NotedRoom final : public ValueRoom {
   const std::shared_ptr<LastRead> last_;
 };
 
-// As ChannelPort, for a process that is supervised (SEMANTICS.md 7.13): the end does not die with
+// Like ChannelPort, for a process that is supervised (SEMANTICS.md 7.13): the end does not die with
 // the process, since the supervisor holds it as well. With the list `in_hand`, the value that the
 // process had in hand goes to the list instead of back to the channel. With the list `lost`, the
 // last value that a plain read has given to the process goes to that list when the process dies,
@@ -244,7 +244,7 @@ class SupervisedPort final : public Base {
     last_read_->is(nullptr);
     last_read_->plain = plainly;
   }
-  const bool last_;  // no process is started in its place
+  const bool last_;  // whether no process will be started in this one's place
   PyObject* const in_hand_;
   PyObject* const lost_;
   // shared with rooms, which may live longer than the port
@@ -270,7 +270,7 @@ class Asked final : public wire::FarOp {
   wire::FarGuard guard_;
 };
 
-// The agent of a far channel, and what is known here of its end at the home.
+// The agent of a far channel, and what this program knows of the end at the home.
 class FarSide : public core::FarAgent {
  public:
   FarSide(std::shared_ptr<wire::FarEnd> e, bool reads, Carries what) noexcept
@@ -299,8 +299,8 @@ class FarSide : public core::FarAgent {
   int loops = 0;
   std::shared_ptr<wire::FarEnd> end;  // null if the end was given back
 
-  // Returns the number by which the home knows an extended read that has committed. Called once for
-  // each such read; then its block is over.
+  // Returns the number by which the home knows an extended read that has committed. It is called
+  // once for each such read, when the block of the read is over.
   std::uint64_t happened(const core::Node& n) noexcept {
     const Space::Step step(*peer->space);
     const auto at = blocks_.extract(&n);
@@ -355,8 +355,8 @@ class FarSide : public core::FarAgent {
     if (o.status == Status::ok && reads) new (n.slot) Value(std::move(a.room.value));
     if (o.status == Status::ok && a.holds()) blocks_[&n] = a.number();
     asked_.erase(&n);
-    // A value that fits into no frame was refused when it was packed. So this means, at a barrier,
-    // that no party is enrolled.
+    // A value that fits into no frame was refused when it was packed. So at a barrier a pending
+    // outcome means that no party is enrolled.
     const Status s = o.status == Status::pending ? is_barrier() ? Status::retired : Status::died
                      : o.in_doubt                ? Status::in_doubt
                                                  : o.status;

@@ -1,4 +1,4 @@
-// See far_barrier.hpp.
+// The calls of a barrier whose home is another OS process: far_barrier.hpp describes them.
 #include "wire/far_barrier.hpp"
 
 #include <chrono>
@@ -110,7 +110,8 @@ std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b) {
   return share;
 }
 
-// Gives this program's share back as one that died, which makes the barrier die (WIRE.md 4.9).
+// Gives this program's share back as if this program had died, which makes the barrier die (WIRE.md
+// 4.9).
 void far_dies(BarrierObject* b) {
   FarSide& far = side_of(b);
   const Space::Step step(*far.peer->space);

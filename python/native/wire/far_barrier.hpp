@@ -32,14 +32,14 @@ class BarrierPort final : public wire::BarrierPort {
   const bool dies_;
 };
 
-// Makes the Barrier object for a barrier of another OS process. Returns null with an exception if
-// it cannot.
+// Makes the Barrier object for a barrier of another OS process. Returns null with an exception on
+// failure.
 PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called);
 // Returns the share that is to be handed to a peer, or to go in a value. Null, with an exception,
 // if the barrier has died.
 std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b);
-// Tells the home that the barrier has died, because a process that was to get it was killed; here
-// it has died already. Does nothing if the home was told before.
+// Tells the home that the barrier has died, because a process that was to get the barrier was
+// killed. In this program the barrier has died already. Does nothing if the home was told before.
 void far_dies(BarrierObject* b);
 // Sends a message about the parties to the home, and waits for the answer. Returns the number of
 // enrolled parties for `ask`, otherwise None; null with an exception on failure.

@@ -55,8 +55,8 @@ void far_dealloc(PyObject* o) {
 
 }  // namespace
 
-// Makes a new end from what the peer has handed to this program. Returns null with an exception if
-// it cannot.
+// Makes a new end from what the peer has handed to this program. Returns null with an exception on
+// failure.
 PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::string& called,
                   Carries what) {
   const std::shared_ptr<Peer> peer = e->peer;

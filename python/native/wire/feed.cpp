@@ -61,7 +61,7 @@ void Feed::flush() noexcept {
     owed_ = this;
     return;
   }
-  // the bell of another link that this thread owed
+  // This rings the bell of another link, if this thread owed it one.
   if (owed_) std::exchange(owed_, nullptr)->ring();
   ring();
 }
@@ -90,7 +90,7 @@ void Feed::lost(const char* why) {
 }
 std::size_t Feed::next(std::size_t most) noexcept {
   hush();
-  // The bytes to send begin with a frame, since only whole frames were sent so far.
+  // The bytes to send begin with a frame, since only whole frames have been sent so far.
   const std::size_t n = peer_->session.frames(most);
   if (n == 0 && !over()) told_.store(false);
   return n;
@@ -153,7 +153,7 @@ bool Feed::send_now(Direct& by) noexcept {
       }
     }
   }
-  // Whether there are more bytes to send.
+  // Returns whether there are more bytes to send.
   bool more = by.rest != nullptr;
   {
     const Space::Step step(*peer_->space);
@@ -202,7 +202,7 @@ PyObject* Feed::turn() {
   const Owned locked(called(by->acquire));
   if (!locked) return nullptr;
   std::size_t have = 0;
-  bool all = false;  // whether all that has come was read
+  bool all = false;  // whether everything that has arrived was read
   while (!all && have < kTurn) {
     const Py_ssize_t got = by->in.take(room.plain.data() + have, kTurn - have);
     if (got <= 0) {
@@ -248,7 +248,7 @@ Feed* feed_of(PyObject* o) noexcept {
 }
 void feed_dealloc(PyObject* o) {
   auto* const f = reinterpret_cast<FeedObject*>(o);
-  // Otherwise the feed is left alone, as in close_link().
+  // In any other case the feed is left alone, as in close_link().
   if (f->generation == generation && !door_is_closed()) delete f->feed;
   run_deferred();
   Py_TYPE(o)->tp_free(o);
@@ -288,7 +288,8 @@ PyObject* feed_output(PyObject* o, PyObject* number) {
   return PyBytes_FromStringAndSize(nullptr, 0);
 }
 // direct(fd, acquire, release, encrypt, encrypted, came, tls, wants): from now on a thread that
-// waits sends by itself (Direct). direct() ends that. Both need the lock for TLS.
+// waits sends by itself (Direct). direct() without arguments ends that. Both calls need the lock
+// for TLS.
 PyObject* feed_direct(PyObject* o, PyObject* args) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;

@@ -48,8 +48,8 @@ class Feed final : public wire::LinkBase {
   // them in place.
   PyObject* piece(std::size_t most) noexcept;
 
-  // What a thread needs to send by itself. The functions are in C, so no signal handler runs
-  // between two of them.
+  // The objects with which a thread sends by itself. Their functions are in C, so no signal handler
+  // runs between two of them.
   struct Direct {
     Direct() = default;
     Direct(const Direct&) = delete;
@@ -76,8 +76,8 @@ class Feed final : public wire::LinkBase {
   // Returns whether this thread has frames that it must send before it waits. Called right after
   // they were queued, with the GIL, before anything else.
   static bool owes() noexcept { return owed_ != nullptr; }
-  // Sends these frames. Returns true if a signal handler has raised meanwhile; the exception is
-  // kept.
+  // Sends the frames that this thread owes. Returns true if a signal handler has raised meanwhile;
+  // the exception is kept.
   static bool send_owed() noexcept;
 
  private:

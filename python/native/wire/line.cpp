@@ -59,7 +59,7 @@ void line_dealloc(PyObject* o) {
   Py_TYPE(o)->tp_free(o);
 }
 
-// queue(bytes): returns how many bytes it has accepted.
+// queue(bytes): queues bytes to be sent. Returns how many of them the link has accepted.
 PyObject* line_queue(PyObject* o, PyObject* data) {
   Py_buffer b;
   if (PyObject_GetBuffer(data, &b, PyBUF_SIMPLE) < 0) return nullptr;

@@ -28,7 +28,7 @@ ChannelObject* channel_of(const Moved& m) noexcept {
 PyObject* described() {
   return Py_BuildValue("(O(n))", found_by, static_cast<Py_ssize_t>(moving->size() - 1));
 }
-// pickle calls this for an end, and for a barrier.
+// Called by pickle for an end, and for a barrier.
 PyObject* f_reduce(PyObject*, PyObject* end) {
   const bool barrier = Py_IS_TYPE(end, &BarrierType);
   if (!barrier && !is_end(end)) return bad_use("_reduce_end: expected a channel end, got %R", end);

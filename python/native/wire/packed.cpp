@@ -104,12 +104,12 @@ void packed_dealloc(PyObject* o) {
   delete packed_of(o)->moved;
   PyObject_Free(o);
 }
-// Attaches the ends that go beside the value.
+// Attaches the ends of channels that travel beside the value.
 PyObject* with_moved(PyObject* packed, AllMoved&& all) noexcept {
   if (packed && !all.empty()) packed_of(packed)->moved = new AllMoved(std::move(all));
   return packed;
 }
-// Attaches the shared arrays that go beside the value.
+// Attaches the shared arrays that travel beside the value.
 PyObject* with_sealed(PyObject* packed, AllSealed&& all) noexcept {
   if (packed && !all.empty()) packed_of(packed)->sealed = new AllSealed(std::move(all));
   return packed;
@@ -152,7 +152,7 @@ PyObject* part_of(const std::shared_ptr<Slot>& s, std::size_t at, std::size_t si
   }
   return PyMemoryView_FromObject(reinterpret_cast<PyObject*>(p.get()));
 }
-// Returns a copy of a part of the bytes; it is a copy because the receiver may write to it.
+// Returns a part of the bytes as a copy, because the receiver may write to it.
 PyObject* part_of(PyObject* bytes, std::size_t at, std::size_t size) {
   return PyByteArray_FromStringAndSize(PyBytes_AS_STRING(bytes) + at,
                                        static_cast<Py_ssize_t>(size));
@@ -296,7 +296,8 @@ PyObject* pack_parts(PyObject* bytes, PyObject* list, PyObject* value) {
   return new_packed(std::move(whole), nullptr, true, new_ref(value));
 }
 
-// Returns offset and length of each part of a table of `size` bytes; nothing if they do not add up.
+// Returns offset and length of each part of a table of `size` bytes; nothing if the lengths do not
+// add up to the table.
 std::vector<std::pair<std::size_t, std::size_t>> parts_of(const std::byte* data, std::size_t size) {
   std::uint64_t n = 0;
   if (size >= 8) std::memcpy(&n, data, 8);
@@ -350,7 +351,7 @@ PyObject* f_set_cbor(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 // _cbor_fault(bytes, typed): says why the bytes are not a value of a board's channel, or no value
-// for a program on another machine. Returns None if they are one.
+// for a program on another machine. Returns None if they are such a value.
 PyObject* f_cbor_fault(PyObject*, PyObject* args) {
   PyObject* bytes;
   int typed = 0;
@@ -522,8 +523,8 @@ PyObject* Coming::last(wire::Bytes piece) noexcept {
   return as_cbor(o, nullptr, Carries::typed);
 }
 
-// The keeper owns the bytes, not the packed value, which may be the last owner of the object from
-// which it was made. Bytes run no code when they are dropped.
+// The keeper owns the bytes, not the packed value, which may be the last owner of the Python object
+// from which it was made. Bytes run no code when they are dropped.
 wire::Keeper packed_keeper(PyObject* packed) {
   PyObject* const bytes = packed_of(packed)->bytes;
   if (!bytes || !PyBytes_CheckExact(bytes)) return {};  // other code may write to a bytearray
@@ -647,8 +648,8 @@ PyObject* unpack(const ChannelObject* c, PyObject* packed) {
       if (!r && !PyErr_Occurred()) r = PyObject_CallOneArg(pickle_loads, p->bytes);
     } else {
       PyObject* const at = c ? reinterpret_cast<PyObject*>(const_cast<ChannelObject*>(c)) : Py_None;
-      // Make the value writable, since it belongs to its reader. If another read may get it too (an
-      // extended read may give it back), this is a copy.
+      // Makes the value writable, since it belongs to its reader. If another read may get the value
+      // too (an extended read may give it back), the reader gets a copy.
       const Owned whole(PyByteArray_Check(p->bytes) && Py_REFCNT(packed) > 1
                             ? PyBytes_FromObject(p->bytes)
                             : Py_NewRef(p->bytes));

@@ -14,9 +14,10 @@ PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept;
 // Returns a packed value in the form for a frame. `keep` owns the memory to which the payload
 // refers.
 wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by);
-// Whether ends go with the packed value, which then keeps them open.
+// Returns whether ends of channels travel with the packed value, which then keeps them open.
 bool has_ends(PyObject* packed) noexcept;
-// Returns the keeper of the bytes of such a payload, if the payload outlives its frame.
+// Returns the keeper of the bytes to which such a payload refers, for a payload that outlives its
+// frame.
 wire::Keeper packed_keeper(PyObject* packed);
 
 // A large value that comes in pieces from a program on another machine. Each piece is stored in its

@@ -157,13 +157,13 @@ bool is_for_now(int error) noexcept { return error == EAGAIN || error == EINTR; 
 
 pollfd polled(int fd, bool in, bool out) noexcept {
   const auto events = static_cast<short>((in ? POLLIN : 0) | (out ? POLLOUT : 0));
-  // with a valid descriptor, poll would report the end again and again
+  // a valid descriptor would make poll report the end again and again
   return {events ? fd : -1, events, 0};
 }
 
-// Waits until bytes come or can be sent, and receives and sends them; does so without the
-// interpreter's lock where that is possible. Returns false when the passing is over: the bell has
-// rung, or the time has run out.
+// Waits until bytes come or can be sent, and receives and sends them, without the interpreter's
+// lock where that is possible. Returns false when the passing is over: the bell has rung, or the
+// time has run out.
 bool Passing::wait() {
   const bool hears = !heard_all_ && to_link_.empty();
   const bool listens = !said_all_ && to_tcp_.empty();
@@ -200,7 +200,7 @@ void Passing::pass_on(bool tcp_takes, bool link_takes) {
   if (tcp_takes && !to_tcp_.empty() && !to_tcp_.more(tcp)) lost();
 }
 
-// Handles `came` bytes from the connection; 0 or less means that it is closed.
+// Handles `came` bytes from the connection; 0 or less means that the connection is closed.
 void Passing::hear(ssize_t came) {
   if (came <= 0) {  // encrypted bytes that are left in TLS are not a whole record
     heard_all_ = true;

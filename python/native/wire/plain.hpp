@@ -2,7 +2,7 @@
 // Small values are pickled and unpickled here. For arrays of numpy only shape and type are
 // described; their numbers are a buffer beside that description (packed.cpp).
 //
-// Invariant: any other value goes by `pickle`.
+// Invariant: any other value is pickled by `pickle`.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

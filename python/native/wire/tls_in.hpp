@@ -17,7 +17,7 @@ class TlsIn {
   ~TlsIn() {
     for (PyObject* const o : {came_, write_, read_, left_, wants_, pending_}) Py_XDECREF(o);
   }
-  // Called once. `wants`: ssl.SSLWantReadError. Returns false if an exception is set.
+  // Called once. `wants` is the class ssl.SSLWantReadError. Returns false if an exception is set.
   bool begin(PyObject* came, PyObject* tls, PyObject* wants) noexcept {
     came_ = Py_NewRef(came);
     wants_ = Py_NewRef(wants);
@@ -51,7 +51,7 @@ class TlsIn {
     return waits ? kNone : kOver;
   }
 
-  // Returns whether take() may give more before further bytes come.
+  // Returns whether take() may give more bytes before others come over the connection.
   bool has_more() noexcept {
     Owned r(PyObject_CallNoArgs(left_));
     bool more = r && PyObject_IsTrue(r.get()) > 0;

@@ -17,7 +17,7 @@ PyObject* pack(ChannelObject* c, PyObject* value);
 // Unpacks a value that was taken from a wired channel (owned). Returns null with an exception on
 // failure.
 PyObject* unpack(const ChannelObject* c, PyObject* packed);
-// Returns the value that was given to a write that did not commit. Takes ownership of the packed
+// Returns the original value of a write that did not commit. Takes ownership of the packed
 // value.
 PyObject* unsent(PyObject* packed) noexcept;
 // Makes a refusal, for a value that waited while its channel was wired and could not be packed: the

@@ -51,8 +51,8 @@ EndObject* end_of(PyObject* o) noexcept { return reinterpret_cast<EndObject*>(o)
 class AnyLink {
  public:
   AnyLink(wire::LinkBase& j, Carries c) noexcept : joint(j), what(c), board(c != Carries::pickle) {}
-  bool network = false;  // it goes over a network (WIRE.md 17)
-  bool counted = false;  // it is counted in `boards`
+  bool network = false;  // whether the link goes over a network (WIRE.md 17)
+  bool counted = false;  // whether the link is counted in `boards`
   const char* type() const noexcept { return type_of(what); }
   virtual ~AnyLink() = default;
   virtual void begin() {}  // called without the GIL, after the link is made
@@ -63,7 +63,7 @@ class AnyLink {
   void wait_for_news(std::uint32_t seen) const noexcept { joint.wait_for_news(seen); }
   wire::LinkBase& joint;
   const Carries what;
-  const bool board;  // its values are CBOR
+  const bool board;  // whether the link's values are CBOR
 };
 template <class L>
 class LinkOf : public AnyLink {
@@ -88,8 +88,8 @@ class FedLink final : public AnyLink {
 // A link in shared memory (WIRE.md 12.4). It has not been tried without a GIL.
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
 unsigned shared_links = 0;
-// The maximum number of links in shared memory that a program makes; introductions make more, and
-// there may be 60 in all.
+// The maximum number of links in shared memory that a program makes; further ones are made by
+// introductions, and there may be 60 in all.
 constexpr unsigned kSharedLinks = 24;
 // The attendant lives as long as the program, because it must not be destroyed under the GIL.
 std::shared_ptr<wire::Attendant>* attendant = nullptr;
@@ -113,8 +113,8 @@ struct WireObject {
 WireObject* wire_of(PyObject* o) noexcept { return reinterpret_cast<WireObject*>(o); }
 std::shared_ptr<Space> space;
 
-// Taken around the steps of a link's thread, and of a Python thread that serves links in shared
-// memory while it waits.
+// The next two functions are called around the steps of a link's thread, and of a Python thread
+// that serves links in shared memory while it waits.
 thread_local PyThreadState* served = nullptr;  // the state of one of the wire's own threads
 thread_local PyThreadState* was_aside = nullptr;
 #ifdef Py_GIL_DISABLED
@@ -231,7 +231,7 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
       wrong = e.what();
     }
     take_lock(state);
-  } catch (const std::system_error& e) {  // thrown by std::thread
+  } catch (const std::system_error& e) {  // std::thread throws this
     wrong = e.what();
     no_room = true;
   } catch (const std::exception& e) {
@@ -390,9 +390,9 @@ PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, boo
   return mine;
 }
 
-// take(name): returns the end that the peer has handed to this program by this name; waits for it.
-// Returns None if the session ended first. `keeps`: if this program dies during an extended read,
-// the value is not lost (WIRE.md 4.7). `loops`: see FarSide.
+// take(name): returns the end that the peer hands to this program under this name; the call waits
+// until the peer has done so. Returns None if the session ended first. `keeps`: if this program
+// dies during an extended read, the value is not lost (WIRE.md 4.7). `loops`: see FarSide.
 PyObject* wire_take(PyObject* o, PyObject* args) {
   PyObject* name;
   int keeps = 0, loops = 0;
@@ -412,8 +412,8 @@ PyObject* wire_take(PyObject* o, PyObject* args) {
           return bad_use(
               "the end %R that the peer has handed out is of type %s, and this link carries %s",
               name, at.type.c_str(), link->type());
-        // The entry is removed: a space limits the number of offered ends, and a session may last
-        // long.
+        // The entry is removed, because a space limits the number of offered ends, and a session
+        // may last long.
         const Peer::Offered got = std::move(at);
         link->peer()->offered.erase(link->peer()->offered.begin() +
                                     (&at - link->peer()->offered.data()));
@@ -543,8 +543,8 @@ PyObject* f_outside(PyObject*, PyObject* more) {
   }
   Py_RETURN_NONE;
 }
-// _by_copy(channel): returns whether its values are sent as bytes, which are made when the write
-// begins.
+// _by_copy(channel): returns whether the channel's values are sent as bytes, which are made when
+// the write begins.
 PyObject* f_by_copy(PyObject*, PyObject* o) {
   if (!PyObject_TypeCheck(o, &ChannelType))
     return bad_use("_by_copy: expected a channel, got %R", o);
@@ -595,7 +595,7 @@ void forget_links() noexcept {
   attendant = nullptr;
   shared_links = 0;
 #endif
-  // never destroyed: its sessions belong to the parent
+  // never destroyed, because the sessions of this space belong to the parent
   new std::shared_ptr<Space>(std::move(space));
   new auto(std::move(far_sides));
   far_sides.clear();

@@ -1,7 +1,7 @@
 // Channels with ends in other OS processes (WIRE.md), as the rest of the extension sees them.
 //
 //   a channel ──wire_channel(): a process of another OS process is made with an end of it, or an
-//   end is handed to a link──► wired: its values are packed, and unpacked by who reads here
+//   end is handed to a link──► wired: its values are packed, and unpacked by the reader here
 //   an end that a link hands to us ──► a far channel: its core has one side, and the home decides (core/far_engine.hpp)
 //
 // wiring.hpp has the first step, values.hpp the packed values.

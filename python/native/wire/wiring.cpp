@@ -76,7 +76,7 @@ int refuse(Engine& c, const Bare& b) {
   return 1;
 }
 
-// Replaces the exception that is set by the one for the code that gives the end away.
+// Replaces the current exception by one that is meant for the code that gives the end away.
 int in_the_buffer(ChannelObject* c) {
   if (!PyErr_ExceptionMatches(errors.BadUse)) return -1;
   const Owned cause(take_exception());
@@ -107,7 +107,7 @@ int pack_all(ChannelObject* c) {
   for (Bare b; (b = first_bare(c->core)).value;) {
     PyObject* const value = b.value->o;
     Owned packed(pack(c, Py_NewRef(value)));
-    // The program may have gone on meanwhile: checks that the value is still there.
+    // The program may have gone on meanwhile, so this checks that the value is still there.
     const Bare now = first_bare(c->core);
     const bool there = now.value == b.value && now.writer == b.writer && b.value->o == value;
     if (packed && there) {
@@ -150,7 +150,7 @@ int wire_channel(ChannelObject* c, Carries what) {
   }
   if (is_native(c)) {
     go_abroad(c);
-    if (is_wired(c)) return 0;  // another thread has wired it meanwhile
+    if (is_wired(c)) return 0;  // another thread has wired the channel meanwhile
     c->generation |= kWired;
     if (cells_to_objects(c) < 0) return -1;
   }

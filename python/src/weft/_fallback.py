@@ -75,7 +75,7 @@ def version() -> str:
 
 
 def pure(name: str = "") -> ModuleType:
-    """Imports a module of _pure, after weft.errors."""
+    """Imports a module of _pure, once weft.errors is imported."""
     import_module("weft.errors")
     return import_module(f"weft._pure.{name}" if name else "weft._pure")
 

@@ -5,8 +5,8 @@ python/native/interpreter/strangers.cpp sees such threads end.
 Invariants
 - The module waits for one thread at a time: while any foreign thread lives, no run concludes
   anything.
-- It does not wait for the main thread, since the interpreter ends with it; nor for threads that
-  `threading` has not started, since nothing tells when they end.
+- The module does not wait for the main thread, since the interpreter ends with it; nor for threads
+  that `threading` has not started, since nothing tells when they end.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def _wait() -> None:
                 if thread.is_alive():
                     time.sleep(0.001)
                 else:
-                    # An object that this thread drops and another thread made is freed when the
-                    # other runs Python code again. But the other may sleep until an end in that
-                    # object is retired. A collection frees all such objects.
+                    # An object that another thread made, and that this thread drops, is freed only
+                    # when that thread runs Python code again. But that thread may sleep until an
+                    # end in the object is retired. A collection frees all such objects.
                     gc.collect()
                     _native._look_again()
                 del thread

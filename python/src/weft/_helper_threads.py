@@ -1,5 +1,5 @@
 """Knows which threads are Weft's own. These threads hold no end at which a process waits, so they
-wake no run (rule 10.3). strangers() says whether there are foreign threads beside them.
+wake no run (rule 10.3). strangers() returns whether there are other, foreign threads.
 
 Invariants
 - `_ours` has no lock: each change is one operation of a set. A signal handler that interrupts a

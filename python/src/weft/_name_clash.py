@@ -39,5 +39,5 @@ def tell_of_another(package: str) -> None:
             "pip uninstall weft weft-csp, then pip install weft-csp",
             file=sys.stderr,
         )
-    except (OSError, ValueError):  # it is closed
+    except (OSError, ValueError):  # stderr is closed
         pass

@@ -112,8 +112,8 @@ Reader: Any
 Timer: Any
 Writer: Any
 
-# A new end or barrier goes to a process of any kind, which awaits or calls it as that kind does.
-# The code that made it uses it as the first base class says.
+# A new end or barrier may go to a process of any kind, which awaits its operations or calls them.
+# The code that made it uses the operations as the first base class declares them.
 @type_check_only
 class AwaitedReader(_coroutines.Reader[T_co], _threads.Reader[T_co]): ...  # type: ignore[misc]
 
@@ -313,7 +313,7 @@ def _task_uncancel(process: Process[Any], /) -> None: ...
 def _task_state(process: Process[Any], /) -> tuple[Any, bool]: ...
 def _task_coroutine(process: Process[Any], /) -> Any: ...
 
-# What follows is for Weft's own modules.
+# The following declarations are for Weft's own modules.
 def _set_observer(observer: Any, /) -> None: ...
 def _watch_steps(on: bool, /) -> None: ...
 def _component_place(process: Any, /) -> tuple[str, int] | None: ...

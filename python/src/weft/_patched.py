@@ -1,7 +1,8 @@
 """Programs whose threads gevent or eventlet has replaced by greenlets (`monkey.patch_all()`).
 
 In such a program Weft's helper threads would be greenlets of the very thread that waits for them in
-native code, so that this thread would wait for ever. What needs helper threads is refused there.
+native code, so that this thread would wait for ever. Features that need helper threads are refused
+there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 __all__ = ["why_not"]
 
-# The modules of Python that Weft uses.
+# The modules of Python that Weft uses and that such a program replaces.
 _USED = ("threading", "subprocess", "select", "socket", "os", "time", "queue", "signal")
 _NAMES_OF_EVENTLET = ("thread", "socket", "select", "os", "time")
 
@@ -27,7 +28,9 @@ def _patched_by() -> str:
 
 
 def why_not(what: str) -> str:
-    """Returns why `what` cannot be used in this program, and what to do; "": it can be used."""
+    """Returns why `what` cannot be used in this program, and what to do instead; "" if it can be
+    used.
+    """
     by = _patched_by()
     if not by:
         return ""

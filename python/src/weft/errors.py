@@ -48,16 +48,19 @@ class ChannelEnd(WeftError):
     """The channel has ended for this operation. This class is the base of Retired, Poisoned and
     PeerDied.
 
-    Attributes: channel: the channel. guard: the index of the guard of the select that met the end
-    (rule 5.6); ``None`` for a plain operation. value: the value of a write that was not written
-    (rules 3.3, 4.2); ``None`` for a read. met: whether an operation raised the exception (rule
-    3.5): only then does a process that it leaves end quietly. It is false if the exception was
-    raised for a new end of the channel (rule 2.5), or made by the program. It stays the same when
-    the exception is raised again.
+    Attributes:
+        channel: the channel.
+        guard: the index of the guard of the select that met the end (rule 5.6); ``None`` for a
+            plain operation.
+        value: the value of a write that was not written (rules 3.3, 4.2); ``None`` for a read.
+        met: whether an operation raised the exception (rule 3.5): only then does a process that it
+            leaves end quietly. It is false if the exception was raised for a new end of the channel
+            (rule 2.5), or made by the program. It stays the same when the exception is raised
+            again.
     """
 
     # Most of these exceptions have neither guard nor value, and processes commonly end by one. So
-    # only what differs is stored.
+    # only other values are stored.
     guard: int | None = None
     value: Any = None
     _at: str | None = None  # FILE:LINE, if it was raised in another OS process
@@ -94,7 +97,8 @@ class Poisoned(ChannelEnd):
     """The channel was poisoned: the abort (rule 4). A process that this exception leaves poisons
     the channels whose ends it holds.
 
-    Attributes: strength: of the poison, from 1 to 255.
+    Attributes:
+        strength: the strength of the poison, from 1 to 255.
     """
 
     def __init__(

@@ -1,5 +1,5 @@
-"""The figures of a network where operators look: Prometheus and OpenTelemetry, by their own client
-libraries (the extra `weft-csp[metrics]`; docs/observing.md lists the names).
+"""Exports the figures of a network to Prometheus and OpenTelemetry, by their own client libraries
+(the extra `weft-csp[metrics]`; docs/observing.md lists the names).
 
     a helper thread ──ten samples a second──► the Look of native code
     a scrape ──► Figures.read() ──► one Reading ──► the client library
@@ -7,9 +7,9 @@ libraries (the extra `weft-csp[metrics]`; docs/observing.md lists the names).
 Invariants
 - Nothing is imported, sampled or started before prometheus() or opentelemetry() is called (rule
   14.2).
-- The number of time series is bounded: numbers in names are folded (`worker[*]`), and of further
-  names than MOST_NAMES all figures are in the series OTHER. A name keeps its series.
-- What counts never falls.
+- The number of time series is bounded: numbers in names are folded (`worker[*]`), and names beyond
+  the first MOST_NAMES share the series OTHER. A name keeps its series.
+- A counter never falls.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ __all__ = ["Metrics", "opentelemetry", "prometheus"]
 MOST_NAMES = 100
 OTHER = "(other)"
 EVERY = 0.1  # seconds between two samples
-ADDS = 1.0  # seconds after which a new channel is known at the latest
-SAME = 0.2  # seconds for which a reading is good: a client asks for each metric by itself
-MOST = 20_000  # if there are more processes, the states are those of a part of them
+ADDS = 1.0  # seconds within which a new channel becomes known
+SAME = 0.2  # seconds for which a reading is reused, since a client asks for each metric separately
+MOST = 20_000  # the most processes at which a sample looks; of more, it looks at a part
 
 
 @dataclass
@@ -70,8 +70,8 @@ class Figures:
         self._look = _look.Look()
         self._channels: dict[str, _Channels] = {}
         self._last: Reading | None = None
-        self._at = 0.0  # when the last reading was made
-        self._began = time.perf_counter()  # the interval of the Look
+        self._at = 0.0  # the time of the last reading
+        self._began = time.perf_counter()  # the beginning of the Look's interval
         self._closed = threading.Event()
         self._look.begin()
         threading.Thread(target=self._sample, name="weft metrics", daemon=True).start()
@@ -88,7 +88,7 @@ class Figures:
                     self._add()
 
     def _add(self) -> None:
-        """Adds what has passed since the last time. Channels that are new count from now on."""
+        """Adds the values that have passed since the last call. New channels count from now on."""
         channels, _, seconds = self._look.channels(self._began)
         self._began = time.perf_counter()
         self._look.begin()
@@ -239,8 +239,8 @@ METRICS = [
 
 
 class Metrics:
-    """The figures of this program, as a client library reads them. close() ends that; a `with`
-    block closes it too.
+    """The figures of this program, as a client library reads them. close() ends their export; a
+    `with` block calls close() at its end.
     """
 
     def __init__(self, figures: Figures, closes: Callable[[], None]) -> None:
@@ -248,7 +248,7 @@ class Metrics:
         self._closes = closes
 
     def close(self) -> None:
-        """No figures are given any more. It may be called twice."""
+        """Ends the export of figures. A second call does nothing."""
         closes, self._closes = self._closes, lambda: None
         closes()
         self._figures.close()
@@ -328,7 +328,7 @@ def opentelemetry(meter: Any = None) -> Metrics:
         ) from None
     to = api.get_meter("weft") if meter is None else meter
     figures = Figures()
-    closed = threading.Event()  # an instrument cannot be taken away
+    closed = threading.Event()  # an instrument cannot be removed, so this event silences it
 
     def observes(metric: _Metric) -> Callable[[Any], Iterator[Any]]:
         def callback(options: Any) -> Iterator[Any]:

@@ -36,7 +36,7 @@ from weft.errors import BadUse, WeftError
 
 __all__ = ["Component", "ComponentError", "build", "cmake_dir", "include_dir", "load", "write_stub"]
 
-_ON = "str | Hosts | OneHost | Supervisor"  # what away_to() takes
+_ON = "str | Hosts | OneHost | Supervisor"  # the annotation of a place: what away_to() accepts
 _SOURCES = (".cpp", ".cc", ".cxx", ".C")
 _LIBRARIES = (".so", ".dylib", ".dll")
 _VALUE, _READER, _WRITER, _BARRIER = 0, 1, 2, 3  # weft_role of component_abi.h
@@ -96,7 +96,7 @@ def _found(path: str | os.PathLike[str]) -> Path:
     if not named or f".{parts[-1]}" in (*_SOURCES, *_LIBRARIES) or Path(path).exists():
         return Path(path)
     where: Sequence[str] = sys.path
-    for i in range(1, len(parts)):  # no module is imported here
+    for i in range(1, len(parts)):  # the packages on the way are not imported here
         spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:i]), where)
         if spec is None or spec.submodule_search_locations is None:
             raise BadUse(
@@ -160,7 +160,7 @@ def load(
     made.compiler = compiler
     made.processes = tuple(entry[0] for entry in declared)
     made.__file__ = library
-    # help() shows these.
+    # help() shows the names in `__all__`.
     made.__all__ = [*made.processes, *(class_.__name__ for class_ in aggregates)]
     for class_ in aggregates:
         setattr(made, class_.__name__, class_)

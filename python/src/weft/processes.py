@@ -5,7 +5,7 @@ Written by tools/names.py: do not edit.
 
 from __future__ import annotations
 
-import weft._extension  # isort: skip  # noqa: F401 – it says what to do if there is none
+import weft._extension  # isort: skip  # noqa: F401 – reports a missing extension
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
@@ -158,7 +158,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> _Any:
-    """What few programs need is imported when it is asked for."""
+    """Imports a name that few programs need, when it is asked for."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(_import_module(_LATER[name]), name)

@@ -93,8 +93,8 @@ class Board:
 
 
 def _again(baud: int) -> int:
-    """Returns the time in ms after which a packet that was not acknowledged is sent again. It is at
-    least as long as a window of packets takes both ways.
+    """Returns the time in ms after which a packet that was not acknowledged is sent again. The time
+    is at least as long as a window of packets takes both ways.
     """
     return max(200, 2_000_000 * 10 // max(baud, 1) if baud else 200)
 
@@ -112,8 +112,8 @@ def connect(
         line: the path of a serial device; or a connected socket, or the descriptor of an open line:
             of these two a copy is used.
         baud: the speed in bits a second, for a device that has one; 0 leaves it as it is.
-        lease: after so many seconds without a sign of life the board counts as dead; 0: only when
-            the line ends.
+        lease: the seconds without a sign of life after which the board counts as dead; 0: it counts
+            as dead only when the line ends.
 
     Raises:
         OSError: there is no such device, or it is in use.

@@ -28,7 +28,8 @@ from typing import Any
 
 __all__ = ["Beside", "called", "compile_for", "is_for_any_backend"]
 
-# A program that imports one of these is for one way of running: `await` has another meaning there.
+# A program that imports one of these modules works in one way only: `await` has another meaning
+# there.
 _OWN_STYLE = (
     "asyncio",
     "trio",
@@ -41,7 +42,7 @@ _OWN_STYLE = (
 )
 
 
-# The names of Weft's own operations: what a call of one returns need not be checked.
+# The names of Weft's own operations: the result of their call need not be checked.
 _OPERATIONS = {
     "Parallel",
     "Sequence",
@@ -98,7 +99,7 @@ class _Call(ast.NodeTransformer):
 
 
 class _From(ast.NodeTransformer):
-    """Makes `from weft import …` mean one backend, whatever `weft.use` has chosen."""
+    """Makes `from weft import …` import from one backend, whatever `weft.use` has chosen."""
 
     def __init__(self, backend: str) -> None:
         self.module = f"weft.{backend}"
@@ -181,7 +182,7 @@ class Beside:
             if not _awaits_weft(spec.loader.get_data(str(file)), imports_weft=False):
                 return None
         except (OSError, SyntaxError, ValueError):
-            return None  # import itself says what is wrong
+            return None  # import itself reports the error
         spec.loader = _Loader(name, str(file), self.backend)
         return spec
 

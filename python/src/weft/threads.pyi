@@ -41,7 +41,7 @@ from weft.observe import watchdog as watchdog
 from weft.observe import watching_deadlocks as watching_deadlocks
 
 T = TypeVar("T")
-V = TypeVar("V", default=Any)  # what a channel carries; Any if the program does not say
+V = TypeVar("V", default=Any)  # the type of a channel's values; Any if the program names none
 R = TypeVar("R")
 T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)

@@ -98,7 +98,7 @@ class _Wake:
 
     def __init__(self) -> None:
         self.read, self._write = os.pipe()
-        self.poison: Poisoned | None = None  # the poison that made them stop, if one did
+        self.poison: Poisoned | None = None  # the poison that stopped the parts, if one did
 
     def all(self) -> None:
         os.write(self._write, b"x")
@@ -147,8 +147,8 @@ def _values(source: Reader[Any], gone: Reader[Any]) -> Iterator[Any]:
 
 
 def _read_no_more(source: Reader[Any], wake: _Wake) -> None:
-    """Retires the source, because the child reads no more; but not if a poison has ended the
-    source, which must spread to the writers.
+    """Retires the source, because the child reads no more. A poison that has ended the source is
+    left to spread to the writers instead.
     """
     if wake.poison is None:
         source.retire()
@@ -202,7 +202,7 @@ def _drain(pipe: Any, out: Writer[Any], mode: Mode, wake: _Wake) -> None:
 
 
 def _end(child: subprocess.Popen[bytes], grace: float) -> None:
-    """Terminates the child, kills it if that does not help, and reaps it."""
+    """Terminates the child, kills it if it does not end, and reaps it."""
     if child.poll() is None:
         child.terminate()
         try:
@@ -268,8 +268,9 @@ def _wait_for(child: subprocess.Popen[bytes], wake: _Wake) -> None:
     try:
         fd = os.pidfd_open(child.pid)
     except (AttributeError, OSError):
-        # There is no pidfd beyond Linux, before Linux 5.3, where a container's profile refuses it,
-        # and without a free descriptor. Then there is no other way to wait for both.
+        # There is no pidfd on systems other than Linux, before Linux 5.3, where a container's
+        # profile refuses it, and without a free descriptor. Then polling is the only way to wait
+        # for both.
         while child.poll() is None and not readable([wake.read], 0.05):
             pass
         return
@@ -281,7 +282,7 @@ def _wait_for(child: subprocess.Popen[bytes], wake: _Wake) -> None:
 
 @process
 def _await_end(child: subprocess.Popen[bytes], gate: Writer[Any], wake: _Wake) -> None:
-    _wait_for(child, wake)  # when the child has ended, the gate retires
+    _wait_for(child, wake)  # once the child has ended, so does this process, and `gate` retires
 
 
 def _serve(

@@ -6,7 +6,8 @@
  *     step, so no message, print or photogate delays a step. Core 0 gives orders to the motor by
  *     the words of `command`, each with one writer (core 0); the motor tells core 0 by an event.
  *  2. A photogate's first edge stamps the time and posts its event SETTLE us ahead; the burst's
- *     other edges leave it there (WEFT_KEEP). The level after that says what happened at the stamp.
+ *     other edges leave the event there (WEFT_KEEP). The level after SETTLE says what happened at
+ *     the stamp.
  *  3. No action on core 0 waits: printing goes through the console's ring.
  */
 #include "controller.h"
@@ -18,10 +19,10 @@ static weft_actor motor_actor, main_actor, button_actor, console_actor;
 static motor stepper;
 static command order;
 static uint32_t
-    aiming; /* core 0 asks for a mark; the motor answers by clearing it and posting let_go */
+    aiming; /* core 0 asks for a mark; the motor answers by clearing this and posting let_go */
 static uint32_t mark_position;
 static enum state state;
-volatile uint32_t step_due; /* when the current step is due; for the bench */
+volatile uint32_t step_due; /* when the current step is due; the bench reads this */
 
 /* ---- core 1 ---------------------------------------------------------------------------------- */
 
@@ -126,7 +127,7 @@ static uint32_t poll_button(weft_event *e, uint32_t release) {
     changed = release;
     if (!is) weft_post_as(&queue0, &pressed_event, release, WEFT_KEEP);
   } else if (is && !was && release - changed > DEBOUNCE / 8)
-    was = is; /* the button was released: that is not a press, so there is no second of waiting */
+    was = is; /* A button that is released is not pressed, so there is no second of waiting. */
   return BUTTON_POLL;
 }
 static weft_event button_event = WEFT_EVENT(poll_button, &button_actor);
@@ -142,15 +143,15 @@ static uint32_t gate_settled(weft_event *e, uint32_t release) {
   (void)release;
   uint32_t stamp = g->stamp;
   bool blocked = pin_read(g->pin);
-  if (blocked == g->blocked) return WEFT_DONE; /* the edges were only noise */
+  if (blocked == g->blocked) return WEFT_DONE; /* The edges were only noise. */
   g->blocked = blocked;
   if (state != DROPPING) return WEFT_DONE;
   aim(stamp + (blocked ? g->blocked_before : g->free_before));
   say_line(blocked ? "blocked at " : "free at ", stamp);
   return WEFT_DONE;
 }
-/* The photogates belong to the main actor: they change the state that it reads, and never have
- * work at the same time as it. */
+/* The photogates belong to the main actor: they change the state that this actor reads, and never
+ * have work at the same time as it. */
 static gate gates[2] = {
   {WEFT_EVENT(gate_settled, &main_actor), PIN_SENSE1, 0, 0, 0, false},
   {WEFT_EVENT(gate_settled, &main_actor), PIN_SENSE2, 0, 0, 0, false},

@@ -53,7 +53,7 @@ Process gate(Scheduler&, unsigned pin, Reader<std::uint32_t> in, Writer<Sighting
     while (s == Status::ok);
     if (s != Status::timed_out) break;
     const bool blocked = pin_read(pin);
-    if (blocked == was) continue;  // the edges were only noise
+    if (blocked == was) continue;  // The edges were only noise.
     was = blocked;
     if (co_await out.write({stamp, blocked}) != Status::ok) break;
   }
@@ -80,7 +80,7 @@ Process printer(Scheduler&, Reader<Estimate> in) {
     say_line(e.blocked ? "blocked " : "free ", e.gate);
     say_line("at ", e.stamp);
     say_line("arrives ", e.arrival);
-    // The UART takes as many characters as its FIFO holds; the others follow later.
+    // The UART takes as many characters as its FIFO holds; the remaining characters follow later.
     for (console_drain(); console_out != console_in; console_drain())
       co_await sleep_until(weft_now32() + kDrain);
   }
@@ -94,7 +94,7 @@ Process dropper(Scheduler&, Writer<std::uint32_t> first, Writer<std::uint32_t> s
     pin_low(PIN_MAGNET);
     co_await sleep_until(t += kFall);
   }
-  first.poison();  // every process along the path gets `poisoned`, and ends
+  first.poison();  // Every process along the path gets `poisoned`, and ends.
   second.poison();
 }
 

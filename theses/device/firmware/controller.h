@@ -1,9 +1,9 @@
 /* controller.h: the parts that the three controllers of the tunnelling ball share: pins, constants,
  * the motor's speed law, the console.
  *
- * Times are microseconds; periods are those of one toggle of the step pin, in 1/256 us. A position
- * is a count of toggles since the start, when a hole was under the tube; a pulse is two toggles,
- * and there are two holes: so a hole is under the tube at every multiple of HALF_TURN.
+ * Times are in microseconds; a period is the time of one toggle of the step pin, in 1/256 us. A
+ * position is a count of toggles since the start, when a hole was under the tube. A pulse is two
+ * toggles, and there are two holes, so a hole is under the tube at every multiple of HALF_TURN.
  *
  *           button               button, at speed              position             time
  *   IDLE ------------> ARMED ------------------> AIMING ------------------> DROPPING ------> ARMED
@@ -36,7 +36,7 @@ enum {
   PERIOD_MAX = PERIOD(62.5 * 70 / 60), /* the thesis's range, relative to PERIOD_FAST */
 #endif
   ACCELERATION =
-      1024, /* a toggle's period differs from the last one's by at most 1/ACCELERATION of it */
+      1024, /* a toggle's period differs from the previous one by at most 1/ACCELERATION of it */
   MOTOR_START = 4000000,
   DEBOUNCE = 1000000,
   UNUSED = 120000000,
@@ -55,7 +55,7 @@ static const uint32_t before_disc[ESTIMATES] = {296946, 28562, 23686, 4994, 506}
 #endif
 
 /* The motor. `position` and the schedule belong to the code that makes the steps; the `target`
- * words are its orders. */
+ * words are the orders for that code. */
 typedef struct motor {
   uint32_t position; /* toggles done */
   uint32_t period;   /* the period of the next toggle */
@@ -72,8 +72,8 @@ typedef struct command {
 
 static inline void motor_init(motor *m) { *m = (motor){0, PERIOD_IDLE, 0}; }
 
-/* Return the period for the next toggle, given that this one was due at `now`. It approaches the
- * wanted speed as fast as the motor can follow. */
+/* Return the period for the next toggle, given that the present toggle was due at `now`. The
+ * period approaches the wanted speed as fast as the motor can follow. */
 static inline uint32_t motor_next_period(motor *m, const command *c, uint32_t now) {
   uint32_t wanted = WEFT_PEEK(c->fast) ? PERIOD_FAST : PERIOD_IDLE, time = WEFT_PEEK(c->aim_time);
   if (time) {
@@ -90,14 +90,15 @@ static inline uint32_t motor_next_period(motor *m, const command *c, uint32_t no
   else if (wanted + most < m->period) wanted = m->period - most;
   return m->period = wanted;
 }
-/* As motor_next_period, in whole microseconds; the remainder is carried to the next toggle. */
+/* Return what motor_next_period returns, in whole microseconds; the remainder is carried to the
+ * next toggle. */
 static inline uint32_t motor_next_delay(motor *m, const command *c, uint32_t now) {
   uint32_t exact = motor_next_period(m, c, now) + m->fraction;
   m->fraction = exact & 255;
   return exact >> 8;
 }
-/* The number of toggles from the release to the arrival at full speed; and whether a release at
- * `position` brings a hole there. */
+/* Return the number of toggles from the release to the arrival at full speed; and whether a
+ * release at `position` brings a hole there. */
 static inline uint32_t drop_toggles(void) {
   return (before_disc[E0] * 256 + PERIOD_FAST / 2) / PERIOD_FAST;
 }
@@ -138,7 +139,7 @@ static inline void pins_init(void) {
   pin_out(PIN_STEP);
   pin_out(PIN_MAGNET);
   pin_in_pull_up(PIN_BUTTON);
-  pin_in_pull_up(PIN_SENSE1); /* the photogates drive both levels */
+  pin_in_pull_up(PIN_SENSE1); /* The photogates drive both levels. */
   pin_in_pull_up(PIN_SENSE2);
 }
 #endif

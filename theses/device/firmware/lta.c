@@ -13,7 +13,7 @@
 #include "weft_mcu/lta.h"
 
 enum { MOTOR, MAIN, BUTTON, SENSORS, CONSOLE_ACTOR, ACTORS, EVENTS = 24, CONSOLE_PERIOD = 500 };
-/* A gate is polled once in each toggle, so it is noticed half a period late on average. */
+/* A gate is polled once in each toggle, so an edge is noticed half a period late on average. */
 enum { POLL_DELAY = 31 };
 static event_queue_t queue;
 volatile uint32_t step_due;

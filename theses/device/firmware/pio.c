@@ -115,7 +115,7 @@ static uint32_t poll_button(weft_event *e, uint32_t release) {
       aiming = true;
     }
   } else if (is && !was && release - changed > DEBOUNCE / 8)
-    was = is; /* the button was released: that is not a press, so there is no second of waiting */
+    was = is; /* A button that is released is not pressed, so there is no second of waiting. */
   return BUTTON_POLL;
 }
 static weft_event button_event = WEFT_EVENT(poll_button, &main_actor);
@@ -145,7 +145,7 @@ int main(void) {
   pins_init();
   pio_init();
   motor_init(&stepper);
-  stepper.position = 1; /* a pulse begins with its first toggle, which has been made at `begins` */
+  stepper.position = 1; /* A pulse begins with its first toggle, which has been made at `begins`. */
   weft_list_init(&queue, WEFT_LOCAL);
   say(state_names[IDLE]);
   uint32_t now = weft_now32();

@@ -1,5 +1,5 @@
 /* steps_pio.h: makes the steps by programmable IO. A state machine takes counts from its FIFO and
- * makes one pulse of each, which is count + 38 cycles high and as many low.
+ * makes one pulse of each count. The pulse is high for count + 38 cycles, and low for as many.
  *
  * Invariant: `begins` is exact, in microseconds and cycles: it adds up the cycles that were pushed,
  * and the machine takes exactly these.
@@ -22,8 +22,8 @@ enum {
   RESET_PIO0 = 1u << 10,
   FUNCTION_PIO0 = 6
 };
-/* RP2040 datasheet 3.4. A word from the FIFO has a coarse count, in units of 32 cycles, in its
- * low half and a fine one in its high half. */
+/* The instructions are those of section 3.4 of the RP2040 datasheet. A word from the FIFO has a
+ * coarse count, in units of 32 cycles, in its low half, and a fine count in its high half. */
 static const uint16_t program[] = {
   0x80a0, /*  0: pull block */
   0xa0c7, /*  1: mov isr, osr      keep it for the low half of the pulse */
@@ -47,10 +47,10 @@ static void pio_init(void) {
   for (unsigned i = 0; i < sizeof program / sizeof *program; i++)
     WEFT_REG(PIO_INSTR_MEM + 4 * i) = program[i];
   WEFT_REG(SM0_CLKDIV) = 1u << 16;
-  WEFT_REG(SM0_EXECCTRL) = LAST << 12;              /* wraps from there to 0 */
-  WEFT_REG(SM0_PINCTRL) = 1u << 26 | PIN_STEP << 5; /* set: one pin */
+  WEFT_REG(SM0_EXECCTRL) = LAST << 12;              /* the program wraps from LAST to 0 */
+  WEFT_REG(SM0_PINCTRL) = 1u << 26 | PIN_STEP << 5; /* `set` drives one pin */
   WEFT_REG(IO_BANK0_GPIO0_CTRL + 8 * PIN_STEP) = FUNCTION_PIO0;
-  WEFT_REG(SM0_INSTR) = 0xe081;                  /* set pindirs, 1 */
+  WEFT_REG(SM0_INSTR) = 0xe081;                  /* executes: set pindirs, 1 */
   WEFT_REG(PIO_CTRL) = 1;
 }
 
@@ -66,7 +66,8 @@ typedef struct pulses {
  * full speed, brings a hole under the ball. */
 static bool pulse_push(pulses *p, motor *m, const command *c, uint32_t *mark) {
   uint32_t period = motor_next_period(m, c, p->begins);
-  (void)motor_next_period(m, c, p->begins); /* the second toggle's share of the acceleration */
+  /* This is the second toggle's share of the acceleration. */
+  (void)motor_next_period(m, c, p->begins);
   period = (period + m->period) / 2;
   uint32_t scaled = period * CYCLES_A_US + p->cut, cycles = scaled >> 8;
   p->cut = scaled & 255;
@@ -76,7 +77,7 @@ static bool pulse_push(pulses *p, motor *m, const command *c, uint32_t *mark) {
   p->begins += p->cycles / CYCLES_A_US;
   p->cycles %= CYCLES_A_US;
   m->position += 2;
-  /* The mark may fall on the other toggle of a pulse; the aim is still the hole. */
+  /* The mark may fall on the other toggle of a pulse, but the ball is still aimed at the hole. */
   bool late = is_mark(m->position - 1);
   *mark = m->position - late;
   return m->period == PERIOD_FAST && (late || is_mark(m->position));

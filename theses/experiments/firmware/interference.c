@@ -1,5 +1,5 @@
-/* interference: chapter 6 with two actors, one on each core: fib(n) or products of 10 by 10
- * matrices on core 0, while core 1 is idle, does the same, or spins in a loop of one instruction.
+/* interference: chapter 6 with two actors, one on each core. Core 0 computes fib(n) or products of
+ * 10 by 10 matrices, while core 1 is idle, does the same, or spins in a loop of one instruction.
  * Pins 2 and 3 are high during each run.
  *
  * The actions run on their cores' stacks in scratch memory, or on a stack that the bench chooses,

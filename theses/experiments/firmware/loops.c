@@ -6,13 +6,13 @@
 enum { PERIOD = 100 };
 volatile struct setup {
   uint32_t loops;
-  uint32_t shared; /* 1: one queue that both cores serve; 0: each core has its own queue */
+  uint32_t shared; /* 1: both cores serve one queue; 0: each core has its own queue */
   uint32_t
       posts; /* 1: the actions post their events again, as LTA's do; 0: they return their period */
 } setup = {10, 0, 0};
-/* 0^2 + 1^2 + … + 5^2, `count` times: 45 cycles each, so 250 take the thesis's 90.0 us on one
- * undisturbed core. It is in assembler, because the cost of a loop under contention depends on
- * its address: the inner loop begins at a word. */
+/* Computes 0^2 + 1^2 + … + 5^2, `count` times. Each sum takes 45 cycles, so 250 sums take the
+ * thesis's 90.0 us on one undisturbed core. The function is in assembler, because the cost of a
+ * loop under contention depends on its address: the inner loop begins at a word. */
 uint32_t thesis_loops(uint32_t count);
 __asm(
     ".syntax unified\n.thumb\n.text\n.balign 4\n.global thesis_loops\n.type thesis_loops, %function\n.thumb_func\n"

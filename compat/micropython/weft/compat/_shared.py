@@ -1,5 +1,6 @@
-"""The parts that the names of aPyCSP and of PyCSP-locksharing share. There a channel has two
-fixed ends, `read` and `write`, and poison ends it."""
+"""The parts that the names of aPyCSP and of PyCSP-locksharing share. In both libraries a channel
+has two fixed ends, `read` and `write`, and poison ends it.
+"""
 
 from .. import _alt
 from ..errors import Poisoned

@@ -6,8 +6,8 @@
 // all become DONE. If one of the choices has committed elsewhere, those locked so far go back to
 // WAITING (invariants 2 and 3 of waiter.hpp; a barrier's lock counts as a channel's).
 //
-// A barrier may die (rule 8.7): then all parties that wait are woken with `died`, and all that come
-// later get the same.
+// A barrier may die (rule 8.7): then all parties that wait are woken with `died`, and all parties
+// that come later get `died` at once.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -36,7 +36,7 @@ class BarrierEngine : public SyncObject {
     lock_.unlock();
   }
 
-  // Marks the barrier as dead for good: one of the parties is gone, and it is not known which.
+  // Marks the barrier as dead for good: one of its parties is gone, and nobody knows which.
   void die() noexcept {
     Wakes after;
     lock_.lock();
@@ -159,7 +159,8 @@ class BarrierEngine : public SyncObject {
     }
   }
 
-  // Handles the arrival of one more party. Its choice is x, or null if the party came by sync.
+  // Handles the arrival of one more party. x is the party's choice, or null if the party came by
+  // sync.
   Attempt arrive(Choice* x, std::uint32_t xi, Wakes& after) noexcept {
     for (;;) {
       if (enrolled_ == 0 || plain_count_ + choice_count_ + 1 < enrolled_) return Attempt::not_ready;
@@ -183,7 +184,8 @@ class BarrierEngine : public SyncObject {
     }
   }
 
-  // Claims every choice in the queue, and x, as LOCKED in ascending order: either all or none.
+  // Claims every choice in the queue, and x, as LOCKED in ascending order: either all of them or
+  // none.
   Claim claim_all(Choice* x, Node*& gone) noexcept {
     bool mine = x == nullptr;
     Link* l = choices_.front();

@@ -1,7 +1,7 @@
 // A lock that costs its owner no atomic read-modify-write. The lock is biased to the thread that
 // takes it first, until another thread comes. Afterwards it may become biased a few times more, to
-// a thread that then uses it alone. So when another scheduler steals a process, the locks of the
-// process's channels follow.
+// a thread that then uses it alone. So when another scheduler steals a process, the locks of that
+// process's channels become biased to the thief.
 //
 // Source: asymmetric Dekker locks, Dice, Moir and Scherer, "Quickly reacquirable locks" (2003);
 // Linux membarrier(2); the fences are those of P1202, asymmetric_thread_fence_light and _heavy.
@@ -10,11 +10,11 @@
 //      └───────the kStrangers-th lock_slow() of threads without one──► plain(0)
 //   plain(i) ──one thread comes bias_streak times in a row: count()──► biased(i, me)
 //   biased(i, me) ──lock_slow() of another: revoke()─────────────────► plain(i + 1)
-//   plain(kBiases): for good
+//   plain(kBiases): the lock stays plain for good
 //
-// word_    the ordinary spin lock; owner_, state_ and the bias itself are written by its holder only
-// held_    one flag for each bias, written by that bias's owner only: the owner is inside, or about
-//          to look whether it may be
+// word_    the ordinary spin lock; only its holder writes owner_, state_ and the bias itself
+// held_    one flag for each bias, written by that bias's owner only: the owner has the lock, or is
+//          about to look whether it may take it
 // state_   i < kBiases: the holder holds held_[i]. Otherwise it holds word_, and the part above
 //          kPlain is a count: of uses by threads without an identity while the lock is nobody's,
 //          then of how often in a row the thread that owner_ names has come
@@ -85,13 +85,14 @@ class BiasedLock {
 
  private:
   static constexpr std::uint8_t kBiases = 6;
-  // owner_ is one of two things: an identity (below prim::bias_identities_end) and the number of
-  // the bias; or kIsPlain, the thread that came last, and the number of the next bias.
+  // owner_ holds one of two things: an identity (below prim::bias_identities_end) and the number of
+  // the bias; or kIsPlain, the identity of the thread that came last, and the number of the next
+  // bias.
   static constexpr std::uint32_t kNobody = 0, kIsPlain = 1u << 31, kShift = 28,
                                  kWhich = 7u << kShift;
   // The values of state_.
   static constexpr std::uint8_t kPlain = kBiases;
-  // ends are made and dropped outside processes, so a few uses by such threads mean nothing
+  // Ends are made and dropped outside processes too, so a few uses by such threads mean nothing.
   static constexpr std::uint8_t kStrangers = kPlain + 16;
   static constexpr std::uint8_t kStreak = kPlain + prim::bias_streak;
   static_assert(kStreak > kPlain);
@@ -123,14 +124,14 @@ class BiasedLock {
     state_ = static_cast<std::uint8_t>(i);
     held_[i].store(1, std::memory_order_relaxed);
     owner_.store(me | i << kShift, std::memory_order_relaxed);
-    word_.store(0, std::memory_order_release);  // a revoker acquires word_, and so sees held
+    word_.store(0, std::memory_order_release);  // A revoker acquires word_, and so sees held.
   }
   void become_plain(std::uint32_t owner) noexcept {
     owner_.store(owner, std::memory_order_relaxed);
     state_ = kPlain;
   }
 
-  // Counts how often in a row the same thread has come.
+  // Counts how often in a row the thread `me` has come.
   void count(std::uint32_t owner, std::uint32_t me) noexcept {
     const std::uint32_t i = which(owner);
     if (i == kBiases) return;

@@ -25,9 +25,9 @@ struct Ring {
   Overflow overflow = Overflow::block;
   std::uint16_t kept = 0;  // how many of `held` belong to extended reads whose value may come back
   std::uint64_t dropped = 0;
-  // for an unbounded buffer: doubles the storage; null where there is no heap
+  // For an unbounded buffer: doubles the storage. The pointer is null where there is no heap.
   bool (*grow)(Ring&) noexcept = nullptr;
-  // destroys the contents and frees the storage; called without the lock
+  // Destroys the contents and frees the storage. Called without the lock.
   void (*discard)(Ring&) noexcept = nullptr;
 
   // A bit of `reserved`: slots are lent, so other parties have no room.

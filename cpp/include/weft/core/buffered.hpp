@@ -21,7 +21,7 @@ class Buffered : public Rendezvous<T, P> {
     ring = r;
     if (!r) return;
     state_ |= B::kBuffered;
-    B::form_lines();
+    B::form_queues();
   }
 
   bool buffered() const noexcept { return ring != nullptr; }
@@ -33,7 +33,8 @@ class Buffered : public Rendezvous<T, P> {
  protected:
   using B = ChannelBase<P>;
   using AfterUnlock = core::AfterUnlock<T>;
-  using B::blocked, B::node, B::release, B::reader_line_, B::state_, B::transfers_, B::writer_line_;
+  using B::blocked, B::node, B::release, B::reader_queue_, B::state_, B::transfers_,
+      B::writer_queue_;
 
   // Returns whether the buffer can take a value now, so that the writer need not wait (rule 1.4).
   bool accepts() const noexcept {
@@ -57,11 +58,11 @@ class Buffered : public Rendezvous<T, P> {
   template <class Me>
   WEFT_OUTLINE_HOSTED Attempt to_buffer(Node& n, Me me, AfterUnlock& after) noexcept {
     if (state_ & (B::kReadersGone | B::kSpanned)) {
-      if ((state_ & B::kReadersGone) && !blocked(reader_line_)) return Attempt::not_ready;
+      if ((state_ & B::kReadersGone) && !blocked(reader_queue_)) return Attempt::not_ready;
       if (ring->lending()) return Attempt::not_ready;
     }
     const bool compute = n.is(NodeFlags::compute);
-    if (ring->size == 0 && !compute)  // the value goes directly to the first reader (rule 1.5)
+    if (ring->size == 0 && !compute)  // The value goes directly to the first reader (rule 1.5).
       if (const Attempt t = this->template meet<Side::out>(n, me, after); t != Attempt::not_ready)
         return t;
     if (!ring->room()) {
@@ -73,9 +74,9 @@ class Buffered : public Rendezvous<T, P> {
           ring->overflow == Overflow::drop_oldest || ring->overflow == Overflow::drop_last;
       if (ring->overflow == Overflow::drop_newest || (drops_one && ring->size == 0)) {
         if (compute)
-          ++ring->reserved;  // once the value is computed, deliver() decides whether it is dropped
+          ++ring->reserved;  // Once the value is computed, deliver() decides whether it is dropped.
         else
-          ++ring->dropped;  // the value stays in the writer's slot and is destroyed there
+          ++ring->dropped;  // The value stays in the writer's slot, and is destroyed there.
         return Attempt::committed;
       }
       if (drops_one) {
@@ -100,13 +101,14 @@ class Buffered : public Rendezvous<T, P> {
     return Attempt::committed;
   }
 
-  // Called when the buffer has room: the values of waiting writers enter it, in order (rule 1.5).
+  // Lets the values of waiting writers enter the buffer, in order (rule 1.5). Called when the
+  // buffer has room.
   void pull(AfterUnlock& after) noexcept {
     if (!ring) return;
     Node* y = nullptr;
-    for (Link* at = writer_line_.front();
+    for (Link* at = writer_queue_.front();
          at && (ring->room() || (!plain_only<P> && ring->lending()));) {
-      if (B::claim_next(writer_line_, at, y, Free{},
+      if (B::claim_next(writer_queue_, at, y, Free{},
                         [&](Node& w) { return may_enter(w, after); }) != Attempt::committed)
         return;
       if (y->is(NodeFlags::compute))
@@ -116,13 +118,14 @@ class Buffered : public Rendezvous<T, P> {
       after.finish(y, Status::ok);
     }
   }
-  // Returns whether the value of the waiting writer w may enter, because there is room or slots are
-  // lent. If w is a watch, it is woken because its party might now commit. If w belongs to a
-  // standing alternative that does not wait, w is marked ready, so that the alternative looks.
+  // Returns whether the value of the waiting writer w may enter the buffer: it may if there is
+  // room, or slots are lent. If w is a watch, it is woken because its party might now commit. If w
+  // belongs to a standing alternative that does not wait, w is marked ready, so that the
+  // alternative looks at this guard.
   typename B::Step may_enter(Node& w, AfterUnlock& after) noexcept {
     if (w.is(NodeFlags::watch)) {
       if (ring->lending() ? lends(w) : w.index == 0) {
-        release(writer_line_, &w);
+        release(writer_queue_, &w);
         after.finish(&w, Status::ok);
       }
       return B::Step::pass_over;
@@ -132,14 +135,14 @@ class Buffered : public Rendezvous<T, P> {
     return B::Step::claim;
   }
 
-  // Returns whether a lender (lending.hpp) must be woken. At a buffer: if as many slots are free as
-  // the lender wants, if an extended read holds a slot, or if another party waits to write. At a
-  // rendezvous: if a reader can be promised, or a promise must be taken back.
+  // Returns whether a lender (lending.hpp) must be woken. At a buffer it must be if as many slots
+  // are free as the lender wants, if an extended read holds a slot, or if another party waits to
+  // write. At a rendezvous it must be if a reader can be promised, or a promise must be taken back.
   bool lends(const Node& lender) const noexcept {
     if (lender.index == 0) return false;
     if (!ring) return static_cast<const Self*>(this)->must_look();
     if (ring->free() >= lender.index || ring->held > 0) return true;
-    for (Link* l = writer_line_.front(); l; l = l->next)
+    for (Link* l = writer_queue_.front(); l; l = l->next)
       if (!node(l)->is(NodeFlags::watch)) return true;
     return false;
   }

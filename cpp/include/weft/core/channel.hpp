@@ -11,7 +11,7 @@
 //      └──── not_ready ─► queued ──another party's attempt(), rematch()──► committed (woken)
 //                           └──── withdraw() ──► out, nothing happened
 //
-// The channel has layers, each with its invariants: line.hpp (the parties that wait),
+// The channel has layers, each with its invariants: waiting_queues.hpp (the parties that wait),
 // rendezvous.hpp (two parties meet), buffered.hpp (the ring), notifier.hpp (the parties that must
 // be told of a change), lending.hpp (credits). This file has what parties and owners of ends call.
 #pragma once
@@ -31,8 +31,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   friend Buffering;
 
  protected:
-  using B::deciding_, B::died_, B::lock_, B::poison_, B::reader_line_, B::state_, B::transfers_,
-      B::writer_line_, B::node;
+  using B::deciding_, B::died_, B::lock_, B::poison_, B::reader_queue_, B::state_, B::transfers_,
+      B::writer_queue_, B::node;
   using Buffering::accepts, Buffering::drop_buffer;
   using Notify::decided, Notify::declined, Notify::fail_all, Notify::foreign_first, Notify::invite,
       Notify::rematch, Notify::spoken_for, Notify::tell_if_ended;
@@ -43,7 +43,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- plain operations --------------------------------------------------------------------------
 
-  // Begins a read into me.slot or a write from me.slot. Returns `pending` if the party waits: then
+  // Begins a read into me.slot or a write from me.slot. Returns `pending` if the party waits. Then
   // its waker will be called, and me.status says how the operation went.
   template <Side S>
   [[gnu::always_inline]] Status begin(Node& me) noexcept {
@@ -53,19 +53,19 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return begin_slow<S>(me);
   }
 
-  // As begin(), for a party that is not `special`, in a channel without waiting queues: the party
-  // meets the one party that waits, or waits itself. Returns `met_afar` if the partner belongs to
-  // another scheduler, and `neither` if nothing has happened and begin_slow() must look closer. The
-  // slot and the place of `me` are written only if it waits.
+  // Does what begin() does, for a party that is not `special`, in a channel without waiting queues:
+  // the party meets the one party that waits, or waits itself. Returns `met_afar` if the partner
+  // belongs to another scheduler, and `neither` if nothing has happened and begin_slow() must look
+  // closer. The slot and the place of `me` are written only if it waits.
   enum class FastResult : std::uint8_t { met, met_afar, waits, neither };
   template <Side S>
   [[gnu::always_inline]] FastResult begin_fast(Node& me, void* slot) noexcept {
     const auto held = lock_.lock_cheaply();
     if (!held) [[unlikely]]
       return FastResult::neither;
-    const std::uintptr_t there = reader_line_.word();
+    const std::uintptr_t there = reader_queue_.word();
     if (B::alone(there, kOther<S>)) [[likely]] {
-      // All that was stored since lock_cheaply() is on one cache line.
+      // Everything that was stored since lock_cheaply() is on one cache line.
       return meet_alone<S>(there, slot, [&] { lock_.unlock_cheaply(held); }) ? FastResult::met
                                                                              : FastResult::met_afar;
     }
@@ -75,19 +75,20 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return there == 0 ? FastResult::waits : FastResult::neither;
   }
 
-  // As begin(), for any party; its slot is me.slot.
+  // Does what begin() does, for any party. The party's slot is me.slot.
   template <Side S>
   [[gnu::noinline]] Status begin_slow(Node& me) noexcept {
     lock_.lock();
     me.place = static_cast<SyncObject*>(this);
-    if (!plain_only<P> && !me.is(NodeFlags::special)) {  // left out if plain_only, to save code
+    // This is left out if plain_only, to save code.
+    if (!plain_only<P> && !me.is(NodeFlags::special)) {
       switch (meet_plain<S>(me.slot)) {
         case Plain::met: return Status::ok;
         case Plain::nobody:
-          if (reader_line_.word() == 0) {
+          if (reader_queue_.word() == 0) {
             wait_alone<S>(me, me.slot);
           } else {
-            B::form_lines();
+            B::form_queues();
             this->template join<S>(me);
           }
           lock_.unlock();
@@ -99,12 +100,12 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
         return Status::ok;
       }
     }
-    return begin_in_line(kSide<S>, me);
+    return begin_queued(kSide<S>, me);
   }
   // Called with the lock held, and releases it.
   template <class S>
-  WEFT_ONE_HOSTED Status begin_in_line(S side, Node& me) noexcept {
-    B::form_lines();
+  WEFT_ONE_HOSTED Status begin_queued(S side, Node& me) noexcept {
+    B::form_queues();
     AfterUnlock after;
     const Attempt t = side == Side::in ? attempt<Side::in>(me, FreeParty{}, after)
                                        : attempt<Side::out>(me, FreeParty{}, after);
@@ -113,7 +114,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->join(side, me);
       if (state_ & B::kWatched) rematch(after);
     } else if (t == Attempt::partner_holds) {
-      // the operation is pending, so a report or a withdrawal may ask where its process waits
+      // The operation is pending, so a report or a withdrawal may ask where its process waits.
       me.place = static_cast<SyncObject*>(this);
     }
     unlock(after);
@@ -125,21 +126,21 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     lock_.lock();
-    // values of writers that have gone stay in the buffer
+    // The values of writers that have gone stay in the buffer.
     constexpr std::uint8_t past = S == Side::in ? B::kWritersGone : 0;
     const bool open = (state_ & ~past) == B::kBuffered && through_buffer<S>(slot);
     lock_.unlock();
     return open;
   }
 
-  // Withdraws a plain operation, or the node of a guard after its select has got an outcome.
-  // Returns true if the node was still in the waiting queue.
+  // Withdraws a plain operation, or the node of a guard once its select has an outcome. Returns
+  // true if the node was still in the waiting queue.
   template <Side S>
   bool withdraw(Node& me) noexcept {
     lock_.lock();
-    if (const std::uintptr_t there = reader_line_.word(); !B::lines(there)) {
+    if (const std::uintptr_t there = reader_queue_.word(); !B::has_queues(there)) {
       const bool was = B::alone_as(there) == &me;
-      if (was) reader_line_.set_word(0);
+      if (was) reader_queue_.set_word(0);
       lock_.unlock();
       return was;
     }
@@ -149,21 +150,21 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     const bool was = me.is(NodeFlags::queued);
     if (was) this->template leave<S>(me);
     if (state_ == 0) [[likely]]
-      this->unlock_lines();
+      this->unlock_queues();
     else
       withdrawn(kSide<S>, me, was);
     return was;
   }
-  // Ends a withdrawal. `was` says whether `me` was in its waiting queue, which it has left. Called
-  // with the lock held, and releases it.
+  // Ends a withdrawal. `was` says whether `me` was in its waiting queue; it has left the queue by
+  // now. Called with the lock held, and releases it.
   template <class S>
   WEFT_ONE_HOSTED void withdrawn(S side, Node& me, bool was) noexcept {
     if (!plain_only<P> && (state_ & B::kFar)) {
-      this->unlock_lines();
+      this->unlock_queues();
       if (!was) agent()->leaves(*agent(), me);
     } else {
       AfterUnlock after;
-      // readers may have waited behind an extended read that lacked a slot
+      // Readers may have waited behind an extended read that lacked a slot.
       if (side == Side::in && was && ring) rematch(after);
       if (side == Side::in) declined(me);
       decided(me, after);
@@ -172,7 +173,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     }
   }
 
-  // Called when the block of an extended read has ended: the writer goes on (rule 1.6).
+  // Lets the writer go on (rule 1.6). Called when the block of an extended read has ended.
   void end_extended(Node& me) noexcept {
     if (!ring) {
       Wakes after;
@@ -181,15 +182,15 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       return;
     }
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     Buffering::free_slot(me);
     rematch(after);
     tell_if_ended(after);
     unlock(after);
   }
 
-  // Called when the value of a computed output is in me.slot (rule 5.8). Returns `pending` if an
-  // extended reader holds the writer.
+  // Takes the value of a computed output, which is now in me.slot (rule 5.8). Returns `pending` if
+  // an extended reader holds the writer.
   Status deliver(Node& me) noexcept {
     if (!ring) {
       Node* r = me.partner();
@@ -199,7 +200,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       return t == Attempt::partner_holds ? Status::pending : Status::ok;
     }
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     --ring->reserved;
     Node probe;
     probe.slot = me.slot;
@@ -211,7 +212,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return Status::ok;
   }
 
-  // Called when the function of a computed output has thrown: nothing is sent, and the reader is
+  // Called when the function of a computed output has thrown. Nothing is sent, and the reader is
   // told (rule 5.8).
   void abandon(Node& me) noexcept {
     if (!ring) {
@@ -221,7 +222,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       return;
     }
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     if (ring->reserved > 0) --ring->reserved;
     rematch(after);
     tell_if_ended(after);
@@ -241,7 +242,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
         case Plain::closer: break;
       }
     } else {
-      B::form_lines();
+      B::form_queues();
     }
     return scan_slow<S>(n);
   }
@@ -268,7 +269,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   // phase A.
   template <Side S>
   Attempt enrol(Node& n) noexcept {
-    this->lock_lines();
+    this->lock_queues();
     if (state_ == 0 && !n.is(NodeFlags::queued | NodeFlags::foreign) &&
         this->template opposite<S>().empty()) [[likely]] {
       n.status = Status::pending;
@@ -295,13 +296,12 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return t;
   }
 
-  // Called when a foreign select looks again at an output guard: the guard commits if it can, but
-  // does not join the queue again. If the node is not in the queue, a partner has committed it
-  // here.
+  // Looks again at an output guard of a foreign select. The guard commits if it can, but does not
+  // join the queue again. If the node is not in the queue, a partner has committed it here.
   template <Side S>
   Attempt retry(Node& n) noexcept {
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     Attempt t = n.is(NodeFlags::silent) ? Attempt::not_ready : Attempt::gone;
     if (n.is(NodeFlags::queued)) t = attempt<S>(n, EnrolledParty{n.choice_, n.index}, after);
     if (t == Attempt::silent) this->template leave<S>(n);
@@ -314,7 +314,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   Status look(bool& ready) noexcept {
     Node probe;
-    this->lock_lines();
+    this->lock_queues();
     if constexpr (S == Side::in)
       ready = ring && ring->size > 0;
     else
@@ -322,12 +322,12 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     if (!(ring && ring->lending()))
       ready = ready || this->template claimable<(S == Side::in ? Side::out : Side::in)>();
     const bool over = this->template ended<S>(probe);
-    this->unlock_lines();
+    this->unlock_queues();
     return over ? probe.status : Status::ok;
   }
 
-  // Returns whether an operation that begins now would probably go on at once: a hint, for a caller
-  // that may wait a little.
+  // Returns whether an operation that begins now would probably go on at once. The answer is a
+  // hint, for a caller that may wait a little.
   template <Side S>
   bool ready() noexcept {
     bool now = false;
@@ -339,9 +339,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   // second one must enrol here for each select.
   template <Side S>
   bool link_standing(StandingNode& n) noexcept {
-    if constexpr (plain_only<P>) return false;  // the guard must enrol for each select
+    if constexpr (plain_only<P>) return false;  // The guard must enrol for each select.
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     bool flat = true;
     for (Link* l = this->template opposite<S>().front(); l; l = l->next)
       if (node(l)->is(NodeFlags::standing)) flat = false;
@@ -356,44 +356,44 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
     return flat;
   }
-  // Called when a standing output that only a foreign reader could take has set its word to
-  // WAITING: now that reader is told, and can find it. (If told earlier, the reader would look too
-  // soon, mark the alternative ready, and so keep it from ever waiting.)
+  // Tells the foreign reader, the only one that could take a standing output, to look. Called when
+  // that output has set its word to WAITING, so that the reader finds it. (If told earlier, the
+  // reader would look too soon, mark the alternative ready, and so keep it from ever waiting.)
   void invite_foreign() noexcept {
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     invite(after);
     if constexpr (!plain_only<P>) this->hint(after);
     unlock(after);
   }
   template <Side S>
   void set_enabled(StandingNode& n, bool on) noexcept {
-    this->lock_lines();
+    this->lock_queues();
     if (on)
       n.clear(NodeFlags::disabled);
     else
       n.set(NodeFlags::disabled);
     if (on) mark_ready(&n);
-    this->unlock_lines();
+    this->unlock_queues();
   }
 
   // Returns whether an operation that became pending has met its partner, even if the partner still
   // holds it.
   bool has_met(const Node& me) noexcept {
-    this->lock_lines();
+    this->lock_queues();
     const bool met = !me.is(NodeFlags::queued) && !is_end(me.status);
-    this->unlock_lines();
+    this->unlock_queues();
     return met;
   }
 
-  // For a party that commits in another place and takes nothing here. It is woken, once, when it
-  // might find a partner. Until then `me` is in the waiting queue; it is woken with `ok`, or with
-  // how the channel has ended. Any result other than `pending` means that this is so now.
-  // withdraw() removes `me`.
+  // Enrols `me` for a party that commits in another place and takes nothing here. `me` waits in the
+  // queue until the party might find a partner; then it is woken once, with `ok`, or with how the
+  // channel has ended. Any result other than `pending` is that status, and means that `me` need not
+  // wait. withdraw() removes `me`.
   template <Side S>
   Status watch(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no such parties");
-    this->lock_lines();
+    this->lock_queues();
     Status s = Status::pending;
     if (this->template ended<S>(me))
       s = me.status;
@@ -408,53 +408,54 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       this->template join<S>(me);
       Notify::mark_standing(this->template opposite<S>());
     }
-    this->unlock_lines();
+    this->unlock_queues();
     return s;
   }
 
   // --- foreign readers (rule 6.6) ----------------------------------------------------------------
 
-  // Enrols a party that takes the value itself. If this returns `pending`, the waker is told to
-  // look again, any number of times, until take() succeeds. The waker is woken only if a partner
-  // that computes its value holds the party.
+  // Enrols a party that takes the value itself, on its own thread. If this returns `pending`, the
+  // waker is told to look again, any number of times, until take() succeeds. The waker is woken
+  // only if a partner that computes its value holds the party.
   Status begin_foreign(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no foreign parties");
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     me.set(NodeFlags::foreign);
     Attempt t = attempt<Side::in>(me, FreeParty{}, after);
     if (t == Attempt::not_ready) {
       this->is_watched();
       me.status = Status::pending;
       this->template join<Side::in>(me);
-      rematch(after);  // a standing output must learn of this reader
+      rematch(after);  // A standing output must learn of this reader.
     } else if (t == Attempt::partner_holds && !me.is(NodeFlags::extended)) {
-      // the operation is pending, so a report or a withdrawal may ask where its process waits
+      // The operation is pending, so a report or a withdrawal may ask where its process waits.
       me.place = static_cast<SyncObject*>(this);
     }
     unlock(after);
     return outcome(t, me);
   }
 
-  // Called by a foreign party that is awake, on its own thread: takes a value that is offered.
+  // Takes a value that is offered. Called by a foreign party that is awake, on its own thread.
   // Returns `not_ready` if the offer was withdrawn and the party stays in the queue, and
   // `partner_holds` if it will be woken. A guard of a foreign select passes Enrolled, a plain
   // reader Free.
   template <class Me>
   Attempt take(Node& me, Me how) noexcept {
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     // The party leaves the queue while it tries, so that nothing tells it again meanwhile.
     if (!me.is(NodeFlags::queued)) {
-      // committed already, and a partner that computes its value holds it; or the guard fell silent
-      this->unlock_lines();
+      // The party has committed already, and a partner that computes its value holds it; or the
+      // guard fell silent.
+      this->unlock_queues();
       return me.is(NodeFlags::silent) ? Attempt::not_ready : Attempt::partner_holds;
     }
     Link* const behind = me.next;
     this->template leave<Side::in>(me);
     const Attempt t = attempt_decided<Side::in>(me, how, after);
     if (t == Attempt::not_ready) {
-      reader_line_.insert_before(behind, &me);
+      reader_queue_.insert_before(behind, &me);
       me.set(NodeFlags::queued);
     }
     if (t == Attempt::committed) me.status = Status::ok;
@@ -473,9 +474,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   void poison(std::uint8_t strength) noexcept {
     AfterUnlock after;
-    this->lock_lines();
-    if (!plain_only<P> && (state_ & B::kFar)) {  // the home decides
-      this->unlock_lines();
+    this->lock_queues();
+    if (!plain_only<P> && (state_ & B::kFar)) {  // The channel's home decides.
+      this->unlock_queues();
       agent()->poisons(*agent(), strength);
       return;
     }
@@ -497,11 +498,11 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
   template <class S>
   WEFT_ONE_HOSTED Status how_ended(S side) noexcept {
-    this->lock_lines();
+    this->lock_queues();
     Node n;
     const bool e = side == Side::in ? Notify::template ended<Side::in>(n)
                                     : Notify::template ended<Side::out>(n);
-    this->unlock_lines();
+    this->unlock_queues();
     return e ? n.status : Status::ok;
   }
 
@@ -513,12 +514,12 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     poison_ = strength;
     state_ |= B::kPoisoned;
     if (was) return;
-    fail_all(reader_line_, Status::poisoned, after);
-    fail_all(writer_line_, Status::poisoned, after);
+    fail_all(reader_queue_, Status::poisoned, after);
+    fail_all(writer_queue_, Status::poisoned, after);
     drop_buffer(after);
   }
   WEFT_OUTLINE_HOSTED void unlock(AfterUnlock& after) noexcept {
-    this->unlock_lines();
+    this->unlock_queues();
     after.finish_all();
     if (after.trash.data && after.trash.discard) after.trash.discard(after.trash);
     if constexpr (!plain_only<P>)
@@ -529,9 +530,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     first.told->ops->tell(first.told);
     if (!first.more) return;
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     if (state_ & B::kPoisoned)
-      fail_all(reader_line_, Status::poisoned, after);
+      fail_all(reader_queue_, Status::poisoned, after);
     else
       rematch(after);
     tell_if_ended(after);
@@ -553,11 +554,11 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   [[gnu::always_inline]] bool through_buffer(void* slot) noexcept {
     if constexpr (S == Side::in) {
-      if (ring->size == 0 || !writer_line_.empty()) return false;
+      if (ring->size == 0 || !writer_queue_.empty()) return false;
       ring->pop_into(slot);
       ++transfers_;
     } else {
-      if (!reader_line_.empty() || !ring->room() || ring->reserved > 0) return false;
+      if (!reader_queue_.empty() || !ring->room() || ring->reserved > 0) return false;
       ring->push(std::move(*static_cast<T*>(slot)));
     }
     return true;
@@ -565,13 +566,13 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <Side S>
   static constexpr std::uintptr_t kOther = S == Side::in ? B::kWriter : B::kReader;
 
-  // Called if there are no waiting queues, and one party of the other side waits in the meeting
-  // word. Once the word is 0 that party is claimed, so the lock is released before the value moves.
-  // The party's status is ok already (invariant 4 of line.hpp).
+  // Meets the one party of the other side, which waits in the meeting word. Called if there are no
+  // waiting queues. Once the word is 0 that party is claimed, so the lock is released before the
+  // value moves. The party's status is ok already (invariant 4 of waiting_queues.hpp).
   template <Side S, class Unlock>
   [[gnu::always_inline]] bool meet_alone(std::uintptr_t there, void* slot, Unlock unlock) noexcept {
     ++transfers_;
-    reader_line_.set_word(0);
+    reader_queue_.set_word(0);
     Node* const y = reinterpret_cast<Node*>(there - kOther<S>);
     unlock();
     move_between<S>(y, slot);
@@ -583,13 +584,13 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
   // The usual cases for a plain party, or for a guard without special flags in phase A. Called with
   // the lock held. `met`: the party has met a plain party, and the lock is released. `nobody`: no
-  // party waits that it could meet. `closer`: there are waiting queues, so attempt() must look
+  // party that it could meet waits. `closer`: there are waiting queues, so attempt() must look
   // closer.
   enum class Plain : std::uint8_t { met, nobody, closer };
   template <Side S>
   WEFT_INLINE_HOSTED Plain meet_plain(void* slot) noexcept {
-    const std::uintptr_t there = reader_line_.word();
-    if (!B::lines(there)) {
+    const std::uintptr_t there = reader_queue_.word();
+    if (!B::has_queues(there)) {
       if (!B::alone(there, kOther<S>)) return Plain::nobody;
       meet_alone<S>(there, slot, [this] { lock_.unlock(); });
       return Plain::met;
@@ -604,20 +605,20 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     y->status = Status::ok;
     ++transfers_;
     move_between<S>(y, slot);
-    this->unlock_lines();
+    this->unlock_queues();
     P::wake(y);
     return Plain::met;
   }
-  // Called if there are no waiting queues and no party waits; this party then waits in the meeting
-  // word.
+  // Makes this party wait in the meeting word. Called if there are no waiting queues and no party
+  // waits.
   template <Side S>
   [[gnu::always_inline]] void wait_alone(Node& me, void* slot) noexcept {
     if (me.status != Status::ok) [[unlikely]]
       me.status = Status::ok;
     me.slot = slot;
     me.place = static_cast<SyncObject*>(this);
-    reader_line_.set_word(reinterpret_cast<std::uintptr_t>(&me) +
-                          (S == Side::in ? B::kReader : B::kWriter));
+    reader_queue_.set_word(reinterpret_cast<std::uintptr_t>(&me) +
+                           (S == Side::in ? B::kReader : B::kWriter));
   }
 
   // --- every case --------------------------------------------------------------------------------
@@ -666,12 +667,12 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   template <class S>
   WEFT_ONE_HOSTED bool first(S side, typename P::Count& n, std::uint8_t gone) noexcept {
     Node probe;
-    this->lock_lines();
+    this->lock_queues();
     const bool open = (state_ & (gone | B::kPoisoned)) == 0 &&
                       !(side == Side::in ? Notify::template ended<Side::in>(probe)
                                          : Notify::template ended<Side::out>(probe));
     if (open) n.up();
-    this->unlock_lines();
+    this->unlock_queues();
     return open;
   }
 
@@ -680,13 +681,13 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   WEFT_OUTLINE_HOSTED void drop_end(typename P::Count& n, std::uint8_t gone,
                                     std::uint8_t died) noexcept {
     if (died) {
-      this->lock_lines();
+      this->lock_queues();
       died_ |= died;
-      this->unlock_lines();
+      this->unlock_queues();
     }
     if (!n.down()) return;
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     state_ |= gone;
     tell_if_ended(after);
     if (!plain_only<P> && (state_ & B::kFar)) after.told = agent();

@@ -11,8 +11,8 @@
 // select begins, sleeps, and takes the value that came. The owner's timer ends the choice by
 // Choice::finish_as(TIMED_OUT), and is disarmed before woken().
 //
-// Engine has a member `choice`, start(now, foreign) and finish(), which returns `again` if start()
-// must be called once more.
+// Engine has a member `choice`, start(now, foreign) and finish(). finish() returns `again` if
+// start() must be called once more.
 #pragma once
 #include "guard.hpp"
 
@@ -21,11 +21,11 @@ namespace weft::inline WEFT_ABI::core {
 template <class Engine>
 class Choosing {
  public:
-  // no guard is chosen yet; as the result of woken() and finish(): the choice was withdrawn, or
-  // timed out
+  // No guard is chosen yet. As the result of woken() and finish(): the choice was withdrawn, or
+  // timed out.
   static constexpr int none = -1;
-  static constexpr int parked = -2;  // the owner must await the wake-up, then call woken()
-  static constexpr int again = -3;   // result of finish(): the owner must call start() once more
+  static constexpr int parked = -2;  // The owner must await the wake-up, then call woken().
+  static constexpr int again = -3;   // Result of finish(): the owner must call start() once more.
 
   Guard& guard(int i) noexcept { return g_[i]; }
   Guard* guards() noexcept { return g_; }
@@ -33,8 +33,8 @@ class Choosing {
   // Returns the status of the guard that was chosen: ok, timed_out, or how its channel has ended.
   Status status() const noexcept { return status_; }
 
-  // Returns whether the choice has committed, and waits only until the partner lets it go on. If so
-  // it cannot be cancelled (rule 1.6).
+  // Returns whether the choice has committed, and its owner waits only until the partner lets it go
+  // on. Such a choice cannot be cancelled (rule 1.6).
   bool held() const noexcept { return held_ != none; }
   bool undecided() const noexcept { return !held() && engine().choice.word() == WAITING; }
   // Returns the guard to which the choice has committed, although its owner has not resumed yet; or
@@ -94,7 +94,8 @@ class Choosing {
   Guard* g_;
   std::uint32_t n_;
   Status status_ = Status::pending;
-  int held_ = none;  // the guard that has committed while its partner holds the choice's owner
+  int held_ = none;  // the guard that has committed while its partner still holds the choice's
+                     // owner
 
  private:
   template <class Now>

@@ -7,8 +7,8 @@
 //   begin() ──► queued ──told: next()──► asked for ──finish()──► ok, cancelled, or an end
 //                 └──withdraw()──► out      └──withdraw(): false, leaves() asks the home
 //
-// A guard of a choice stays in the queue: next() passes it over (choices over far ends are handled
-// elsewhere).
+// A guard of a choice stays in the queue: next() passes it over (the wire layer handles choices
+// over far ends).
 //
 // Invariants (channel's lock)
 //  1 The queue of the other side is empty. There is no buffer.
@@ -28,18 +28,18 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
   explicit FarEngine(FarAgent* a) noexcept : WithAgent<Base>(a) {
     this->is_watched();
     state_ |= B::kFar;
-    B::form_lines();
+    B::form_queues();
   }
 
   // Takes the first plain party of side S out of its queue; returns null if there is none.
   template <Side S>
   Node* next() noexcept {
-    this->lock_lines();
+    this->lock_queues();
     Node* n = nullptr;
     for (Link* l = this->template own<S>().front(); l && !n; l = l->next)
       if (!B::node(l)->is(NodeFlags::of_choice)) n = B::node(l);
     if (n) this->template leave<S>(*n);
-    this->unlock_lines();
+    this->unlock_queues();
     return n;
   }
   // Finishes a party that next() has returned: its value has moved, or the channel has ended for
@@ -50,11 +50,11 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     after.run();
   }
   // Called when the home says that the channel has ended for side S, with status s. `strength` is
-  // that of a poison. The waiting parties are told, and so is any that comes later.
+  // that of a poison. The parties that wait are told, and so is any party that comes later.
   template <Side S>
   void has_ended(Status s, std::uint8_t strength) noexcept {
     AfterUnlock<T> after;
-    this->lock_lines();
+    this->lock_queues();
     if (s == Status::poisoned) {
       this->poison_here(strength, after);
     } else {
@@ -69,7 +69,7 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
   bool closed() noexcept {
     return (S == Side::in ? B::readers_.get() : B::writers_.get()) == 0;
   }
-  // Returns whether one of the ends of side S in this address space has died.
+  // Returns whether an end of side S in this address space has died.
   template <Side S>
   bool died_here() noexcept {
     return (died_ & (S == Side::in ? B::kReaderDied : B::kWriterDied)) != 0;

@@ -1,5 +1,5 @@
-// The guards of a choice (rule 5.2), and what is decided about a set of them: which sets are bad
-// use (rule 5.5), and which guards decide whether a select is over (rule 5.6). This is written
+// The guards of a choice (rule 5.2), and what follows from a set of guards: whether the set is bad
+// use (rule 5.5), and which guards decide whether a select is over (rule 5.6). This code is written
 // once, for every engine and every language.
 //
 // The code that makes guards fills in kind, enabled, ends, ops, node.slot and where (for a timer:
@@ -21,11 +21,11 @@ namespace weft::inline WEFT_ABI::core {
 
 struct Guard;
 
-// The result of a look at a guard.
+// What a look at a guard has found.
 enum class State : std::uint8_t {
   blocked,
   ready,
-  ended,  // poisoned, or a partner has died: ready, with that as its outcome
+  ended,  // poisoned, or a partner has died: the guard is ready, and that is its outcome
   retired,
 };
 
@@ -35,10 +35,10 @@ struct GuardOps {
   Attempt (*enrol)(Guard&) noexcept;
   void (*leave)(Guard&) noexcept;
   State (*state)(Guard&) noexcept;
-  Attempt (*take)(Guard&) noexcept;  // for a foreign select; null where it does not apply
+  Attempt (*take)(Guard&) noexcept;  // for a foreign select; null where no foreign select can take
   bool (*link)(Guard&) noexcept;     // for a standing alternative
   void (*enable)(Guard&, bool) noexcept;
-  // for a standing output: tells the foreign reader that it may take the value
+  // For a standing output: tells the foreign reader that it may take the value.
   void (*invite)(Guard&) noexcept;
 };
 
@@ -51,18 +51,18 @@ struct Guard {
   // that of its cache lines.
   [[no_unique_address]] StandingNode node;
   Kind kind = Kind::skip;
-  bool enabled = true;  // the precondition; a guard that is not enabled is off
-  bool ends = false;    // the retirement of its channel is an outcome (rule 5.6)
-  bool flat = false;    // enrolled for good by a standing alternative
-  bool silent = false;  // the owner of this select has found its channel retired
-  bool lined = false;   // this select has put the guard into a queue, and must withdraw it
+  bool enabled = true;    // the precondition; a guard that is not enabled is off
+  bool ends = false;      // the retirement of its channel is an outcome (rule 5.6)
+  bool flat = false;      // enrolled for good by a standing alternative
+  bool silent = false;    // the select that owns this guard has found its channel retired
+  bool enqueued = false;  // this select has put the guard into a queue, and must withdraw it
   const GuardOps* ops = nullptr;
   SyncObject* where = nullptr;  // a ChannelEngine<T, P>, BarrierEngine<P> or LatchEngine<P>
   std::int64_t deadline = 0;    // for a timer: steady or virtual time in ns
 
   State state() noexcept { return ops->state(*this); }
-  // Returns whether the guard is on, and its channel has ended for it. Reports about a select that
-  // waits use it: no partner will come there.
+  // Returns whether the guard is on, and its channel has ended for it, so that no partner will come
+  // there. Reports about a select that waits use this.
   bool has_ended() noexcept {
     return enabled && kind <= Kind::output && where && state() >= State::ended;
   }
@@ -132,8 +132,8 @@ class Kinds {
   std::uint32_t bits_ = 0;
 };
 
-// The kinds of guards that, if they are on, keep a select open; the select is over once all of them
-// have retired. If neither kind is set, nothing ends the select.
+// The kinds of guards that, while they are on, keep a select open. The select is over once all
+// guards of these kinds have retired. If neither kind is set, nothing ends the select.
 struct Keepers {
   bool inputs = false, outputs = false;
   bool any() const noexcept { return inputs || outputs; }
@@ -160,8 +160,8 @@ inline Keepers keepers(Kinds seen, Guard* g, std::uint32_t n) noexcept {
   if (!outputs && (!inputs || seen.lasting())) return {};
   if (!seen.anything_off()) [[likely]]
     return {.inputs = !outputs, .outputs = outputs};
-  // The program may switch guards on later: an input after a timer or a skip has been chosen, an
-  // output after an input has.
+  // The program may switch guards on later: an input after a timer or a skip has been chosen, or an
+  // output after an input has been chosen.
   if (seen.off(Kind::input) && seen.timed() && open_though_off(g, n, Kind::input)) return {};
   const bool held =
       outputs && inputs && seen.off(Kind::output) && open_though_off(g, n, Kind::output);
@@ -205,7 +205,7 @@ inline Fault fault_with(const Guard* g, std::uint32_t n, std::uint32_t i) noexce
   return {};
 }
 
-// Returns the fault of a set of guards that are in no queue yet. Takes time proportional to their
+// Returns the fault of a set of guards that are in no queue yet. The time is proportional to their
 // number. With `off_too` all guards count as on.
 inline Fault find_fault(Guard* g, std::uint32_t n, bool off_too = false) noexcept {
   if (n == 0) return {Fault::no_guard};
@@ -224,7 +224,7 @@ inline Fault find_fault(Guard* g, std::uint32_t n, bool off_too = false) noexcep
   // ready list of a standing alternative uses later.
   const auto link = [](Guard& x) noexcept -> ReadyLink& { return x.node; };
   const auto head = [g, n, &link](const Guard& x) noexcept -> Link*& {
-    // Fibonacci hashing (Knuth)
+    // This is Fibonacci hashing (Knuth).
     const auto h = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(x.where)) *
                    0x9E3779B97F4A7C15ull;
     return link(g[(h >> 32) % n]).next;
@@ -242,7 +242,7 @@ inline Fault find_fault(Guard* g, std::uint32_t n, bool off_too = false) noexcep
       if (!same) continue;
       if (const Fault::What w = between(x, y); w != Fault::none) found = {w, y.node.index, i};
     }
-    if (same) continue;  // one guard for each place is enough
+    if (same) continue;  // One guard for each place is enough.
     link(x).prev = head(x);
     head(x) = &link(x);
   }

@@ -1,5 +1,5 @@
 // A latch: an event that happens once and stays so, such as the end of a process (rule 7.11). When
-// it happens, all parties that wait go on, and those that come later need not wait. A party may
+// it happens, all parties that wait go on, and parties that come later need not wait. A party may
 // wait by itself or as a guard of a choice; any number may wait.
 //
 //   not set ──set()──► set
@@ -16,7 +16,7 @@ namespace weft::inline WEFT_ABI::core {
 template <class P>
 class LatchEngine : public SyncObject {
  public:
-  // Sets the latch and wakes all that wait. Later calls do nothing.
+  // Sets the latch and wakes all parties that wait. Later calls do nothing.
   void set() noexcept {
     Wakes after;
     lock_.lock();
@@ -44,7 +44,7 @@ class LatchEngine : public SyncObject {
     lock_.unlock();
     return r ? Status::ok : Status::pending;
   }
-  // Returns true if `me` was still waiting.
+  // Withdraws `me`. Returns true if `me` was still waiting.
   bool withdraw(Node& me) noexcept {
     lock_.lock();
     const bool was = me.is(NodeFlags::queued);

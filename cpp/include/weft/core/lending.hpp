@@ -12,7 +12,7 @@
 //  1 While the channel lends slots, only put() brings values into the buffer or to a reader. So
 //    what was written on credit comes before what other parties write later (rule 1.3).
 //  2 Lent slots are counted in Ring::reserved, which is marked kLending. Only the lender knows how
-//    many of those are lent.
+//    many of the reserved slots are lent.
 //  3 The lender stands in the queue of writers as a watch, not as a party. Its index is the number
 //    of free slots at which it wants to be woken; at a rendezvous, 1.
 //  4 A promised reader is the first in its queue, and stays there until put() or end_lending(): no
@@ -30,20 +30,20 @@ class Lending : public Notifier<T, P, Self> {
 
  protected:
   using Notifier<T, P, Self>::rematch, Notifier<T, P, Self>::tell_if_ended;
-  using B::blocked, B::reader_line_, B::state_, B::transfers_, B::writer_line_, B::writers_;
+  using B::blocked, B::reader_queue_, B::state_, B::transfers_, B::writer_queue_, B::writers_;
 
  public:
   using Notifier<T, P, Self>::ring;
 
   // Called on behalf of the holder of the one writer end. Returns how many more slots are lent: all
-  // that are free, if there are at least `wanted`. Returns 0 if the lender is queued; it is woken
-  // when it should ask again. Returns kNot if the channel cannot lend; the caller then takes back
-  // what is lent already. With a null lender (to begin) the channel lends whatever is free, even
-  // nothing.
+  // free ones, if there are at least `wanted`. Returns 0 if the lender is queued; the lender is
+  // woken when it should ask again. Returns kNot if the channel cannot lend; the caller then takes
+  // back what is lent already. With a null lender (to begin) the channel lends whatever is free,
+  // even nothing.
   static constexpr int kNot = -1;
   int lend(Node* lender, std::uint32_t wanted) noexcept {
     static_assert(!plain_only<P>, "this policy has no far parties");
-    this->lock_lines();
+    this->lock_queues();
     int n = kNot;
     if (!ring) {
       n = promise(lender);
@@ -60,14 +60,14 @@ class Lending : public Notifier<T, P, Self> {
         stand(*lender, wanted);
       }
     }
-    this->unlock_lines();
+    this->unlock_queues();
     return n;
   }
   // Takes the value in me.slot, which was written on credit. If no party will read the value, it
   // stays in the slot.
   void put(Node& me) noexcept {
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     if (!ring) {
       Node& r = take_promised();
       ++transfers_;
@@ -77,7 +77,7 @@ class Lending : public Notifier<T, P, Self> {
       return static_cast<Self*>(this)->unlock(after);
     }
     --ring->reserved;
-    if ((state_ & B::kPoisoned) || ((state_ & B::kReadersGone) && !blocked(reader_line_)))
+    if ((state_ & B::kPoisoned) || ((state_ & B::kReadersGone) && !blocked(reader_queue_)))
       ++ring->dropped;
     else
       ring->push(std::move(*static_cast<T*>(me.slot)));
@@ -88,7 +88,7 @@ class Lending : public Notifier<T, P, Self> {
   // Ends lending, and takes back the `n` credits that were not used.
   void end_lending(std::uint32_t n) noexcept {
     AfterUnlock after;
-    this->lock_lines();
+    this->lock_queues();
     if (!ring) {
       if (n > 0) take_back(after);
       return static_cast<Self*>(this)->unlock(after);
@@ -99,18 +99,18 @@ class Lending : public Notifier<T, P, Self> {
     static_cast<Self*>(this)->unlock(after);
   }
 
-  // The value of the extended read `me` comes back, in me.slot, and is the next to be read. Returns
-  // `ok` if the value is in the buffer, a reader has it, or no party will read it. Returns
-  // `pending` if `again` stands first in the queue with the value, like a writer; `again` is woken
-  // when the value has been read, or the channel has ended. At a rendezvous the writer stays held:
-  // end_extended() must still be called.
+  // Takes back the value of the extended read `me`, which is in me.slot and will be the next to be
+  // read. Returns `ok` if the value is in the buffer, a reader has it, or no party will read it.
+  // Returns `pending` if `again` stands first in the queue with the value, like a writer; `again`
+  // is woken when the value has been read, or the channel has ended. At a rendezvous the writer
+  // stays held: end_extended() must still be called.
   Status give_back(Node& me, Node& again) noexcept {
     AfterUnlock after;
     Status s = Status::ok;
-    this->lock_lines();
+    this->lock_queues();
     if (ring) {
       this->free_slot(me);
-      if ((state_ & B::kPoisoned) || ((state_ & B::kReadersGone) && !blocked(reader_line_)))
+      if ((state_ & B::kPoisoned) || ((state_ & B::kReadersGone) && !blocked(reader_queue_)))
         ++ring->dropped;
       else
         ring->push_front(std::move(*static_cast<T*>(me.slot)));
@@ -124,7 +124,7 @@ class Lending : public Notifier<T, P, Self> {
         s = again.status = Status::pending;
         again.place = static_cast<SyncObject*>(this);
         again.set(NodeFlags::queued);
-        writer_line_.insert_before(writer_line_.front(), &again);
+        writer_queue_.insert_before(writer_queue_.front(), &again);
         rematch(after);
       }
     }
@@ -135,8 +135,8 @@ class Lending : public Notifier<T, P, Self> {
 
  protected:
   friend Buffered<T, P, Self>;
-  // Called when a promised reader is to be withdrawn: the lender is woken, so that it asks for the
-  // slot back. Called with the lock held, and releases it.
+  // Wakes the lender, so that it asks for the slot back. Called when a promised reader is to be
+  // withdrawn. Called with the lock held, and releases it.
   [[gnu::noinline, gnu::cold]] void ask_back(Node& r) noexcept {
     AfterUnlock after;
     r.told = 1;
@@ -152,7 +152,7 @@ class Lending : public Notifier<T, P, Self> {
 
  private:
   Node* first_reader() const noexcept {
-    return reader_line_.front() ? B::node(reader_line_.front()) : nullptr;
+    return reader_queue_.front() ? B::node(reader_queue_.front()) : nullptr;
   }
   void stand(Node& lender, std::uint32_t wanted) noexcept {
     lender.flags = NodeFlags::watch | NodeFlags::disabled;
@@ -212,14 +212,14 @@ class Lending : public Notifier<T, P, Self> {
     if (!ring || ring->overflow != Overflow::block || ring->capacity >= Ring<T>::kLending / 2)
       return false;
     // While an extended read holds a slot, a writer without a slot may still meet a reader (rule
-    // 1.5). For that the writer must stand in the queue here.
+    // 1.5). For such a meeting the writer must stand in the queue here.
     if (ring->held > 0) return false;
     if ((state_ & (B::kPoisoned | B::kWritersGone | B::kReadersGone)) || writers_.get() != 1)
       return false;
     return only_watches();
   }
   bool only_watches() const noexcept {
-    for (Link* l = writer_line_.front(); l; l = l->next)
+    for (Link* l = writer_queue_.front(); l; l = l->next)
       if (!B::node(l)->is(NodeFlags::watch)) return false;
     return true;
   }

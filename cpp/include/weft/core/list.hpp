@@ -1,11 +1,11 @@
-// An intrusive doubly linked queue of one word. Links belong to their owners; the queue allocates
-// nothing.
+// An intrusive doubly linked queue that is one word. Its links belong to their owners; the queue
+// allocates nothing.
 //
 // The head's `prev` is the tail, the tail's `next` is null. So a queue is one word: a channel has
 // two of them, and there may be many channels. Invariants: a link is in at most one queue; outside
 // a queue its pointers mean nothing. The word of a queue is the address of its head plus kTag (an
 // empty queue: kTag alone), so that its owner can use the same word for something else at times
-// (line.hpp).
+// (waiting_queues.hpp).
 #pragma once
 #include <cstdint>
 
@@ -20,7 +20,7 @@ struct Link {
 
 class Queue {
  public:
-  // on 32-bit machines only two bits of an address are free
+  // On 32-bit machines only two bits of an address are free.
   static constexpr std::uintptr_t kTag = alignof(Link) >= 8 ? 4 : 3;
 
   bool empty() const noexcept { return word_ == kTag; }

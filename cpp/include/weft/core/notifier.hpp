@@ -2,7 +2,7 @@
 // parties when the channel ends.
 //
 // A standing party is marked ready, and committed only if its word is WAITING. A foreign party is
-// told, and takes the value itself (rule 6.6). The others are committed by rematch(), in order.
+// told, and takes the value itself (rule 6.6). rematch() commits all other parties, in order.
 //
 //   a foreign reader in the queue:
 //                                    ┌──take(): nothing is left for it────────┐
@@ -12,13 +12,13 @@
 //
 // Invariants (channel's lock)
 //  1 No queued reader could commit with a queued writer (or a buffered value). Exceptions are
-//    readers that wait for undecided ones (2), parties of standing alternatives, which are marked
-//    ready, and two parties of the same choice.
-//  2 `deciding_` foreign readers are undecided: those that are `notified`. As many of the offered
+//    readers that wait for undecided readers (2), parties of standing alternatives, which are
+//    marked ready, and two parties of the same choice.
+//  2 `deciding_` foreign readers are undecided: those that are `notified`. That many of the offered
 //    values are reserved for them: a reader behind them takes only values beyond these. But if an
 //    undecided reader has withdrawn since the last transfer, a reader that arrives takes any value.
-//    Otherwise a few readers, each cancelled in the step in which it is told, could pass the value
-//    around for ever.
+//    Otherwise a few readers that are all cancelled in the step in which they are told could pass
+//    the value around for ever.
 //  3 Once the channel has ended for a side, no party that could be claimed waits there.
 #pragma once
 #include "buffered.hpp"
@@ -32,13 +32,13 @@ class Notifier : public Buffered<T, P, Self> {
   using B = ChannelBase<P>;
   using AfterUnlock = core::AfterUnlock<T>;
   using B::blocked, B::deciding_, B::declined_, B::died_, B::leave, B::node, B::release,
-      B::reader_line_, B::state_, B::transfers_, B::writer_line_;
+      B::reader_queue_, B::state_, B::transfers_, B::writer_queue_;
   using Buffered<T, P, Self>::accepts, Buffered<T, P, Self>::drop_buffer,
       Buffered<T, P, Self>::from_buffer, Buffered<T, P, Self>::pull;
   using Buffered<T, P, Self>::ring, Buffered<T, P, Self>::to_buffer;
 
   void is_watched() noexcept { state_ |= B::kWatched; }
-  // `attempt` for a channel that has a buffer.
+  // Makes the attempt of a party at a channel that has a buffer.
   template <Side S, class Me>
   [[gnu::always_inline]] Attempt attempt_at_buffer(Node& n, Me me, AfterUnlock& after) noexcept {
     if constexpr (S == Side::in)
@@ -47,8 +47,8 @@ class Notifier : public Buffered<T, P, Self> {
       return to_buffer(n, me, after);
   }
 
-  // Called after a change at a watched channel: commits sleeping parties that can commit with each
-  // other, in order, and tells the others.
+  // Commits sleeping parties that can commit with each other, in order, and tells the others.
+  // Called after a change at a watched channel.
   WEFT_OUTLINE_HOSTED void rematch(AfterUnlock& after) noexcept {
     pull(after);
     if constexpr (plain_only<P>) return;
@@ -65,12 +65,12 @@ class Notifier : public Buffered<T, P, Self> {
       if (!std::exchange(looked, true)) spare = offered(deciding_);
       return spare;
     };
-    for (Link* l = reader_line_.front(); l;) {
+    for (Link* l = reader_queue_.front(); l;) {
       Node* r = node(l);
       l = l->next;
       if (r->is(NodeFlags::disabled)) continue;
       if (r->is(NodeFlags::promised)) break;
-      if (!(ring && ring->size > 0) && writer_line_.empty()) return;
+      if (!(ring && ring->size > 0) && writer_queue_.empty()) return;
       if (r->is(NodeFlags::foreign)) {
         if (!any_spare()) break;
         behind = true;
@@ -94,14 +94,14 @@ class Notifier : public Buffered<T, P, Self> {
       // The reader is woken before the writer: if both are in other address spaces the reader must
       // be told first (WIRE.md 4.2).
       if (t == Attempt::committed) after.finish_behind(before, r, Status::ok);
-      l = reader_line_.front();
+      l = reader_queue_.front();
     }
     // Alternatives with an output that stands here are told of waiting readers and of room.
-    for (Link* l = writer_line_.front(); l;) {
+    for (Link* l = writer_queue_.front(); l;) {
       Node* w = node(l);
       l = l->next;
       if (!w->is(NodeFlags::standing) || w->is(NodeFlags::disabled)) continue;
-      if (!blocked(reader_line_) && !accepts()) continue;
+      if (!blocked(reader_queue_) && !accepts()) continue;
       mark_ready(w);
       if (w->choice_->word() != WAITING) continue;
       const EnrolledParty me{w->choice_, w->index};
@@ -109,16 +109,16 @@ class Notifier : public Buffered<T, P, Self> {
           ring ? to_buffer(*w, me, after) : this->template meet<Side::out>(*w, me, after);
       if (t == Attempt::committed) after.finish(w, Status::ok);
       if (t != Attempt::not_ready)
-        l = writer_line_.front();
+        l = writer_queue_.front();
       else
         invite(after);
     }
   }
-  // Wakes the watches whose party might find a partner now.
+  // Wakes the watches whose parties might find a partner now.
   void hint(AfterUnlock& after) noexcept {
     if (!(state_ & B::kSpanned)) return;
-    if (may_meet<Side::in>()) tell_watches(reader_line_, true, after);
-    tell_watches(writer_line_, may_meet<Side::out>(), after);
+    if (may_meet<Side::in>()) tell_watches(reader_queue_, true, after);
+    tell_watches(writer_queue_, may_meet<Side::out>(), after);
   }
   template <Side S>
   bool may_meet() noexcept {
@@ -127,20 +127,21 @@ class Notifier : public Buffered<T, P, Self> {
     else
       return could_write();
   }
-  // An extended read waits if the buffer has no slot for it (rule 1.5), so it does not count.
+  // An extended read waits if the buffer has no slot for its value (rule 1.5), so it does not
+  // count.
   bool could_write() noexcept {
     if (accepts()) return true;
     return this->template claimable<Side::in>(ring ? NodeFlags::extended : 0) &&
            !(ring && ring->lending());
   }
-  // `now` says whether a party of that side might find a partner. For lenders other conditions
-  // apply.
+  // Tells the watches in q. `now` says whether a party of their side might find a partner. For
+  // lenders other conditions apply.
   void tell_watches(Queue& q, bool now, AfterUnlock& after) noexcept {
     for (Link* l = q.front(); l;) {
       Node* y = node(l);
       l = l->next;
       if (!y->is(NodeFlags::watch)) continue;
-      // a value that is made later needs a slot
+      // A value that is made later needs a slot.
       const bool meets = y->is(NodeFlags::compute) && ring ? accepts() : now;
       if (!(y->index == 0 ? meets : this->lends(*y))) continue;
       release(q, y);
@@ -168,10 +169,10 @@ class Notifier : public Buffered<T, P, Self> {
   // twice.)
   std::uint32_t offers(std::uint32_t most) const noexcept {
     std::uint32_t found = ring ? ring->size : 0;
-    for (Link* l = writer_line_.front(); l && found < most; l = l->next) {
+    for (Link* l = writer_queue_.front(); l && found < most; l = l->next) {
       const Node* y = node(l);
       if (y->is(NodeFlags::disabled)) continue;
-      // the value needs a slot first
+      // The value needs a slot first.
       if (ring && (y->is(NodeFlags::compute) || ring->lending())) return found;
       if (B::waits(*y)) ++found;
     }
@@ -195,8 +196,8 @@ class Notifier : public Buffered<T, P, Self> {
   }
   std::uint32_t mark_now() const noexcept { return static_cast<std::uint32_t>(transfers_) + 1; }
 
-  // Tells a foreign reader that has not been told yet. Returns false if another one is being told;
-  // this one will be told after the lock is released.
+  // Tells a foreign reader that has not been told yet. Returns false if another reader is being
+  // told; then r will be told after the lock is released.
   bool tell(Node* r, AfterUnlock& after) noexcept {
     if (after.told) {
       after.more = true;
@@ -210,14 +211,15 @@ class Notifier : public Buffered<T, P, Self> {
     return true;
   }
   bool foreign_first() const noexcept {
-    for (Link* l = reader_line_.front(); l; l = l->next)
+    for (Link* l = reader_queue_.front(); l; l = l->next)
       if (node(l)->is(NodeFlags::foreign)) return true;
     return false;
   }
-  // Called when a standing output begins to wait: a foreign reader is told, and can find it.
+  // Tells a foreign reader, which can now find a standing output. Called when that output begins to
+  // wait.
   void invite(AfterUnlock& after) noexcept {
     if (!offered(deciding_)) return;
-    for (Link* l = reader_line_.front(); l; l = l->next)
+    for (Link* l = reader_queue_.front(); l; l = l->next)
       if (node(l)->is(NodeFlags::foreign) && !node(l)->is(NodeFlags::notified)) {
         tell(node(l), after);
         return;
@@ -229,20 +231,20 @@ class Notifier : public Buffered<T, P, Self> {
     if constexpr (!plain_only<P>)
       if (r.is(NodeFlags::notified) && !(r.choice() && r.choice()->done())) declined_ = mark_now();
   }
-  // Called when a foreign reader has decided (it has taken a value, withdrawn, or found none).
-  // Serves the readers behind it.
+  // Serves the readers behind a foreign reader that has decided: it has taken a value, withdrawn,
+  // or found none.
   void decided(Node& r, AfterUnlock& after) noexcept {
     if (!r.is(NodeFlags::notified)) return;
     r.clear(NodeFlags::notified);
     if (--deciding_ == 0) state_ &= static_cast<std::uint8_t>(~B::kDeciding);
     if (state_ & B::kPoisoned)
-      fail_all(reader_line_, Status::poisoned, after);
+      fail_all(reader_queue_, Status::poisoned, after);
     else
       rematch(after);
   }
 
-  // Called when a standing alternative has just taken a value here: if there is more, its node is
-  // marked again.
+  // Called when a standing alternative has just taken a value here. If the channel has more values,
+  // the alternative's node is marked ready again.
   template <Side S>
   void mark_if_more(Node& n) noexcept {
     const bool more = S == Side::in ? offered() : could_write();
@@ -266,11 +268,11 @@ class Notifier : public Buffered<T, P, Self> {
     if (side == Side::in) {
       if (!(state_ & B::kWritersGone) ||
           (ring && (ring->size > 0 || ring->reserved > 0 || ring->kept > 0)) ||
-          blocked(writer_line_))
+          blocked(writer_queue_))
         return false;
       n.status = died_ & B::kWriterDied ? Status::died : Status::retired;
     } else {
-      if (!(state_ & B::kReadersGone) || blocked(reader_line_)) return false;
+      if (!(state_ & B::kReadersGone) || blocked(reader_queue_)) return false;
       n.status = died_ & B::kReaderDied ? Status::died : Status::retired;
     }
     return true;
@@ -285,11 +287,11 @@ class Notifier : public Buffered<T, P, Self> {
   [[gnu::noinline, gnu::cold]] void tell_ended(AfterUnlock& after) noexcept {
     Node probe;
     if ((state_ & B::kReadersGone) && ended<Side::out>(probe)) {
-      fail_all(writer_line_, probe.status, after);
+      fail_all(writer_queue_, probe.status, after);
       drop_buffer(after);
     }
     if ((state_ & B::kWritersGone) && ended<Side::in>(probe))
-      fail_all(reader_line_, probe.status, after);
+      fail_all(reader_queue_, probe.status, after);
   }
 
   void fail_all(Queue& q, Status s, AfterUnlock& after) noexcept {
@@ -300,17 +302,18 @@ class Notifier : public Buffered<T, P, Self> {
         if (!y->is(NodeFlags::notified)) tell(y, after);
         continue;
       }
-      // it will be told when the promise is kept or taken back
+      // This party will be told when the promise is kept or taken back.
       if (y->is(NodeFlags::promised)) continue;
       if (!y->is(NodeFlags::standing)) {
         release(q, y);
         if (ends(y, s)) after.finish(y, s);
         continue;
       }
-      // its alternative knows this already
+      // The alternative of this guard knows already that the channel has retired.
       if (s == Status::retired && y->is(NodeFlags::silent)) continue;
       mark_ready(y);
-      // The alternative looks itself. A silent guard stays silent for the select that waits.
+      // The alternative looks at the channel itself. A silent guard stays silent for the select
+      // that waits.
       if (!(y->flags & (NodeFlags::disabled | NodeFlags::silent)) && Free{}.with(y) == Claim::won)
         after.finish(y, s);
     }

@@ -1,5 +1,5 @@
 // A one-to-one buffer: one reader end, one writer end, a ring that both use without a lock (rule
-// 1.8). Freestanding but for 64-bit atomics.
+// 1.8). This file is freestanding, except that it needs 64-bit atomics.
 //
 // Source of the ring: Lamport, "Proving the correctness of multiprocess programs" (1977), with each
 // side's index on a cache line of its own and a remembered index of the other side (Giacomoni,
@@ -10,30 +10,30 @@
 //                                                               └── withdraw()──► out
 //
 // Invariants
-//  1 tail_ is the writer's and head_ the reader's. A side that waits in its queue lends its index
-//    to the holder of the lock.
+//  1 tail_ belongs to the writer, and head_ to the reader. A side that waits in its queue lends its
+//    index to the holder of the lock.
 //  2 head_ ≤ tail_ ≤ head_ + capacity_; the slots between them hold values.
-//  3 A side is queued only if look_ has its bit. It sets the bit, passes a fence and looks at the
-//    other side's index; the other stores its index, passes a fence and looks at look_: at least
-//    one of them sees the other (Dekker). Hence no wake-up is lost. The active side passes its
-//    fence with every item, the side that waits only with every sleep. While a side is *light* (its
-//    bit in look_, set and cleared by the sleeper opposite, under the lock) its fence is light, no
-//    more than an order for the compiler, and the sleeper's is heavy, a system call (see
-//    biased.hpp). Otherwise both are sequentially consistent accesses. The sleeper chooses what is
-//    cheaper by how many values have passed since it last slept. An operation that read look_
-//    before its side ceased to be light may still be running. So the sleeper keeps using heavy
-//    fences until, after one, it sees the other's index move: operations that begin after the fence
-//    read look_ anew.
-//  4 Only the reader's side takes values out. So poison does not empty the ring: the reader's next
-//    operation does, or the end of the reader's side.
+//  3 A side is queued only if look_ has its bit. That side sets the bit, passes a fence and looks
+//    at the other side's index. The other side stores its index, passes a fence and looks at look_.
+//    At least one of them sees the other (Dekker), so no wake-up is lost. The active side passes
+//    its fence with every item, the side that waits only with every sleep. While a side is *light*
+//    (its bit in look_, set and cleared by the sleeper opposite, under the lock) its fence is light
+//    (it only orders what the compiler does), and the sleeper's fence is heavy, a system call (see
+//    biased.hpp). Otherwise both fences are sequentially consistent accesses. The sleeper chooses
+//    what is cheaper by how many values have passed since it last slept. An operation that read
+//    look_ before its side ceased to be light may still be running. So the sleeper keeps using
+//    heavy fences until it sees the other side's index move after such a fence: operations that
+//    begin after the fence read look_ anew.
+//  4 Only the reader's side takes values out. So poison does not empty the ring; the reader's next
+//    operation empties it, or the end of the reader's side does.
 #pragma once
 #include <bit>
 #include <new>
 #include <type_traits>
 #include <utility>
 
-#include "line.hpp"
 #include "ready.hpp"
+#include "waiting_queues.hpp"
 
 namespace weft::inline WEFT_ABI::core {
 
@@ -50,18 +50,19 @@ class OneToOneEngine : public ChannelBase<P> {
                 "values are committed as they move: T's move constructor must be noexcept");
   static_assert(std::is_nothrow_destructible_v<T>);
   using B = ChannelBase<P>;
-  using B::blocked, B::died_, B::lock_, B::node, B::poison_, B::reader_line_, B::writer_line_;
+  using B::blocked, B::died_, B::lock_, B::node, B::poison_, B::reader_queue_, B::writer_queue_;
   using Index = std::uint64_t;
 
  public:
   using value_type = T;
 
-  OneToOneEngine() noexcept { B::state_ = B::kBuffered; }  // parties of this channel wait in queues
+  // The parties of this channel wait in queues.
+  OneToOneEngine() noexcept { B::state_ = B::kBuffered; }
   OneToOneEngine(const OneToOneEngine&) = delete;
   OneToOneEngine& operator=(const OneToOneEngine&) = delete;
   ~OneToOneEngine() { clear(); }
 
-  // Returns the number of slots for which set_storage()'s `data` must have room.
+  // Returns how many slots the `data` of set_storage() must have.
   static constexpr std::uint32_t slots_for(std::uint32_t capacity) noexcept {
     return std::bit_ceil(capacity);
   }
@@ -77,7 +78,7 @@ class OneToOneEngine : public ChannelBase<P> {
   }
   static constexpr bool buffered() noexcept { return true; }
   T* storage() const noexcept { return data_; }
-  // calls clear(), without the lock; if null, the engine calls clear() itself
+  // Calls clear(), without the lock. If it is null, the engine calls clear() itself.
   void (*discard)(OneToOneEngine&) noexcept = nullptr;
 
   std::uint64_t transfers() const noexcept {
@@ -115,8 +116,8 @@ class OneToOneEngine : public ChannelBase<P> {
     }
   }
 
-  // As begin(), if the operation need neither wait nor look closer. Returns false if nothing has
-  // happened.
+  // Does what begin() does, if the operation need neither wait nor look closer. Returns false if
+  // nothing has happened.
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     return fast<S>(slot);
@@ -128,7 +129,7 @@ class OneToOneEngine : public ChannelBase<P> {
     lock_.lock();
     const bool was = me.is(NodeFlags::queued);
     if (was) this->template leave<S>(me);
-    serve_lines(after);
+    serve_queues(after);
     lock_.unlock();
     after.run();
     return was;
@@ -158,8 +159,8 @@ class OneToOneEngine : public ChannelBase<P> {
     now = S == Side::in ? size() > 0 : size() < capacity_;
     return how_ended<S>();
   }
-  // Functions that such a channel lacks (rule 1.8): a standing alternative enrols here for each
-  // select, and there are no foreign parties.
+  // Functions that a one-to-one channel lacks (rule 1.8): a standing alternative enrols here for
+  // each select, and there are no foreign parties.
   template <Side S>
   bool link_standing(StandingNode&) noexcept {
     return false;
@@ -190,7 +191,7 @@ class OneToOneEngine : public ChannelBase<P> {
     if (strength >= B::immunity_ && strength > poison_) {
       poison_ = strength;
       look_.fetch_or(kPoisoned, std::memory_order_seq_cst);
-      serve_lines(after);
+      serve_queues(after);
     }
     lock_.unlock();
     after.run();
@@ -228,8 +229,8 @@ class OneToOneEngine : public ChannelBase<P> {
   // How many values must pass between two sleeps for a side to change its kind of fence. A heavy
   // fence costs about as much as 500 sequentially consistent stores.
   static constexpr Index kFew = 256, kMany = 1024;
-  // The number of values through an end after which its process lets the others of its scheduler
-  // run (rule 7.7). Testing the index costs less than a count in the process.
+  // After this many values through an end, its process lets the others of its scheduler run (rule
+  // 7.7). Testing the index costs less than a count in the process.
   static constexpr Index kTurn = 512;
 
   T& at(Index i) noexcept { return data_[i & mask_]; }
@@ -280,7 +281,7 @@ class OneToOneEngine : public ChannelBase<P> {
   [[gnu::noinline]] void serve() noexcept {
     Wakes after;
     lock_.lock();
-    serve_lines(after);
+    serve_queues(after);
     lock_.unlock();
     after.run();
   }
@@ -299,7 +300,7 @@ class OneToOneEngine : public ChannelBase<P> {
       }
       announced_ &= ~bit_of<S>();
     }
-    serve_lines(after);
+    serve_queues(after);
     const bool poisoned = poison_ != 0;
     lock_.unlock();
     after.run();
@@ -307,9 +308,9 @@ class OneToOneEngine : public ChannelBase<P> {
     return t;
   }
 
-  // Sets the side's bit in look_, which then stays. After this call the side sees everything that
-  // the other side did without having seen the bit. Called with the lock held, which it releases
-  // during a heavy fence.
+  // Sets the side's bit in look_; the bit then stays. After this call the side sees everything that
+  // the other side did without having seen the bit. Called with the lock held, and releases the
+  // lock during a heavy fence.
   template <Side S>
   void announce() noexcept {
     constexpr std::uint32_t light = S == Side::in ? kWriterLight : kReaderLight;
@@ -342,7 +343,7 @@ class OneToOneEngine : public ChannelBase<P> {
   Attempt attempt(Node& n, Me me) noexcept {
     if (!poison_) {
       if (S == Side::in ? size() > 0
-                        : size() < capacity_ && (!gone(kReadersGone) || blocked(reader_line_))) {
+                        : size() < capacity_ && (!gone(kReadersGone) || blocked(reader_queue_))) {
         if (!me.self()) return Attempt::gone;
         if constexpr (S == Side::in)
           pop(n.slot);
@@ -366,30 +367,30 @@ class OneToOneEngine : public ChannelBase<P> {
       return true;
     }
     if constexpr (S == Side::in) {
-      if (!gone(kWritersGone) || size() > 0 || blocked(writer_line_)) return false;
+      if (!gone(kWritersGone) || size() > 0 || blocked(writer_queue_)) return false;
       n.status = died_ & B::kWriterDied ? Status::died : Status::retired;
     } else {
-      if (!gone(kReadersGone) || blocked(reader_line_)) return false;
+      if (!gone(kReadersGone) || blocked(reader_queue_)) return false;
       n.status = died_ & B::kReaderDied ? Status::died : Status::retired;
     }
     return true;
   }
 
-  // Commits the queued parties that can commit, and tells those for which the channel has ended.
-  // Called with the lock held, after any change.
-  void serve_lines(Wakes& after) noexcept {
+  // Commits the queued parties that can commit, and tells the parties for which the channel has
+  // ended. Called with the lock held, after any change.
+  void serve_queues(Wakes& after) noexcept {
     for (bool again = !poison_; again;) {
       again = false;
-      while (!writer_line_.empty() && size() < capacity_) again |= commit<Side::out>(after);
-      while (!reader_line_.empty() && size() > 0) again |= commit<Side::in>(after);
+      while (!writer_queue_.empty() && size() < capacity_) again |= commit<Side::out>(after);
+      while (!reader_queue_.empty() && size() > 0) again |= commit<Side::in>(after);
     }
     Node probe;
-    if (!writer_line_.empty() && ended<Side::out>(probe)) fail(writer_line_, probe.status, after);
-    if (!reader_line_.empty() && ended<Side::in>(probe)) fail(reader_line_, probe.status, after);
-    if (reader_line_.empty() &&
+    if (!writer_queue_.empty() && ended<Side::out>(probe)) fail(writer_queue_, probe.status, after);
+    if (!reader_queue_.empty() && ended<Side::in>(probe)) fail(reader_queue_, probe.status, after);
+    if (reader_queue_.empty() &&
         (look_.load(std::memory_order_relaxed) & ~announced_ & kReaderWaits))
       look_.fetch_and(~kReaderWaits, std::memory_order_seq_cst);
-    if (writer_line_.empty() &&
+    if (writer_queue_.empty() &&
         (look_.load(std::memory_order_relaxed) & ~announced_ & kWriterWaits))
       look_.fetch_and(~kWriterWaits, std::memory_order_seq_cst);
   }
@@ -432,8 +433,8 @@ class OneToOneEngine : public ChannelBase<P> {
     died_ |= died;
     const bool last = n.down();
     if (last) look_.fetch_or(side, std::memory_order_seq_cst);
-    serve_lines(after);
-    const bool alone = last && reader_line_.empty();
+    serve_queues(after);
+    const bool alone = last && reader_queue_.empty();
     lock_.unlock();
     after.run();
     return alone;
@@ -451,14 +452,15 @@ class OneToOneEngine : public ChannelBase<P> {
   std::uint64_t capacity_ = 0;
   prim::atomic<std::uint32_t> look_{0};
   prim::atomic<std::uint64_t> dropped_{0};
-  // What is known of a side that sleeps (under the lock).
+  // What is known of a side that sleeps (protected by the lock).
   struct Sleeper {
     Index slept_at = 0;      // the side's index when it last went to sleep
-    Index fenced_at = 0;     // the other's index after the last heavy fence
+    Index fenced_at = 0;     // the other side's index after the last heavy fence
     bool unsettled = false;  // the other side has ceased to be light, but may not know it yet
   };
   Sleeper reader_, writer_;
   std::uint32_t announced_ = 0;  // the sides that are about to join their queue; their bits stay
+                                 // set
   alignas(64) prim::atomic<Index> tail_{0};
   Index head_seen_ = 0;  // the last value of head_ that the writer has seen
   alignas(64) prim::atomic<Index> head_{0};

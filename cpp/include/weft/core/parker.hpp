@@ -1,7 +1,7 @@
-// A waiter that is only an OS thread: it parks on one word. The explorer and the tests of core/ use
-// it; thread processes wait by runtime/parking.hpp.
+// A waiter that is nothing but an OS thread, which parks on one word. The explorer and the tests of
+// core/ use this waiter; thread processes wait by runtime/parking.hpp.
 //
-//   0 ──wake()──► woken       0 ──nudge()──► nudged (a cancellation or a timer: look around)
+//   0 ──wake()──► woken       0 ──nudge()──► nudged (a cancellation or a timer has come)
 //   await() resets the word to 0
 #pragma once
 #include "waiter.hpp"
@@ -17,8 +17,8 @@ class Parker : public Waiter {
   Parker(const Parker&) = delete;
   Parker& operator=(const Parker&) = delete;
 
-  // Sleeps until woken (returns true), or until nudged or past the steady time `until` in ns
-  // (returns false; a later wake-up is not lost).
+  // Sleeps until the thread is woken (returns true), or until it is nudged or the steady time
+  // `until`, in ns, has passed (returns false; a later wake-up is not lost).
   bool await(std::int64_t until = prim::forever) noexcept {
     for (;;) {
       std::uint32_t s = word_.load(std::memory_order_acquire);

@@ -1,10 +1,10 @@
-// Local or shared: whether the parties of a channel are all on one scheduler, or anywhere in the
-// address space.
+// The policies of a channel, local and shared. They say whether its parties are all on one
+// scheduler, or anywhere in the address space.
 //
-// A local channel costs no atomic operation. A shared one takes a spin lock for each operation: for
-// a few tens of instructions, never while user code runs (rule 12.1 names the exceptions), and
-// never two locks at once (invariant 1 of waiter.hpp). While only one scheduler uses a channel, the
-// lock is biased to that scheduler (biased.hpp).
+// A local channel costs no atomic operation. A shared channel takes a spin lock for each operation.
+// The lock is held for a few tens of instructions, and never while user code runs (rule 12.1 names
+// the exceptions). No party holds two such locks at once (invariant 1 of waiter.hpp). While only
+// one scheduler uses a channel, the lock is biased to that scheduler (biased.hpp).
 #pragma once
 #include <cstdint>
 
@@ -18,8 +18,8 @@ namespace weft::inline WEFT_ABI {
 
 namespace core {
 
-// Each lock has a second pair of functions, for a fast path that is inlined at each use:
-// lock_cheaply() may refuse (null); its result is passed to unlock_cheaply().
+// Each lock has a second pair of functions, for a fast path that is inlined at each use.
+// lock_cheaply() may refuse, by returning null; otherwise its result is passed to unlock_cheaply().
 class NoLock {
  public:
   void lock() noexcept {}
@@ -32,7 +32,7 @@ class NoLock {
 class SpinLock {
  public:
   void lock() noexcept {
-#if __STDC_HOSTED__  // the rare case is a call
+#if __STDC_HOSTED__  // The rare case is a call.
     if (word_.exchange(1, std::memory_order_acquire) != 0) [[unlikely]]
       await();
 #else
@@ -58,14 +58,14 @@ class SpinLock {
   prim::atomic<std::uint8_t> word_{0};
 };
 
-// A count that several threads may change (shared) or only one (local).
+// A count that several threads may change (Shared), or only one thread.
 template <bool Shared>
 class Count {
  public:
   constexpr explicit Count(std::uint32_t n = 0) noexcept : n_(n) {}
   std::uint32_t get() const noexcept { return n_.load(std::memory_order_relaxed); }
   // Returns whether the caller's reference is the only one left. If so, the caller sees everything
-  // that the others did.
+  // that the holders of the other references did.
   bool is_last() const noexcept { return n_.load(std::memory_order_acquire) == 1; }
   void up() noexcept {
     if constexpr (Shared)
@@ -91,13 +91,13 @@ class Count {
 // runs now, so waking one is a push.
 //
 // A communication on one core takes as long as its stores: a core completes one store in a cycle,
-// or two to one cache line. So a push is two stores. Whether the queue is empty is known from where
-// the next address goes; a null at the end would be a third store.
+// or two to one cache line. So a push is two stores. The place where the next address goes tells
+// whether the queue is empty; a null at the end would be a third store.
 //
 // Invariants
 //  1 tail_ points to where the address of the next waker goes: the link of the last waker, or head_
 //    if the queue is empty.
-//  2 While the queue is empty head_ means nothing; nor does the link of the last waker, ever.
+//  2 While the queue is empty head_ means nothing. The link of the last waker never means anything.
 //  3 While the queue is advanced (from advance() until rest_at()) head_ means nothing either: only
 //    push() and empty() may be called.
 class RunQueue {
@@ -124,7 +124,8 @@ class RunQueue {
     tail_ = other.tail_;
     other.tail_ = &other.head_;
   }
-  // Takes all wakers, linked, with a null after the last one; the queue is empty afterwards.
+  // Removes all wakers, and returns the first; they are linked, with a null after the last. The
+  // queue is empty afterwards.
   Waker* release() noexcept {
     *tail_ = nullptr;
     Waker* const all = static_cast<Waker*>(head_);
@@ -132,8 +133,8 @@ class RunQueue {
     return all;
   }
 
-  // Visits the wakers, for code that takes one other than the first (runtime/chooser.hpp). Not to
-  // be called while the queue is advanced.
+  // Visits the wakers, for code that takes a waker other than the first (runtime/chooser.hpp). This
+  // must not be called while the queue is advanced.
   template <class F>
   void each(F&& f) noexcept {
     for (Link** at = &head_; at != tail_;) {
@@ -151,8 +152,8 @@ class RunQueue {
       *at = w->next;
   }
 
-  // For a loop that keeps the head in a register while it runs wakers one after another: removes w,
-  // which is the head. Returns the next waker, or null if the queue is empty.
+  // Removes w, which is the head. Returns the next waker, or null if the queue is empty. This
+  // serves a loop that keeps the head in a register while it runs wakers one after another.
   Waker* advance(Waker* w) noexcept {
     if (tail_ == &w->next) {
       tail_ = &head_;
@@ -170,15 +171,15 @@ class RunQueue {
 #if __STDC_HOSTED__
 inline constinit thread_local RunQueue* current_run_queue = nullptr;
 #else
-// the queue of the only core; a platform with more cores sets this when it switches
+// The queue of the only core. A platform with more cores sets this pointer when it switches cores.
 inline constinit RunQueue* current_run_queue = nullptr;
 #endif
 
 }  // namespace core
 
-// With WEFT_CHECKS the use of a local channel from a second scheduler or thread is detected when
-// one party waits for the other (rule 11.2). That throws BadUse where it can be thrown; otherwise
-// the program stops.
+// With WEFT_CHECKS, the use of a local channel from a second scheduler or thread is detected when
+// one party waits for the other (rule 11.2). The detection throws BadUse where an exception can be
+// thrown; otherwise the program stops.
 #if __STDC_HOSTED__
 #define WEFT_CHECK_LOCAL WEFT_CHECKS
 #else
@@ -186,8 +187,8 @@ inline constinit RunQueue* current_run_queue = nullptr;
 #endif
 
 // A policy's wake() returns whether it put the waker on the run queue of this scheduler. That
-// happens only as often as processes of this scheduler wait, so the caller need not count it in
-// order to give way (rule 7.7).
+// happens only as often as processes of this scheduler wait, so the caller need not count such
+// wake-ups in order to give way (rule 7.7).
 struct Local {
   using Lock = core::NoLock;
   using Count = core::Count<false>;
@@ -223,7 +224,8 @@ struct Shared {
   }
 };
 
-// As Shared, but with one reader end and one writer end, over a buffer: one2one.hpp (rule 1.8).
+// The shared policy of a channel with one reader end and one writer end, over a buffer: one2one.hpp
+// (rule 1.8).
 struct OneToOne : Shared {
   static constexpr bool one_to_one = true;
 };

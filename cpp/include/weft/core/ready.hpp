@@ -15,10 +15,11 @@ namespace weft::inline WEFT_ABI::core {
 struct ReadyLink : Link {};
 
 struct StandingNode : Node, ReadyLink {
-  // ReadyLink, the node's second link, is its link in the ready list (under the ready list's lock)
+  // ReadyLink, the node's second link, is its link in the ready list (protected by the ready list's
+  // lock).
   bool marked = false;  // whether the node is in the ready list (under the ready list's lock)
-  // its guard found only foreign readers, or watches, which must be told once the select waits
-  // (used by the owner)
+  // The guard of this node found only foreign readers, or watches, which must be told once the
+  // select waits (used by the owner).
   bool contested = false;
   StandingNode() = default;
   StandingNode(const StandingNode&) = delete;

@@ -3,30 +3,31 @@
 //
 // Invariants
 //  1 Both parties are claimed (waiter.hpp) before the value moves.
-//  2 Values move by T's move constructor. This constructor, and the destructor of what was moved
-//    from, are the only code of T that may run under the lock. Neither may throw (rule 12.1).
+//  2 Values move by T's move constructor. This constructor, and the destructor of the object that
+//    was moved from, are the only code of T that may run under the lock. Neither may throw (rule
+//    12.1).
 //  3 Wake-ups and dropped values are noted in AfterUnlock and dealt with once the lock is released.
-//    Two parties that meet while no other waits (meet_alone() of channel.hpp) have nothing to note:
-//    there the value moves, and the partner is woken, after the unlock.
+//    Two parties that meet while no other party waits (meet_alone() of channel.hpp) have nothing to
+//    note: in that case the value moves, and the partner is woken, after the unlock.
 #pragma once
 #include <new>
 #include <type_traits>
 #include <utility>
 
 #include "buffer.hpp"
-#include "line.hpp"
+#include "waiting_queues.hpp"
 
 namespace weft::inline WEFT_ABI::core {
 
-// The work that remains once the lock is released: wake parties, and destroy what was dropped.
+// The work that remains once the lock is released: waking parties, and destroying dropped values.
 template <class T>
 struct AfterUnlock : Wakes {
   Ring<T> trash;
   alignas(T) unsigned char victim[sizeof(T)];
   bool has_victim = false;
-  bool more = false;  // more than one foreign party must be told: the others are told after `told`
-  // a foreign party that must be told; not in the list, since two channels may tell one select at
-  // once
+  bool more = false;  // More than one foreign party must be told: the others are told after `told`.
+  // A foreign party that must be told. It is not in the list, since two channels may tell one
+  // select at once.
   Waker* told = nullptr;
   void finish_all() noexcept {
     this->run();
@@ -63,40 +64,41 @@ class Rendezvous : public ChannelBase<P> {
     return pass(side == Side::in ? *y : n, side == Side::in ? n : *y, after, *y);
   }
 
-  // Called when both parties are claimed: w's value moves to r. `peer` is the one that sleeps.
+  // Moves w's value to r, or lets w compute it first. Called when both parties are claimed; `peer`
+  // is the party that sleeps.
   Attempt pass(Node& w, Node& r, Wakes& after, Node& peer) noexcept {
     if (w.is(NodeFlags::compute)) [[unlikely]] {
       w.hold(&r);
       r.status = Status::pending;
-      if (&peer == &r) return Attempt::committed;  // the writer computes its value next
+      if (&peer == &r) return Attempt::committed;  // The writer computes its value next.
       after.finish(&w, Status::ok);
-      return Attempt::partner_holds;  // the writer computes the value, and then wakes the reader
+      return Attempt::partner_holds;  // The writer computes the value, and then wakes the reader.
     }
     return hand_over(w, r, after, peer);
   }
-  // Called when the writer's value is there. Moves it to the reader.
+  // Moves the writer's value to the reader. Called when the value is there.
   Attempt hand_over(Node& w, Node& r, Wakes& after, Node& peer) noexcept {
     move_value(w.slot, r.slot);
     if (r.is(NodeFlags::extended)) [[unlikely]] {
-      if (ring) {  // the read holds a slot, not its writer (rule 1.6)
+      if (ring) {  // The read holds a slot, and does not hold its writer (rule 1.6).
         hold_slot(r);
       } else {
         w.status = Status::pending;
         r.hold(&w);
         if (&peer == &w) return Attempt::committed;
         after.finish(&r, Status::ok);
-        return Attempt::partner_holds;  // the reader's block ends before the writer goes on
+        return Attempt::partner_holds;  // The reader's block ends before the writer goes on.
       }
     }
     after.finish(&peer, Status::ok);
     return Attempt::committed;
   }
-  // Called when an extended read has taken a value: its slot stays occupied until the read ends.
+  // Keeps the slot of a value that an extended read has taken occupied until the read ends.
   void hold_slot(Node& n) noexcept {
     ++ring->held;
     if (!n.is(NodeFlags::kept)) return;
     if (++ring->kept != 0) return;
-    --ring->kept;  // `kept` counts only to 65,535; beyond that a value cannot come back
+    --ring->kept;  // `kept` counts only to 65,535; a value beyond that cannot come back.
     n.clear(NodeFlags::kept);
   }
   void free_slot(Node& n) noexcept {
@@ -119,8 +121,8 @@ class Rendezvous : public ChannelBase<P> {
     if (!y.is(unusual) && !(side == Side::in && ring && ring->lending())) [[likely]]
       return Step::claim;
     if (y.is(NodeFlags::disabled)) return Step::pass_over;
-    // A foreign reader takes its value itself, and those behind it wait (rule 6.6). The value of a
-    // promised reader may be under way.
+    // A foreign reader takes its value itself, and the readers behind it wait (rule 6.6). The value
+    // of a promised reader may be under way.
     if (side == Side::out && y.is(NodeFlags::foreign | NodeFlags::promised)) return Step::stop;
     if (!ring) return Step::claim;
     // A computed or lent value, or an extended read, needs a slot first.

@@ -1,7 +1,7 @@
-// A select over guards, one-shot: phases A to D of the commit algorithm (waiter.hpp describes the
+// A one-shot select over guards: phases A to D of the commit algorithm (waiter.hpp describes the
 // words).
 //
-//   A scan()    enrolled nowhere, so no party can claim it: commit with the first ready guard
+//   A scan()    in no queue, so no party can claim the select; commit the first ready guard
 //   B enrol()   word := WAITING; at each guard look again, commit jointly, or join the queue
 //   C           the owner parks; a timer or a cancellation competes by finish_as()
 //   D leave()   leave every queue
@@ -12,7 +12,7 @@
 // such guard, the owner looks whether the select is over. From phase B on the guards that keep the
 // select open are counted (KeptChoice).
 //
-// Freestanding: the guards are an array that the caller provides.
+// This file is freestanding: the caller provides the guards as an array.
 #pragma once
 #include "choosing.hpp"
 
@@ -53,14 +53,15 @@ class Select : public Choosing<Select> {
   // Returns whether a check decides which guard is taken (runtime/points.hpp).
   bool takes_any() const noexcept { return mode_ != Mode::priority && n_ > 1; }
   void begin_at(std::uint32_t i) noexcept {
-    mode_ = Mode::fair;  // also for a random select: the check may take any guard that is ready
+    mode_ = Mode::fair;  // A random select is treated alike: the check may take any guard that is
+                         // ready.
     start_ = i;
   }
 #endif
   // The state of the random numbers of Mode::random; the caller seeds it.
   std::uint64_t seed = 0x9E3779B97F4A7C15ull;
 
-  // Phases A and B.
+  // Does phases A and B.
   template <class Now>
   int start(Now&& now, bool foreign) noexcept {
     choice.reset();
@@ -69,8 +70,8 @@ class Select : public Choosing<Select> {
   }
   bool may_time() const noexcept { return true; }
 
-  // Phase A, with timers and skips. `now` is called only if there is a timer. Returns the guard
-  // that was chosen, `parked` or `none`.
+  // Does phase A, including timers and skips. `now` is called only if there is a timer. Returns the
+  // guard that was chosen, `parked` or `none`.
   template <class Now>
   int scan(Now&& now) noexcept {
     int skip = none;
@@ -101,7 +102,7 @@ class Select : public Choosing<Select> {
     return none;
   }
 
-  // Phase B. Returns the guard to which the select has committed, having left all queues, or
+  // Does phase B. Returns the guard to which the select has committed, having left all queues, or
   // `parked` if the caller must await the wake-up.
   WEFT_INLINE_HOSTED int enrol(bool foreign = false) noexcept {
     if (!counted_ || seen_.anything_off()) find_keepers(foreign);
@@ -113,21 +114,22 @@ class Select : public Choosing<Select> {
     enrolled_ = true;
     choice.arm();
     for (std::uint32_t i = 0; i < n_; ++i) {
-      // in order: of several guards at one channel the first is served first (rules 1.2, 5.4)
+      // The guards are enrolled in order: of several guards at one channel the first is served
+      // first (rules 1.2, 5.4).
       Guard& x = g_[i];
       if (!x.enabled || x.kind >= Kind::timer || x.silent) continue;
       x.node.flags =
           static_cast<std::uint16_t>((x.node.flags & kOwn) | flags_[static_cast<int>(x.kind)]);
       if (x.ends) [[unlikely]]
         x.node.clear(NodeFlags::quiet);
-      x.lined = true;
+      x.enqueued = true;
       switch (x.ops->enrol(x)) {
         case Attempt::committed: return left(i, Status::ok);
         case Attempt::ended: return left(i, x.node.status);
-        case Attempt::partner_holds:  // the select has committed; the partner wakes it once more
+        case Attempt::partner_holds:  // The select has committed; the partner wakes it once more.
         case Attempt::gone: return parked;
         case Attempt::silent:
-          if (const int c = fell_silent_in_line(i); c != none) return c;
+          if (const int c = fell_silent_queued(i); c != none) return c;
           break;
         case Attempt::not_ready: break;
       }
@@ -135,8 +137,9 @@ class Select : public Choosing<Select> {
     return parked;
   }
 
-  // Called when a foreign select was told to look again. Commits it if it can commit. Returns
-  // `parked` if it cannot yet, or if it has an outcome already and the wake-up is under way.
+  // Called when a foreign select was told to look again. Commits the select if it can commit.
+  // Returns `parked` if it cannot commit yet, or if it has an outcome already and the wake-up is
+  // under way.
   int look_again() noexcept {
     if (choice.done() || held_ != none) return parked;
     for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = after(i)) {
@@ -148,7 +151,7 @@ class Select : public Choosing<Select> {
         case Attempt::partner_holds:
         case Attempt::gone: return parked;
         case Attempt::silent:
-          if (const int c = fell_silent_in_line(i); c != none) return c;
+          if (const int c = fell_silent_queued(i); c != none) return c;
           break;
         case Attempt::not_ready: break;
       }
@@ -156,8 +159,9 @@ class Select : public Choosing<Select> {
     return parked;
   }
 
-  // Called after the wake-up (or after finish_as): does phase D, and returns the guard that has
-  // committed. Returns `none` if the select was cancelled or timed out; `choice.word()` says which.
+  // Does phase D, and returns the guard that has committed. Called after the wake-up, or after
+  // finish_as(). Returns `none` if the select was cancelled or timed out; `choice.word()` says
+  // which.
   int finish() noexcept {
     if (held_ != none) {
       const auto i = static_cast<std::uint32_t>(held_);
@@ -172,7 +176,7 @@ class Select : public Choosing<Select> {
   }
 
  private:
-  // flags of a node that the code that makes the guard has set
+  // The flags of a node that are set by the code that makes the guard.
   static constexpr std::uint16_t kOwn = NodeFlags::compute | NodeFlags::extended;
   static std::uint16_t flags_of(bool keeps, bool foreign) noexcept {
     return static_cast<std::uint16_t>(NodeFlags::of_choice | NodeFlags::quiet |
@@ -180,8 +184,8 @@ class Select : public Choosing<Select> {
                                       (foreign ? NodeFlags::foreign : 0));
   }
 
-  // Finds which guards keep this select open, how many there are, and the flags of their nodes. The
-  // result stays valid until a guard is switched on or off, unless guards that are off matter.
+  // Finds which guards keep this select open, how many there are, and which flags their nodes have.
+  // The result stays valid until a guard is switched on or off, unless guards that are off matter.
   [[gnu::noinline]] void find_keepers(bool foreign) noexcept {
     std::uint32_t on[2] = {0, 0};
     seen_ = {};
@@ -206,7 +210,7 @@ class Select : public Choosing<Select> {
       case Attempt::committed: return chosen(i, Status::ok);
       case Attempt::ended: return found_ended(i);
       case Attempt::partner_holds:
-        // The select has committed, and the partner wakes it, as if the partner had claimed it.
+        // The select has committed, and the partner wakes it as if that partner had claimed it.
         held_ = static_cast<int>(i);
         return parked;
       default: return none;
@@ -234,21 +238,21 @@ class Select : public Choosing<Select> {
     while (!keep_.decides(g_[i])) i = after(i);
     return i;
   }
-  // Called when guard i, the last that kept this select open, has retired: the outcome is Retired,
-  // at guard i or, if i does not decide, at a guard that does.
+  // Called when guard i, the last guard that kept this select open, has retired. The outcome is
+  // Retired, at guard i or, if i does not decide, at a guard that does.
   int is_over(std::uint32_t i) noexcept {
     leave();
     return chosen(keep_.decides(g_[i]) ? i : first_decider(), Status::retired);
   }
   // Called when the owner has found guard i retired, while the select is enrolled at other guards.
-  int fell_silent_in_line(std::uint32_t i) noexcept {
+  int fell_silent_queued(std::uint32_t i) noexcept {
     g_[i].silent = silents_ = true;
     if (!keep_.has(g_[i]) || !choice.last_gone()) return none;
     return choice.claim_one(DONE + i) ? is_over(i) : parked;
   }
 
-  // Chooses uniformly among the guards that are ready: draws among those that seem ready (reservoir
-  // sampling), then commits; if that fails, it draws again.
+  // Chooses uniformly among the guards that are ready. It draws one of the guards that seem ready
+  // (reservoir sampling), then commits that guard; if the commit fails, it draws again.
   int scan_random() noexcept {
     for (std::uint32_t i = 0; i < n_; ++i) {
       belongs_to_us(g_[i], i);
@@ -276,7 +280,7 @@ class Select : public Choosing<Select> {
         if (const int c = attempt(i); c != none) return c;
     return none;
   }
-  std::uint64_t random() noexcept {  // xorshift64*, Vigna 2016
+  std::uint64_t random() noexcept {  // This is xorshift64* (Vigna 2016).
     seed ^= seed >> 12;
     seed ^= seed << 25;
     seed ^= seed >> 27;
@@ -299,8 +303,8 @@ class Select : public Choosing<Select> {
     if (!enrolled_) return;
     enrolled_ = false;
     for (std::uint32_t i = 0; i < n_; ++i)
-      if (g_[i].lined) {
-        g_[i].lined = false;
+      if (g_[i].enqueued) {
+        g_[i].enqueued = false;
         g_[i].ops->leave(g_[i]);
       }
     if (silents_) [[unlikely]]
@@ -315,7 +319,7 @@ class Select : public Choosing<Select> {
   Mode mode_ = Mode::fair;
   bool silents_ = false;  // whether a guard was found silent, so that over_at_ belongs to this scan
   bool timers_ = false;   // whether there is a timer or a skip among the guards that are on
-  // whether keep_, keeping_ and flags_ are valid for the guards as they are now
+  // Whether keep_, keeping_ and flags_ are valid for the guards as they are now.
   bool counted_ = false;
   Kinds seen_;
   std::uint32_t keeping_ = 0;

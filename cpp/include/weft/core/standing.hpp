@@ -1,5 +1,5 @@
 // A standing alternative: its guards stay enrolled between selects, so that a select costs the same
-// for any number of them (rule 5.9).
+// for any number of guards (rule 5.9).
 //
 //   start():  serve the ready list ─► chosen
 //             list empty: word := WAITING, read it again ──found──► take WAITING back, serve it
@@ -9,9 +9,10 @@
 // returns `again` unless the select is over (rule 5.6). The guard stays linked, `silent`. It costs
 // nothing from then on, and is woken again only if its channel is poisoned.
 //
-// Between selects the word is IDLE (or DONE until finish()). A party that arrives cannot claim it:
-// the party queues itself and marks its channel ready. Guards where the other side has a standing
-// party too, barriers, timers and skips are not flat: they are scanned and enrolled at each select.
+// Between selects the word is IDLE (or DONE until finish()). A party that arrives cannot claim the
+// word: the party queues itself and marks its channel ready. Some guards are not flat, and are
+// scanned and enrolled at each select: guards where the other side has a standing party too,
+// barriers, timers and skips.
 #pragma once
 #include <array>
 #include <bit>
@@ -74,7 +75,7 @@ class Standing : public Choosing<Standing> {
         invite_foreigners();
       if (choice.some()) {
         if (choice.claim_one(IDLE)) continue;
-        return parked;  // a party has claimed it meanwhile: the wake-up is under way
+        return parked;  // A party has claimed the alternative meanwhile: the wake-up is under way.
       }
       const int c = flat_ ? parked : enrol_others();
       if (c != again) return c;
@@ -110,7 +111,7 @@ class Standing : public Choosing<Standing> {
     if (!x.where) return false;
     if (!x.ends) x.node.set(NodeFlags::quiet);  // set before the guard's channel can end
     if (x.ops->link(x)) return true;
-    // the guard is enrolled at each select, so the end of the channel wakes the owner
+    // The guard is enrolled at each select, so the end of its channel wakes the owner.
     x.node.clear(NodeFlags::quiet);
     return false;
   }
@@ -127,7 +128,7 @@ class Standing : public Choosing<Standing> {
     status_ = Status::retired;
     return x.kind == g_[at].kind ? i : at;
   }
-  // If the select is over, keeps it so: the guard that ended it stays ready (rule 5.6).
+  // Keeps a select that is over as it is: the guard that ended it stays ready (rule 5.6).
   [[gnu::noinline, gnu::cold]] void stay_over() noexcept {
     if (const int at = over(g_, n_); at != none) choice.mark(&g_[at].node);
   }
@@ -153,11 +154,11 @@ class Standing : public Choosing<Standing> {
       case Attempt::partner_holds: held_ = static_cast<int>(i); return parked;
       case Attempt::ended:
         if (x.node.status == Status::retired && !x.ends) return fell_silent(static_cast<int>(i));
-        // the guard was silent, and its channel has been poisoned since
+        // The guard was silent, and its channel has been poisoned since.
         if (x.silent) --gone_[static_cast<std::size_t>(x.kind)];
         x.silent = false;
         status_ = x.node.status;
-        if (listed) choice.mark(&x.node);  // the guard stays ready at the end (rule 5.6)
+        if (listed) choice.mark(&x.node);  // The guard stays ready at the end (rule 5.6).
         return static_cast<int>(i);
       default:
         if (x.node.contested) contested_ = true;
@@ -226,9 +227,10 @@ class Standing : public Choosing<Standing> {
       if (!g_[i].flat && g_[i].enabled && g_[i].kind < Kind::timer) g_[i].ops->leave(g_[i]);
   }
 
-  // the number of guards that are on, by kind
+  // The number of guards that are on, by kind.
   std::uint32_t on_[static_cast<int>(Kind::skip) + 1] = {};
-  // how many of the inputs and outputs that are on are silent; compared as one word
+  // How many of the inputs, and of the outputs, that are on are silent. Both numbers are compared
+  // as one word.
   alignas(std::uint64_t) std::array<std::uint32_t, 2> gone_ = {};
   std::uint32_t turn_ = 0;
   bool flat_ = true;  // whether every guard is enrolled for good

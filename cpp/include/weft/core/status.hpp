@@ -1,5 +1,5 @@
-// The outcome of an operation. The freestanding layer returns it; the hosted layer turns the ends
-// of channels into exceptions.
+// The outcome of an operation. The freestanding layer returns a Status; the hosted layer turns the
+// ends of channels into exceptions.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -16,7 +16,8 @@ enum class Status : std::uint8_t {
   died,       // the other side was killed (rule 4.5)
   cancelled,  // the operation was withdrawn before its commit (rule 6.2)
   timed_out,  // a timer guard was chosen (rule 5.2)
-  // As died, for a write whose home has died: its value may have been taken (WIRE.md 8.1).
+  // Like died, for a write at a channel whose home has died: the value may have been taken (WIRE.md
+  // 8.1).
   in_doubt,
 };
 
@@ -30,8 +31,8 @@ enum class Overflow : std::uint8_t { block, drop_oldest, drop_newest, unbounded,
 
 namespace core {
 
-// A count of events: 64 bits, or one word on machines with smaller words. There it wraps, and each
-// count costs one load and one store.
+// A count of events: 64 bits, or one word on machines with smaller words. On such machines the
+// count wraps, and counting costs one load and one store.
 using Tally = std::conditional_t<(sizeof(void*) < 8), std::uint32_t, std::uint64_t>;
 
 // The outcome of one attempt of a party at one channel, made under the channel's lock.
@@ -39,11 +40,11 @@ enum class Attempt : std::uint8_t {
   committed,      // the value has moved (or, for a computed output, a partner is reserved)
   partner_holds,  // committed, but the partner holds the party, which must await the wake-up
   not_ready,      // there is no party to commit with
-  // another party has claimed this one's choice meanwhile; the party must await the wake-up
+  // Another party has claimed this party's choice meanwhile; the party must await the wake-up.
   gone,
   ended,  // the channel has ended for the party; node.status says how
-  // the channel has retired for a guard, which falls silent (rule 5.6): the guard is in no queue,
-  // and nothing is committed
+  // The channel has retired for a guard, which falls silent (rule 5.6). The guard is in no queue,
+  // and nothing is committed.
   silent,
 };
 

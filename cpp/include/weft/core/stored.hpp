@@ -1,7 +1,7 @@
-// What a channel moves in place of a value. All that a channel needs to know about a value's type
-// is how to move and how to destroy it. For a number, an enumeration or a pointer a move is a copy
-// of the bits. So all such types of one size share one engine, which is compiled once: one for
-// `int` and `float`, one for `double` and `long`.
+// The types that a channel moves in place of a value's own type. All that a channel needs to know
+// about a value's type is how to move and how to destroy it. For a number, an enumeration or a
+// pointer a move is a copy of the bits. So all such types of one size share one engine, which is
+// compiled once: `int` and `float` share an engine, and so do `double` and `long`.
 //
 // This holds only for scalars: a class must be complete before its properties can be tested, and a
 // struct may contain an end of a channel of itself.
@@ -17,7 +17,7 @@ template <std::size_t N>
 struct Bits {
   alignas(N) unsigned char bytes[N];
 
-  // Uses memcpy because the bytes are an object of another type.
+  // This uses memcpy because the bytes are an object of another type.
   Bits(Bits&& o) noexcept { __builtin_memcpy(bytes, o.bytes, N); }
 };
 

@@ -4,7 +4,8 @@
 // A *waiter* is a node in a channel's waiting queue. It belongs to a *plain* operation or to a
 // *choice*. The node of a plain operation can be claimed while it is queued, under the channel's
 // lock; the node of a choice is claimed through the choice's word. A coroutine, an OS thread, a
-// Python coroutine and a foreign task differ only in how they are woken: that is the Waker.
+// Python coroutine and a foreign task differ only in how they are woken, which is the business of
+// the Waker.
 //
 //   IDLE ──arm()──► WAITING ──claim_one(DONE i)──────────────► DONE(i)
 //                    │  ▲ │
@@ -17,8 +18,8 @@
 //    lock, under which nothing else is taken.)
 //  2 A party that has a word LOCKED takes no channel lock.
 //  3 Words are claimed in ascending order of address.
-//  4 A node is queued only while its owner's frame lives. The owner unlinks it, or the party that
-//    commits it does, under the channel's lock.
+//  4 A node is queued only while its owner's frame lives. Its owner, or the party that commits it,
+//    unlinks it under the channel's lock.
 // Hence there is no deadlock (lock holders wait only for words, word holders only for higher
 // words), no lost wake-up (of two complementary parties the later to take the channel's lock sees
 // the earlier) and no lost value (a value moves after all words are claimed; cancellation and
@@ -39,13 +40,13 @@ struct Node;
 class RunQueue;
 
 // The distance in bytes from the start of a coroutine's frame to its promise. A frame begins with
-// two pointers, followed by the promise, whose alignment is no greater. That is so with every known
-// compiler.
+// two pointers, followed by the promise, whose alignment is no greater. Every known compiler lays
+// frames out like this.
 inline constexpr std::ptrdiff_t kFrame = 2 * sizeof(void*);
 
 struct WakerOps {
-  // Called exactly once for each operation that was pending and has then got its outcome: from any
-  // thread, never under a lock.
+  // Called exactly once for each operation that was pending and has then got its outcome. The call
+  // may come from any thread, and never comes under a lock.
   void (*wake)(Node*) noexcept;
   // Called by the scheduler on whose run queue the waker was put.
   void (*run)(Node*);
@@ -55,67 +56,70 @@ struct WakerOps {
   // If the waker is a coroutine (then marked `framed`), kFrame: its frame begins this many bytes
   // before the waker, and the scheduler resumes it without a call to run. Otherwise 0.
   std::ptrdiff_t frame = 0;
-  // For foreign parties only: tells the party to look again (rule 6.6). Called any number of times
-  // (Node::told counts the calls), from any thread, never under a lock. wake() is still called once
-  // if another party commits the operation. The waker may be freed only when all these calls have
-  // come, so its owner counts them or keeps the waker alive by a reference count of its own.
+  // Tells a foreign party to look again (rule 6.6); no other party has this function. It may be
+  // called any number of times (Node::told counts the calls), from any thread, and is never called
+  // under a lock. wake() is still called once if another party commits the operation. The waker may
+  // be freed only when all these calls have come, so its owner counts them or keeps the waker alive
+  // by a reference count of its own.
   void (*tell)(Node*) noexcept = nullptr;
 };
 
 struct NodeFlags {
-  // linked in a channel's waiting queue (channel's lock)
+  // The node is linked in a channel's waiting queue (channel's lock).
   static constexpr std::uint16_t queued = 1;
-  // for a party that commits elsewhere; it is woken once, and leaves the queue, when it might find
-  // a partner
+  // The node is for a party that commits elsewhere. It is woken once, and leaves the queue, when
+  // that party might find a partner.
   static constexpr std::uint16_t watch = 2;
-  // belongs to a choice; a node without this flag is its own waker
+  // The node belongs to a choice; a node without this flag is its own waker.
   static constexpr std::uint16_t of_choice = 4;
   static constexpr std::uint16_t extended = 8;  // an extended read (rule 1.6)
-  // an output whose owner makes the value after the commit (rule 5.8)
+  // An output whose owner makes the value after the commit (rule 5.8).
   static constexpr std::uint16_t compute = 16;
-  // an input whose owner takes the value itself once it is awake (rule 6.6); always part of a
-  // choice
+  // An input whose owner takes the value itself once it is awake (rule 6.6); such a node is always
+  // part of a choice.
   static constexpr std::uint16_t foreign = 32;
-  // a foreign party that has been told (channel's lock)
+  // A foreign party that has been told (channel's lock).
   static constexpr std::uint16_t notified = 64;
   static constexpr std::uint16_t standing = 128;  // stays linked between selects (rule 5.9)
-  // the guard's precondition is false (channel's lock)
+  // The guard's precondition is false (channel's lock).
   static constexpr std::uint16_t disabled = 256;
-  // for a waker: ops->frame is kFrame; kept here because a scheduler tests this flag at each step
+  // For a waker: ops->frame is kFrame. The flag is kept here because a scheduler tests it at each
+  // step.
   static constexpr std::uint16_t framed = 512;
   // For a guard of a select (rule 5.6):
   static constexpr std::uint16_t quiet = 1024;  // the retirement of its channel is not an outcome
   static constexpr std::uint16_t keeps = 2048;  // quiet, and counted by KeptChoice
-  // quiet, and its channel has retired    (channel's lock)
+  // Quiet, and its channel has retired (channel's lock).
   static constexpr std::uint16_t silent = 4096;
-  // For an extended read: its value may come back (WIRE.md 4.7). Until the read has ended, the
+  // The value of this extended read may come back (WIRE.md 4.7). Until the read has ended, the
   // channel has not ended for readers.
   static constexpr std::uint16_t kept = 8192;
   // A plain reader in the queue whose value is, or may be, under way (Lending). (channel's lock)
   static constexpr std::uint16_t promised = 16384;
-  // For a process: it waits only for a limited time, so it must be able to leave a queue at once.
+  // A process with this flag waits only for a limited time, so it must be able to leave a queue at
+  // once.
   static constexpr std::uint16_t limited = 32768;
   // The parties that the fast path of a meeting cannot handle.
   static constexpr std::uint16_t special =
       of_choice | extended | compute | foreign | standing | disabled | promised;
 };
 
-// A node that belongs to no choice is also a waker: it is the one waiter of a process, for the
-// plain operations of the process and for its place in a run queue. (The node leaves every
+// A node that belongs to no choice is also a waker: it is the one waiter of a process, which serves
+// for all plain operations of that process and for its place in a run queue. (The node leaves every
 // channel's queue before it is put into a run queue, so one link serves for both.)
 struct Node : Link {
   void* slot = nullptr;  // output: the value; input: raw storage for one value
-  // the channel or barrier at which it waits, for withdrawal and for reports
+  // The channel or barrier at which the node waits. Withdrawals and reports use it.
   void* place = nullptr;
   union {
-    const WakerOps* ops = nullptr;  // for a waker
-    Choice* choice_;                // if of_choice is set
+    const WakerOps* ops = nullptr;  // used if the node is a waker
+    Choice* choice_;                // used if of_choice is set
   };
   std::uint32_t index = 0;  // the index of the guard
   std::uint16_t flags = 0;
   Status status = Status::pending;  // the outcome, once the party is woken
-  // foreign: how many calls of WakerOps::tell were made, modulo 256; promised: 1 if the reader is
-  // to be withdrawn (channel's lock)
+  // For a foreign node: how many calls of WakerOps::tell were made, modulo 256. For a promised
+  // node: 1 if the reader is to be withdrawn. (channel's lock)
   std::uint8_t told = 0;
 #if WEFT_CHECKED
   int checked = -1;  // the process's number in a check (runtime/points.hpp)
@@ -132,8 +136,8 @@ struct Node : Link {
   }
 
   // A committed node may hold its partner: the writer that an extended read keeps waiting, or the
-  // reader that waits for a computed value. The partner is kept in `place`, which is not needed any
-  // more, since the owner knows its place.
+  // reader that waits for a computed value. The partner is kept in `place`, which is free by then:
+  // the owner knows where it waits.
   Node* partner() const noexcept { return static_cast<Node*>(place); }
   void hold(Node* other) noexcept { place = other; }
 };
@@ -143,9 +147,9 @@ using Waiter = Node;
 
 inline Waker* next_of(const Waker* w) noexcept { return static_cast<Waker*>(w->next); }
 
-// The id of a process that is recorded at a channel. If several threads record theirs at once, the
-// last one counts. The id is written only if it changes, since both sides keep theirs on one cache
-// line.
+// The id of a process that is recorded at a channel. If several threads record an id at once, the
+// last one counts. The id is written only if it changes, since the ids of both sides are on one
+// cache line.
 class Holder {
  public:
   operator std::uint32_t() const noexcept { return id_.load(std::memory_order_relaxed); }
@@ -158,12 +162,13 @@ class Holder {
   prim::atomic<std::uint32_t> id_{0};
 };
 
-// The base of every channel and barrier: what a deadlock report says about a place where processes
-// wait (rule 10.2).
+// The base of every channel and barrier. It holds what a deadlock report says about a place where
+// processes wait (rule 10.2).
 struct SyncObject {
   const char* name = nullptr;  // the object's name if line is 0, else the file where it was made
   std::uint32_t line = 0;
-  Holder last_reader;  // these are the processes that were given or last used an end; 0: none yet
+  Holder last_reader;  // last_reader and last_writer are the processes that were given an end, or
+                       // used one, last; 0 if there is none yet
   Holder last_writer;
 };
 
@@ -191,11 +196,12 @@ class Choice {
     return word_.compare_exchange_strong(from, to, std::memory_order_seq_cst);
   }
 
-  // Called by a timer or a cancellation, which competes for the word as any party does. Returns
-  // false if a party has already committed this choice, and its wake-up is under way.
+  // Ends the choice for a timer or a cancellation, which competes for the word as any party does.
+  // Returns false if a party has already committed this choice, and its wake-up is under way.
   bool finish_as(Word outcome) noexcept { return claim_one(outcome); }
 
-  // Called by the party that has this word LOCKED: sets its next value (claim_both, barriers).
+  // Sets the next value of the word. Called by the party that has this word LOCKED (claim_both,
+  // barriers).
   void unlock_as(std::uint32_t to) noexcept { word_.store(to, std::memory_order_seq_cst); }
 
   // Returns true if this choice was WAITING and the call has set it to `to`.
@@ -237,10 +243,11 @@ class Choice {
 // The choice of a select, which counts the guards that keep the select open (rule 5.6).
 class KeptChoice : public Choice {
  public:
-  // Sets the count to the number of these guards, before the first is enrolled. When one of their
-  // channels is found retired, under its lock, the count goes down: by the owner while it enrols,
-  // or later by the party that ends the channel. The party that brings it to zero claims the word,
-  // as any partner does. (Relaxed: arm() publishes the count.)
+  // Sets the count to the number of these guards, before the first is enrolled. The count goes down
+  // when one of their channels is found retired, under its lock: the owner finds that while it
+  // enrols, or the party that ends the channel finds it later. The party that brings the count to
+  // zero claims the word, as any partner does. (The store is relaxed because arm() publishes the
+  // count.)
   void keep_open(std::uint32_t guards) noexcept {
     keepers_.store(guards, std::memory_order_relaxed);
   }
@@ -271,8 +278,8 @@ class Wakes {
     n->status = s;
     add(waker_of(n));
   }
-  // last() returns the last waker so far, or null. finish_behind() puts another right behind it,
-  // before those that were added meanwhile.
+  // last() returns the last waker so far, or null. finish_behind() puts another waker right behind
+  // it, before those that were added meanwhile.
   Waker* last() const noexcept { return tail_; }
   void finish_behind(Waker* before, Node* n, Status s) noexcept {
     n->status = s;
@@ -303,8 +310,8 @@ class Wakes {
 
 enum class Claim : std::uint8_t { won, self_gone, other_gone, itself };
 
-// For a party that no other can claim: a plain operation as it begins, or a select that is in no
-// queue.
+// How a party claims if no other party can claim it: a plain operation as it begins, or a select
+// that is in no queue.
 struct Free {
   bool self() const noexcept { return true; }
   WEFT_INLINE_HOSTED Claim with(Node* y) const noexcept {
@@ -324,8 +331,8 @@ inline bool ends(Node* n, Status s) noexcept {
   return Free{}.with(n) == Claim::won;
 }
 
-// For a party whose choice others may be claiming at this moment; also for a third party that
-// commits two sleepers.
+// How a party claims if others may be claiming its choice at this moment. A third party that
+// commits two sleepers uses this too.
 struct Enrolled {
   Choice* x;
   std::uint32_t index;
@@ -342,7 +349,7 @@ struct Enrolled {
   }
 };
 
-// Acts as Free or Enrolled, which is decided at run time, so that code for both is compiled once.
+// Acts as Free or Enrolled, as is decided at run time, so that the code for both is compiled once.
 struct Either {
   Choice* x = nullptr;  // null: acts as Free
   std::uint32_t index = 0;
@@ -356,7 +363,7 @@ struct Either {
  private:
   [[gnu::noinline]] Claim jointly(Node* y) const noexcept { return Enrolled{x, index}.with(y); }
 };
-// On a microcontroller, where it is known which of the two occur, each is a type of its own.
+// On a microcontroller it is known which of the two occur, so each is a type of its own there.
 #if __STDC_HOSTED__
 using FreeParty = Either;
 using EnrolledParty = Either;
@@ -365,7 +372,8 @@ using FreeParty = Free;
 using EnrolledParty = Enrolled;
 #endif
 
-// As ends(), for a party that looks for itself: n.status says how its channel has ended.
+// Does what ends() does, for a party that looks for itself: n.status says how its channel has
+// ended.
 template <class Me>
 Attempt found_ended(Node& n, Me me) noexcept {
   bool of_choice = std::is_same_v<Me, Enrolled>;

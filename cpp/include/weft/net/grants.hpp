@@ -71,12 +71,12 @@ struct Member {
   }
 
  private:
-  // the maximum size in bytes of a list of grants in a message
+  // The maximum size in bytes of a list of grants in a message.
   static constexpr std::size_t kTold = 300;
   struct Free {
     void operator()(GENERAL_NAMES* n) const { GENERAL_NAMES_free(n); }
   };
-  // Returns all bytes of the string: a zero byte does not end it.
+  // Returns all bytes of the string: a zero byte does not end the text.
   static std::string text(const ASN1_STRING* s) {
     return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(s)),
             static_cast<std::size_t>(ASN1_STRING_length(s))};

@@ -1,16 +1,16 @@
-// A session over a connection between machines (WIRE.md 17.13). Its bytes are sent in pieces,
-// through TLS.
+// A session over a connection between machines (WIRE.md 17.13). The bytes of the session are sent
+// in pieces, through TLS.
 //
 //   Link(space, connection, host)  ──bye(), BYE, the connection ends──► over: sends what is
 //   queued, then an empty piece; reads on until the peer has sent its own, for kLast ──► closed
 //
-// One native thread reads. A thread that has something to send sends it itself, and the link's
-// thread sends what the socket did not take.
+// One native thread, the link's thread, reads. A thread that has something to send sends it itself;
+// the link's thread sends what the socket did not take at once.
 //
 // Invariants (the space's lock)
 //  1 Only a thread in a step uses the TLS object, until the session is over and the link is not
 //    flushed any more. From then on only the link's thread uses it.
-//  2 `out_` is one piece, preceded by its length. The next piece is taken when this one has been
+//  2 `out_` is one piece, preceded by its length. The next piece is taken when that piece has been
 //    sent. So at most one piece waits outside the session's own queue.
 #pragma once
 #include "../wire/link_base.hpp"
@@ -18,7 +18,7 @@
 
 namespace weft::inline WEFT_ABI::net::detail {
 
-// the maximum size of one piece in bytes
+// The maximum size of one piece in bytes.
 inline constexpr std::size_t kPiece = std::size_t{1} << 18;
 
 // Separates received bytes into pieces; each piece is preceded by its length.
@@ -29,7 +29,7 @@ class Pieces {
   template <class F>
   bool input(wire::Bytes in, F&& take) {
     while (!in.empty()) {
-      if (left_ == 0) {  // the bytes of the next piece's length
+      if (left_ == 0) {  // These are the bytes of the next piece's length.
         head_ |= std::to_integer<std::uint32_t>(in[0]) << (8 * heads_);
         in = in.subspan(1);
         if (++heads_ < 4) continue;
@@ -71,7 +71,7 @@ class Link final : public wire::LinkBase {
     begin();
     thread_ = std::thread([this] { serve(); });
   }
-  // Ends the session; ends that other programs still hold through it die.
+  // Ends the session. Ends that other programs still hold through it die.
   ~Link() {
     bye("the other program has closed the session");
     thread_.join();
@@ -112,7 +112,7 @@ class Link final : public wire::LinkBase {
   }
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // the pipe is full, so the thread is rung already
+    if (::write(bell_[1], &one, 1) < 0) return;  // The pipe is full, so the thread is rung already.
   }
 
   // Sends the queued bytes. Called in a step. Returns false if some are left, or the connection has
@@ -243,7 +243,7 @@ class Link final : public wire::LinkBase {
   wire::Buffer out_;
   std::size_t at_ = 0;
   bool broken_ = false, closing_ = false;
-  // Used by the link's thread alone:
+  // The link's thread alone uses these:
   wire::Buffer room_ = wire::Buffer(std::size_t{1} << 16);
   Pieces pieces_;
   std::string why_;

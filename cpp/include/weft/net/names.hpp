@@ -6,9 +6,9 @@
 //                           └──────────write(): it was taken, or kRenew has gone by─────────┘
 //
 // Invariants
-//  1 `Names` is used by several threads at once. Its members never change, except the function that
-//    is called when the server is back, which is changed under a lock.
-//  2 While the server is down, no session waits for anything here.
+//  1 Several threads use `Names` at once. Its members never change, except the function that is
+//    called when the server is back; that is changed under a lock.
+//  2 While the server is down, no session waits for anything in this file.
 #pragma once
 #include <nats/nats.h>
 
@@ -24,11 +24,12 @@ namespace weft::inline WEFT_ABI::net::detail {
 inline constexpr const char* kBucket = "weft_names";
 inline constexpr std::size_t kMostEntry = 65'536;  // in bytes
 inline constexpr std::chrono::seconds kLives{15},
-    // the lifetime of an entry, and the interval at which its home writes it again
+    // How long an entry lives, and how often its home writes the entry again.
     kRenew{5};
-// how long a ticket stays valid after it was taken from the entry
+// How long a ticket stays valid after it was taken from the entry.
 inline constexpr std::chrono::seconds kMeeting{30};
-// the maximum number of valid tickets of a name; beyond it the oldest become invalid
+// The maximum number of valid tickets of a name. Beyond that number the oldest tickets become
+// invalid.
 inline constexpr std::size_t kMostOut = 1024;
 inline constexpr std::chrono::seconds kServer{5};  // how long to wait for an answer from the server
 
@@ -96,13 +97,14 @@ struct Entry {
   }
 };
 
-// The server has not answered, or has answered with an error; what() says which.
+// Reports that the server has not answered, or has answered with an error; what() says which.
 class Lost : public std::runtime_error {
  public:
   explicit Lost(natsStatus s) : std::runtime_error(natsStatus_GetText(s)) {}
 };
 
-// A connection of nats.c, whose threads call back. No callback runs after the destructor.
+// A connection of nats.c, whose threads call this program back. No callback runs after the
+// destructor.
 class Client {
  public:
   Client() = default;
@@ -127,7 +129,7 @@ class Client {
   natsConnection* get() const noexcept { return connection_; }
   unsigned times_back() const noexcept { return times_back_.load(); }
   // Sets a function f that is called each time the server is back. If f is null, no further call
-  // comes, and none is under way.
+  // comes, and none is still running when this returns.
   void when_back(std::function<void()> f) {
     const std::lock_guard g(lock_);
     back_ = std::move(f);
@@ -154,9 +156,9 @@ class Client {
 };
 
 // Calls `f`, on a thread of nats.c, with each new content of an entry and its revision, beginning
-// with the present content. The destructor of this object ends that, and waits for `f`. It is a
-// consumer of the bucket's stream: a consumer is told what was written, and not each attempt to
-// write.
+// with the present content. The destructor ends the calls, and waits for `f`. The object is a
+// consumer of the bucket's stream, since a consumer is told what was written, and not each attempt
+// to write.
 class Hears {
  public:
   using Told = std::function<void(const Any&, std::uint64_t)>;
@@ -180,7 +182,7 @@ class Hears {
     throw Lost(s);
   }
   // Creates the consumer if needed: a server that was restarted has forgotten it. A server that
-  // refuses does not answer.
+  // refuses the request does not answer.
   void ask() {
     const unsigned times = client_.times_back();
     if (asked_ == times) return;
@@ -217,7 +219,7 @@ class Hears {
     try {
       static_cast<Hears*>(me)->f_(parsed({size ? natsMsg_GetData(m) : "", size}, kMostEntry),
                                   about->Sequence.Stream);
-    } catch (const std::exception&) {  // no memory: the next renewal tries again
+    } catch (const std::exception&) {  // There was no memory: the next renewal tries again.
     }
   }
   void heard_all() {
@@ -230,7 +232,7 @@ class Hears {
   jsCtx* const js_;
   const std::string subject_, consumer_, inbox_;
   const Told f_;
-  // the server's return (counted) after which the consumer was last created
+  // The server's returns are counted; this is the return after which the consumer was last created.
   std::optional<unsigned> asked_;
   natsSubscription* heard_ = nullptr;
   std::mutex lock_;
@@ -271,11 +273,11 @@ class Names {
         last ? kvStore_Update(&revision, bucket_.get(), name.c_str(), packed.data(), size, last)
              : kvStore_Create(&revision, bucket_.get(), name.c_str(), packed.data(), size);
     if (s == NATS_OK) return revision;
-    // NATS_NOT_FOUND: the entry has expired meanwhile
+    // NATS_NOT_FOUND means that the entry has expired meanwhile.
     if (s != NATS_ERR && s != NATS_NOT_FOUND) throw Lost(s);
     return {};
   }
-  // Returns the entry of that name, or nothing. Throws Lost; BadUse if Weft did not write the
+  // Returns the entry of that name, or nothing. Throws Lost, and BadUse if Weft did not write the
   // entry.
   std::optional<Entry> read(const std::string& name) {
     const auto e = got(name);
@@ -298,8 +300,8 @@ class Names {
     }
     return t;
   }
-  // Deletes the entry, if it still has revision `last`. Throws Lost. (kvStore_Delete compares
-  // nothing.)
+  // Deletes the entry, if it still has revision `last`. Throws Lost. (kvStore_Delete would delete
+  // any revision.)
   bool remove(const std::string& name, std::uint64_t last) {
     natsMsg* made = nullptr;
     const std::string subject = std::string("$KV.") + kBucket + "." + name;
@@ -316,7 +318,7 @@ class Names {
   }
   // Waits until there is an entry with a ticket, takes the ticket out, and returns the entry as it
   // was. Sets `seen` to the owner of an entry without a ticket, if there was one. Returns nothing
-  // if that lasts beyond `until`. Throws Lost and BadUse.
+  // if no ticket has come by `until`. Throws Lost and BadUse.
   std::optional<Entry> take_ticket(const std::string& name, const std::string& home,
                                    Clock::time_point until, std::string& seen) {
     kvWatcher* made = nullptr;
@@ -391,7 +393,7 @@ class Names {
       config.History = 1;
       config.TTL = std::chrono::nanoseconds(kLives).count();
       s = js_CreateKeyValue(&bucket, js, &config);
-      // another program made the bucket first
+      // Another program made the bucket first.
       if (s != NATS_OK) s = js_KeyValue(&bucket, js, kBucket);
     }
     bucket_.reset(bucket);

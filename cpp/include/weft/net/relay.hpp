@@ -7,16 +7,18 @@
 //                └── leave() │ the peer's last message │ nothing heard for the lease, or kMeet ──┘
 //
 // A server that restarts, or that cuts off a program which does not keep up, loses messages without
-// notice. So a way uses the protocol of a serial line, whose packets are sent again until they are
-// acknowledged. A way has a thread, which reads its socket; the thread of nats.c writes what
-// arrives to the socket.
+// notice. So a way (one connection through the relay) uses the protocol of a serial line, whose
+// packets are sent again until they are acknowledged. Each way has a thread, which reads its
+// socket; the thread of nats.c writes what arrives to the socket.
 //
 // Invariants
-//  1 `Way::lock_` protects the members of a way. The client is written to under it, which takes at
-//    most kServer; nothing else waits under it, and no other lock is taken.
-//  2 A way holds a window of packets, and kHigh bytes in each direction. Above that its socket is
-//    not read (`out_`), and what arrives is first not acknowledged, and then not accepted (`in_`).
-//  3 After a way is over nothing is sent for it.
+//  1 `Way::lock_` protects the members of a way. Messages are given to nats.c under this lock,
+//    which takes at most kServer; nothing else waits under the lock, and no other lock is taken
+//    under it.
+//  2 A way holds a window of packets, and kHigh bytes in each direction. Beyond that, the socket is
+//    not read (`out_`), and packets that arrive are first not acknowledged, and then not accepted
+//    (`in_`).
+//  3 Once a way is over, nothing is sent for it.
 #pragma once
 #include <algorithm>
 #include <condition_variable>
@@ -34,19 +36,20 @@ inline constexpr const char* kRelay = "weft.relay";  // the beginning of all sub
 inline constexpr std::uint32_t kRelayAgainMost = 2'000;
 inline constexpr wire::LineOptions kRelayLine{
     .window = 32, .most = 16'384, .again_ms = 200, .lease_ms = 20'000};
-// How long a program may take to answer when it is asked for a session, and then to be linked.
+// How long a program may take to answer when it is asked for a session, and then to become linked.
 inline constexpr Milliseconds kMeet{10'000};
-// How long after its own return this program waits for another that the server had lost too.
+// How long after its own return this program waits for another program that the server had lost
+// too.
 inline constexpr Milliseconds kBack{3'000};
 // How many ms an acknowledgement waits for a packet with which it can be sent.
 inline constexpr std::int64_t kTell = 5;
-inline constexpr Milliseconds kLastWords{3'000};  // how long it may take to send the last messages
+inline constexpr Milliseconds kLastWords{3'000};  // how long sending the last messages may take
 inline constexpr std::size_t kHigh = std::size_t{1} << 18;
 
 inline bool is_hex(std::string_view text, std::size_t size) {
   return text.size() == size && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
-// Returns whether the text is a place where a program listens: F.H of WIRE.md 17.18.
+// Returns whether the text names a place where a program listens: F.H of WIRE.md 17.18.
 inline bool is_place(std::string_view text) {
   return text.size() == 81 && is_hex(text.substr(0, 64), 64) && text[64] == '.' &&
          is_hex(text.substr(65), 16);
@@ -55,7 +58,7 @@ inline bool is_place(std::string_view text) {
 struct Asks {
   std::string session, from;
 };
-// Reads such a message. Returns nothing if it is none.
+// Reads a message by which a program asks for a session. Returns nothing if it is another message.
 inline std::optional<Asks> asked(std::string_view message) {
   const Any said = parsed(message);
   Asks a;
@@ -75,7 +78,7 @@ class Way {
   // program has gone.
   using Sends = std::function<void(wire::Bytes)>;
 
-  // Throws BadUse if no descriptor is left.
+  // Makes a way that sends by `sends`. Throws BadUse if no descriptor is left.
   explicit Way(Sends sends, const wire::LineOptions& o = kRelayLine)
       : sends_(std::move(sends)),
         most_(2 * std::size_t{o.window} * o.most),
@@ -111,10 +114,11 @@ class Way {
     const std::lock_guard g(lock_);
     if (over_) return;
     if (message.empty()) {
-      gone_ = true;  // what the peer sent before is delivered first
+      gone_ = true;  // What the peer sent before is delivered first.
       return ring();
     }
-    if (in_.size() - given_ > most_) return;  // the message is dropped; it will be sent again
+    // The message is dropped; the peer will send it again.
+    if (in_.size() - given_ > most_) return;
     line_.input(message, now(), in_);
     give();
     go(true);
@@ -129,7 +133,8 @@ class Way {
     go(false);
     ring();
   }
-  // Sends the last messages, until that time at most. Then the way is over, and the peer is told.
+  // Sends the last messages, until the time `until` at most. Then the way is over, and the peer is
+  // told so.
   void leave(Clock::time_point until) {
     const std::lock_guard g(lock_);
     leaves_ = std::min(leaves_, since(until));
@@ -159,19 +164,19 @@ class Way {
 
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // the pipe is full, so the thread is rung already
+    if (::write(bell_[1], &one, 1) < 0) return;  // The pipe is full, so the thread is rung already.
   }
   bool waits_to_give() const noexcept { return given_ < in_.size(); }
   bool waits_to_take() const noexcept { return !closing_ && out_.size() < kHigh; }
 
-  // Writes what has arrived to the socket, as far as the socket takes it.
+  // Writes the bytes that have arrived to the socket, as far as the socket takes them.
   void give() {
     while (waits_to_give()) {
       const ssize_t n =
           ::send(socket_, in_.data() + given_, in_.size() - given_, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-      // after an error the socket is not read, so the bytes are dropped
+      // After an error the socket is not read, so the bytes are dropped.
       given_ = n < 0 ? in_.size() : given_ + static_cast<std::size_t>(n);
     }
     if (!waits_to_give()) in_.clear(), given_ = 0;
@@ -227,7 +232,7 @@ class Way {
       give();
       line_.passed(now());
     }
-    ::shutdown(socket_, SHUT_RDWR);  // tells the reader of the socket that the way is over
+    ::shutdown(socket_, SHUT_RDWR);  // This tells the reader of the socket that the way is over.
     ended_ = true;
   }
   void take(wire::Buffer& room) {
@@ -244,14 +249,15 @@ class Way {
   std::mutex lock_;
   wire::detail::Line line_;
   const std::int64_t begun_;
-  // the time at which everything that has not been sent is given up
+  // The time at which everything that has not been sent is given up.
   std::int64_t leaves_ = wire::detail::Line::kNever;
-  // when an acknowledgement is sent without a packet
+  // The time at which an acknowledgement is sent without a packet.
   std::int64_t tells_ = wire::detail::Line::kNever;
-  // bytes for the socket; bytes that are not queued yet; packets to send now
+  // Bytes for the socket; bytes that are not queued yet; packets to send now.
   wire::Buffer in_, out_, packets_;
   std::size_t given_ = 0;  // how many bytes of in_ were written to the socket
-  // closing_: this program ends the way; gone_: the peer does; over_: both have.
+  // closing_: this program ends the way. gone_: the peer has ended the way. over_: both have ended
+  // it.
   bool closing_ = false, gone_ = false, over_ = false;
   // The events for which the thread waits.
   bool takes_ = false, gives_ = false;
@@ -263,18 +269,18 @@ class Way {
 // All ways of one program. This class sends and receives their messages through the server.
 class Ways {
  public:
-  // Takes ownership of the socket of a program that has connected. Returns false if there are too
-  // many.
+  // Takes ownership of the socket of a program that has connected. Returns false if too many
+  // programs have connected.
   using Came = std::function<bool(int socket)>;
 
-  // `place` is this program's F.H (WIRE.md 17.18). Throws BadUse if the client refuses the
+  // Listens at `place`, this program's F.H (WIRE.md 17.18). Throws BadUse if the client refuses the
   // subscription.
   Ways(Client& client, const std::string& place, Came came)
       : client_(client), place_(place), came_(std::move(came)) {
     const std::string subject = std::string(kRelay) + "." + place_ + ".*";
     natsStatus s =
         natsConnection_Subscribe(&heard_, client_.get(), subject.c_str(), on_message, this);
-    // These limits are a window for each of some hundred sessions. Packets beyond them are lost,
+    // These limits allow a window for each of some hundred sessions. Packets beyond them are lost,
     // and sent again.
     if (s == NATS_OK) s = natsSubscription_SetPendingLimits(heard_, 1 << 16, 1 << 26);
     if (s == NATS_OK)
@@ -344,7 +350,7 @@ class Ways {
       const auto most =
           static_cast<std::size_t>(std::max<std::int64_t>(natsConnection_GetMaxPayload(c), 1));
       do {
-        // the message is dropped, and sent again later
+        // The message is dropped, and sent again later.
         if (natsConnection_Status(c) != NATS_CONN_STATUS_CONNECTED) return;
         const std::size_t n = std::min(most, data.size());
         natsConnection_Publish(c, there.c_str(), data.data(), static_cast<int>(n));
@@ -444,11 +450,11 @@ class Ways {
       why = s == NATS_NO_RESPONDERS ? "nobody listens there" : natsStatus_GetText(s);
       if (s == NATS_NO_RESPONDERS) {
         const std::lock_guard g(lock_);
-        // before that, the other program may not be back yet, as this one was not
+        // Before that time the other program may not be back yet, as this program was not.
         if (Clock::now() > since_ + kBack) break;
       }
-      // If no program listens there the server answers at once, but it does not report when one
-      // begins to listen.
+      // If no program listens at that place, the server answers at once; but it does not report
+      // when one begins to listen.
       std::this_thread::sleep_for(Milliseconds(50));
     }
     throw Unreachable(why + ": has it gone, or may this program not publish to " + kRelay +

@@ -1,15 +1,16 @@
 // Connections between machines: TLS 1.3 over TCP, with a certificate on both sides (WIRE.md 17.1),
-// and the first message of each side (17.2). Uses OpenSSL.
+// and the first message of each side (17.2). This file uses OpenSSL.
 //
 //   Keys keys(folder);
 //   Connection c = Connection::reach(keys, "10.0.0.2:4711", seconds);         c.fingerprint(), c.member()
 //   Connection c = Connection::relayed(keys, fd, "its name, by the relay,");  relay.hpp's socket
 //   Connection c = Connection::accepted(keys, fd);
-//   c.say(json)   c.heard()                                                    until the link has it
+//   c.say(json)   c.heard()                                                    until a link has it
 //
 // Invariants
 //  1 Sockets do not block; every wait has a limit. Nothing here raises SIGPIPE.
-//  2 A connection that has been made has shown its certificate, and has verified the peer's.
+//  2 A connection that has been made has shown its certificate, and has verified the peer's
+//  certificate.
 #pragma once
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -39,8 +40,8 @@
 
 namespace weft::inline WEFT_ABI::net {
 
-// Nobody answers at an address. For example, the home of a name may have been killed. (Python
-// raises ConnectionError.)
+// Thrown if nobody answers at an address. For example, the home of a name may have been killed.
+// (Python raises ConnectionError.)
 class Unreachable final : public Error {
  public:
   using Error::Error;
@@ -50,18 +51,18 @@ namespace detail {
 
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
-// the limit for the hand-shake, and for the first message
+// The limit for the hand-shake, and for the first message.
 inline constexpr std::chrono::seconds kGreeting{10};
 inline constexpr std::size_t kMost = 4096;  // the maximum size of the first message in bytes
 inline constexpr char kMagic[] = "WEFTNET1";
-// bytes before the text of the first message: kMagic, and the length of the text
+// The number of bytes before the text of the first message: kMagic, and the length of the text.
 inline constexpr std::size_t kHead = 12;
 
 [[noreturn]] inline void bad(const std::string& why) { throw BadUse(why); }
 
-// Parses JSON that another program has sent. Returns `discarded` if the text is no JSON, is longer
-// than `most`, or nests deeper than anything that Weft sends: copying or printing such a value
-// takes stack for each level.
+// Parses JSON that another program has sent. Returns `discarded` if the text is not JSON, is longer
+// than `most`, or nests deeper than anything that Weft sends. (Copying or printing a nested value
+// takes stack for each level.)
 inline Any parsed(std::string_view text, std::size_t most = kMost) {
   static constexpr int kDeepest = 16;
   if (text.size() > most) return Any(Any::value_t::discarded);
@@ -77,8 +78,8 @@ inline Any parsed(std::string_view text, std::size_t most = kMost) {
   return deep ? Any(Any::value_t::discarded) : made;
 }
 
-// Prepares text of another program for messages: on one line, without control characters, at most
-// `most` bytes, and cut between characters.
+// Prepares text of another program for messages: the result is one line without control characters,
+// and has at most `most` bytes. A longer text is cut between characters.
 inline std::string shown(std::string_view text, std::size_t most) {
   while (most < text.size() && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
   std::string s(text.substr(0, most));
@@ -163,7 +164,7 @@ inline std::string fingerprint_of(const X509* certificate) {
 struct Address {
   std::string host, port;
 };
-// Splits an address into its parts. Throws BadUse if it is not an address.
+// Splits an address into its parts. Throws BadUse if the text is not an address.
 inline Address parted(const std::string& address) {
   const std::size_t colon = address.rfind(':');
   std::string host = address.substr(0, colon), port;
@@ -209,12 +210,13 @@ inline void watch_over(int fd) {
 #endif
 }
 
-// A folder with a certificate, its key, and the authority that signed it (`weft net keys` makes
-// it).
+// A folder with a certificate, its key, and the authority that signed the certificate (`weft net
+// keys` makes such a folder).
 class Keys {
  public:
-  // If `given` is empty, the folder is $WEFT_NET, $XDG_CONFIG_HOME/weft/net or ~/.config/weft/net.
-  // Throws BadUse if there are no keys, or they do not say which names they permit.
+  // Reads the keys in the folder `given`; if `given` is empty, in $WEFT_NET,
+  // $XDG_CONFIG_HOME/weft/net or ~/.config/weft/net. Throws BadUse if there are no keys, or they do
+  // not say which names they permit.
   explicit Keys(const std::string& given) : folder(found(given)) {
     for (SSL_CTX* const each : {client_.get(), server_.get()}) {
       SSL_CTX_set_min_proto_version(each, TLS1_3_VERSION);
@@ -278,8 +280,9 @@ class Keys {
 
 class Connection {
  public:
-  // Connects with the program at an address. Throws Unreachable if none answers there within
-  // `patience`; BadUse if its certificate is not valid, or it refuses this program's.
+  // Connects with the program at an address. Throws Unreachable if no program answers there within
+  // `patience`. Throws BadUse if that program's certificate is not valid, or it refuses this
+  // program's certificate.
   static Connection reach(const Keys& keys, const std::string& address, Milliseconds patience) {
     const auto until = Clock::now() + patience;
     const Found found(address, false);
@@ -301,14 +304,14 @@ class Connection {
     throw Unreachable(why);
   }
   // Connects over a way of the relay, and takes ownership of the socket. `where` is the name of the
-  // other end in messages. Throws as reach() does; Unreachable also if the socket is lost.
+  // other end in messages. Throws what reach() throws, and Unreachable if the socket is lost.
   static Connection relayed(const Keys& keys, int fd, const std::string& where) {
     Connection c(keys.client(), fd, where);
     c.relayed_ = true;
     return std::move(c).shaken(false, Clock::now() + kGreeting);
   }
   // Accepts a program that connects, and takes ownership of the socket. Throws BadUse if the
-  // program has no certificate of this network; Unreachable if it sends nothing.
+  // program has no certificate of this network, and Unreachable if it sends nothing.
   static Connection accepted(const Keys& keys, int fd) {
     return Connection(keys.server(), fd, "who comes").shaken(true, Clock::now() + kGreeting);
   }
@@ -327,7 +330,7 @@ class Connection {
   // Returns the owner of the certificate that the peer has shown.
   Member member() const { return Member::of(shown().get()); }
   // say() sends this side's first message, heard() returns the peer's. Both throw BadUse if the
-  // peer has gone, or what it sent was not such a message.
+  // peer has gone, or has sent something that is not such a message.
   void say(const Any& what) {
     const std::string text = what.dump();
     std::string all(kMagic);
@@ -351,7 +354,8 @@ class Connection {
   int socket() const noexcept { return fd_; }
 
  private:
-  // Takes ownership of the socket. Nothing has been sent yet: shaken() must follow.
+  // Takes ownership of the socket, on which nothing has been sent yet. The caller must call
+  // shaken() next.
   Connection(SSL_CTX* context, int fd, std::string where)
       : where_(std::move(where)), fd_(fd), ssl_(SSL_new(context)) {
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
@@ -371,7 +375,7 @@ class Connection {
     return left.count() > 0 && ::poll(&p, 1, static_cast<int>(left.count())) > 0;
   }
   // Completes an operation of TLS, and waits for the socket meanwhile. Throws E if the peer sends
-  // nothing until then.
+  // nothing before the limit.
   template <class E = BadUse, class F>
   int through(F&& operation, Clock::time_point until) {
     for (;;) {

@@ -5,13 +5,13 @@
 //
 // T is bool, an integer, a float, std::string, std::vector<std::byte> (Python's bytes), a list of
 // such types (std::vector, std::tuple, std::pair), a map from std::string, std::optional (None), or
-// net::Any: any value; or net::Array of numbers, an array of numpy. Objects, integers beyond 64
-// bits and maps with other keys are not accepted; Any does not accept arrays.
+// net::Any: which stands for any value; or net::Array of numbers, an array of numpy. Objects,
+// integers beyond 64 bits and maps with other keys are not accepted; Any does not accept arrays.
 //
 // Invariants
 //  1 A value is checked when it is made, so that nothing fails in a step of the wire.
 //  2 A received value that is not a T does not end the session: the program that reads it gets
-//    BadUse (17.15). Bytes that are no CBOR of this kind are a fault (14.2).
+//    BadUse (17.15). Bytes that are not CBOR of this kind are a fault of the session (14.2).
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -33,18 +33,19 @@
 namespace weft::inline WEFT_ABI {
 
 namespace net {
-// Null, a boolean, a number, a text, bytes, or a list or a map of those.
+// Any holds null, a boolean, a number, a text, bytes, or a list or a map of such values.
 using Any = nlohmann::json;
 
 // An array of numpy. Its values lie in C order: the last index varies fastest. T is bool, an
-// integer, a float, a double, or a std::complex of the last two.
+// integer, a float, a double, or a std::complex of float or double.
 template <class T>
 struct Array {
   std::vector<std::size_t> shape{0};
   std::vector<T> values = {};
 
   Array() = default;
-  // If the number of values is not what the shape says, the array cannot be sent (BadUse).
+  // Makes an array. If the number of values is not what the shape says, the array cannot be sent
+  // (BadUse).
   Array(std::vector<std::size_t> s, std::vector<T> v) : shape(std::move(s)), values(std::move(v)) {}
   // Makes an array of one dimension.
   explicit Array(std::vector<T> v) : shape{v.size()}, values(std::move(v)) {}
@@ -124,7 +125,7 @@ class Takes {
 // --- arrays of numpy -----------------------------------------------------------------------------
 
 template <class T>
-// the size in bytes of the parts of a T that have a byte order
+// The size in bytes of the parts of a T that have a byte order.
 inline constexpr std::size_t kPartSize = sizeof(T);
 template <class T>
 inline constexpr std::size_t kPartSize<std::complex<T>> = sizeof(T);
@@ -147,7 +148,8 @@ std::string dtype() {
   return std::string{order, kLetter<T>} + std::to_string(sizeof(T));
 }
 
-// Returns how many values an array of that shape has; nothing if that is more than memory can hold.
+// Returns how many values an array of that shape has; nothing if that number is more than memory
+// can hold.
 inline std::optional<std::size_t> product(const std::vector<std::size_t>& shape) {
   std::size_t all = 1;
   for (const std::size_t n : shape) {
@@ -176,8 +178,8 @@ void put_array(const std::vector<std::size_t>& shape, const std::vector<T>& valu
     wire::detail::put(out, std::as_bytes(std::span(values)));
 }
 
-// Reads an array. Returns false if it is not one of T. Sets `single` if it is not an array but a
-// single value of numpy's.
+// Reads an array of T. Returns false if the item is not such an array. Sets `single` if the item is
+// not an array but a single value of numpy's.
 template <Element T>
 bool get_array(Takes& in, std::vector<std::size_t>& shape, std::vector<T>& values, bool& single) {
   const Takes::Head tag = in.head();
@@ -380,7 +382,7 @@ struct Plain<std::vector<T>> {
   }
   static bool get(Takes& in, std::vector<T>& v) {
     if constexpr (Element<T>)
-      if (in.next().is(kTag)) {  // an array of one dimension is a list of its values
+      if (in.next().is(kTag)) {  // An array of one dimension is a list of its values.
         std::vector<std::size_t> shape;
         bool single = false;
         return get_array(in, shape, v, single) && !single && shape.size() == 1;
@@ -476,13 +478,14 @@ template <class T>
 class Typed {
  public:
   Typed() : Typed(T{}) {}
-  // Throws BadUse for a text that is not UTF-8, or a value that nests deeper than 64.
+  // Makes a value. Throws BadUse for a text that is not UTF-8, or a value that nests deeper than
+  // 64.
   Typed(T v) : value_(std::move(v)) {  // NOLINT(google-explicit-constructor): w(7)
     net::detail::Plain<T>::put(value_, bytes_);
     if (const char* why = wire::cbor_fault(bytes_, true))
       detail::bad_use(std::string("a typed value: ") + why + " cannot go to another machine");
   }
-  // Returns the value. Throws BadUse if what was received is not a T.
+  // Returns the value. Throws BadUse if the value that was received is not a T.
   const T& value() const {
     if (!refused_.empty())
       detail::bad_use(refused_ +

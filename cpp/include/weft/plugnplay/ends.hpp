@@ -1,6 +1,6 @@
-// What a plug-and-play process accepts where it needs an end: an end, which the process then holds
-// (of an lvalue, a copy), or a channel or ChannelHandle, from which it takes a new end now. Where
-// it needs several ends it accepts a braced list of these, or a vector.
+// What a plug-and-play process accepts where it needs an end. It accepts an end, which the process
+// then holds (it copies an lvalue), or a channel or ChannelHandle, from which it takes a new end at
+// once. Where it needs several ends it accepts a braced list of these, or a vector.
 #pragma once
 #include <initializer_list>
 
@@ -25,8 +25,8 @@ concept Endlike = requires {
   typename policy_of<X>;
 };
 
-// Returns the end that x is, or that x gives. T is the type named by the user, as in
-// identity<int>(…), or void.
+// Returns the end that x is, or that x gives. T is void, or the type that the user has named, as in
+// identity<int>(…).
 template <class T, class X>
 auto reader_of(X&& x) {
   static_assert(Endlike<X>,

@@ -1,4 +1,5 @@
-// Processes between one stream and several: they copy, mix, make tuples of, or address values.
+// Processes between one stream and several: they copy values, mix streams, make tuples, or send
+// values to an address.
 //
 // Processes that choose among inputs (plex, multiplex) go on until the last input has ended; the
 // poison of an input passes through at once.
@@ -9,7 +10,7 @@
 
 namespace weft::inline WEFT_ABI::plugnplay {
 
-// A value, with the input it came from, or the output it goes to.
+// A value, with the index of the input it came from, or of the output it goes to.
 template <class T>
 struct Packet {
   std::size_t index;
@@ -34,7 +35,7 @@ template <class T, class P>
 Process copying_to_some(Reader<T, P> in, Reader<Writer<T, P>, P> config,
                         std::vector<Writer<T, P>> outs) {
   for (;;) {
-    // The end of the stream ends this process; that of config does not.
+    // The end of the stream ends this process; the end of config does not.
     auto c = co_await weft::select(Mode::priority, config, weft::in(in).ends());
     if (c.index == 1) {
       const T value = std::get<2>(std::move(c.value));
@@ -50,7 +51,8 @@ Process copying_to_some(Reader<T, P> in, Reader<Writer<T, P>, P> config,
       outs.erase(known);
   }
 }
-// Writes each input as `make(index, value)`, until the last of the inputs has ended (rule 5.6).
+// Writes `make(index, value)` for each value of an input, until the last of the inputs has ended
+// (rule 5.6).
 template <class T, class P, class U, class Q, class F>
 Process gathering(std::vector<Reader<T, P>> ins, Writer<U, Q> out, F make) {
   Alternative alt(ins);
@@ -92,23 +94,23 @@ std::vector<E> at_least_one(Ends<E>&& ends, const char* who) {
 
 }  // namespace detail
 
-// Copies each input to every output, in parallel.
+// Copies each value of the input to every output, in parallel.
 template <class T = void, class I>
 Process delta(I&& in, Ends<Writer<detail::value_of<I>, detail::policy_of<I>>> outs) {
   return detail::copying_to_all(detail::reader_of<T>(std::forward<I>(in)),
                                 detail::at_least_one(std::move(outs), "delta"))
       .named("delta");
 }
-// Copies each input to one output after the other.
+// Copies each value of the input to one output after the other.
 template <class T = void, class I>
 Process sequential_delta(I&& in, Ends<Writer<detail::value_of<I>, detail::policy_of<I>>> outs) {
   return detail::copying_in_turn(detail::reader_of<T>(std::forward<I>(in)),
                                  detail::at_least_one(std::move(outs), "sequential_delta"))
       .named("delta");
 }
-// A delta whose outputs change: a writer end read from `config` is added, or removed if its channel
-// is among the outputs already. Ends from `config` are taken before input. Without outputs the
-// input is dropped.
+// Acts as a delta whose outputs change: a writer end read from `config` is added, or removed if its
+// channel is among the outputs already. An end from `config` is taken before a value of the input.
+// Without outputs the values are dropped.
 template <class T = void, class I, class C>
 Process dynamic_delta(I&& in, C&& config,
                       Ends<Writer<detail::value_of<I>, detail::policy_of<I>>> outs = {}) {
@@ -116,7 +118,7 @@ Process dynamic_delta(I&& in, C&& config,
                                  detail::reader_of<void>(std::forward<C>(config)), outs.take())
       .named("dynamic_delta");
 }
-// Copies any input to the output, fairly.
+// Copies the values of any input to the output, fairly.
 template <class T = void, class O>
 Process plex(Ends<Reader<detail::value_of<O>, detail::policy_of<O>>> ins, O&& out) {
   return detail::gathering(detail::at_least_one(std::move(ins), "plex"),
@@ -124,7 +126,8 @@ Process plex(Ends<Reader<detail::value_of<O>, detail::policy_of<O>>> ins, O&& ou
                            [](std::size_t, detail::value_of<O>&& v) { return std::move(v); })
       .named("plex");
 }
-// Copies any input to the output, fairly, with its index: the output carries Packet<T>.
+// Copies the values of any input to the output, fairly, each with the index of its input: the
+// output carries Packet<T>.
 template <class T = void, class O, class V = typename detail::PacketOf<detail::value_of<O>>::type>
 Process multiplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> ins, O&& out) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>,
@@ -136,8 +139,8 @@ Process multiplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> in
                            })
       .named("multiplex");
 }
-// Writes each packet's data to the output of its index; an index beyond the outputs is BadUse in
-// the process.
+// Writes the data of each packet to the output of its index. An index beyond the outputs makes the
+// process fail with BadUse.
 template <class T = void, class I, class V = typename detail::PacketOf<detail::value_of<I>>::type>
 Process demultiplex(I&& in, Ends<Writer<std::type_identity_t<V>, detail::policy_of<I>>> outs) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>,
@@ -155,8 +158,8 @@ Process paraplex(Ends<Reader<std::type_identity_t<V>, detail::policy_of<O>>> ins
                          detail::writer_of<void>(std::forward<O>(out)))
       .named("paraplex");
 }
-// Computes outs[i][k] = in[k][i], written in parallel. A vector whose length is not that of outs is
-// BadUse in the process.
+// Computes outs[i][k] = in[k][i], written in parallel. A vector whose length is not that of outs
+// makes the process fail with BadUse.
 template <class T = void, class I, class V = typename detail::value_of<I>::value_type>
 Process deparaplex(I&& in, Ends<Writer<std::type_identity_t<V>, detail::policy_of<I>>> outs) {
   static_assert(std::is_void_v<T> || std::is_same_v<T, V>,

@@ -2,7 +2,7 @@
 // in2[k]).
 //
 // These processes end when an input or an output has ended, and pass poison on (rules 3.5, 4.3).
-// The binary ones read both inputs in parallel.
+// Processes with two inputs read both in parallel.
 #pragma once
 #include <functional>
 #include <sstream>
@@ -30,7 +30,7 @@ Process binary(A&& in1, B&& in2, O&& out, F f) {
   return combining(reader_of<T>(std::forward<A>(in1)), reader_of<T>(std::forward<B>(in2)),
                    writer_of<T>(std::forward<O>(out)), f);
 }
-// Returns the complement of the bits; for bool the logical one.
+// Returns the complement of the bits; for bool, the logical complement.
 template <class T>
 T complement(T v) {
   if constexpr (std::is_same_v<T, bool>)
@@ -48,28 +48,28 @@ Process bitwise(A&& in1, B&& in2, O&& out, F f) {
 
 }  // namespace detail
 
-// out[k] = in[k]
+// Copies its input: out[k] = in[k].
 template <class T = void, class I, class O>
 Process identity(I&& in, O&& out) {
   return detail::mapping(detail::reader_of<T>(std::forward<I>(in)),
                          detail::writer_of<T>(std::forward<O>(out)), std::identity())
       .named("identity");
 }
-// out[k] = f(in[k]); the types may differ.
+// Computes out[k] = f(in[k]); the types may differ.
 template <class T = void, class U = void, class I, class O, class F>
 Process transform(I&& in, O&& out, F f) {
   return detail::mapping(detail::reader_of<T>(std::forward<I>(in)),
                          detail::writer_of<U>(std::forward<O>(out)), std::move(f))
       .named("transform");
 }
-// out[k] = in[k] + 1
+// Computes out[k] = in[k] + 1.
 template <class T = void, class I, class O>
 Process successor(I&& in, O&& out) {
   return transform<T, T>(std::forward<I>(in), std::forward<O>(out),
                          [](detail::value_of<I> v) { return ++v; })
       .named("successor");
 }
-// out[k] = n · in[k]
+// Computes out[k] = n · in[k].
 template <class T = void, class I, class O>
 Process mult(std::type_identity_t<detail::value_of<I>> n, I&& in, O&& out) {
   return transform<T, T>(std::forward<I>(in), std::forward<O>(out),
@@ -78,14 +78,14 @@ Process mult(std::type_identity_t<detail::value_of<I>> n, I&& in, O&& out) {
                          })
       .named("mult");
 }
-// out[k] = value
+// Replaces each value: out[k] = value.
 template <class T = void, class I, class O>
 Process substitute(I&& in, O&& out, std::type_identity_t<detail::value_of<O>> value) {
   return transform<void, T>(std::forward<I>(in), std::forward<O>(out),
                             [value = std::move(value)](const auto&) { return value; })
       .named("substitute");
 }
-// out[k] = text followed by in[k], as a std::string
+// Writes out[k] = text followed by in[k], as a std::string.
 template <class T = void, class I, class O>
 Process sign(I&& in, O&& out, std::string text) {
   return transform<T, std::string>(std::forward<I>(in), std::forward<O>(out),
@@ -97,21 +97,21 @@ Process sign(I&& in, O&& out, std::string text) {
       .named("sign");
 }
 
-// out[k] = in1[k] + in2[k]
+// Computes out[k] = in1[k] + in2[k].
 template <class T = void, class A, class B, class O>
 Process plus(A&& in1, B&& in2, O&& out) {
   return detail::binary<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),
                            std::plus())
       .named("plus");
 }
-// out[k] = in1[k] · in2[k]
+// Computes out[k] = in1[k] · in2[k].
 template <class T = void, class A, class B, class O>
 Process times(A&& in1, B&& in2, O&& out) {
   return detail::binary<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),
                            std::multiplies())
       .named("times");
 }
-// These combine the bits of both inputs, which are whole numbers or bool.
+// These processes combine the bits of both inputs, which carry whole numbers or bool.
 template <class T = void, class A, class B, class O>
 Process and_(A&& in1, B&& in2, O&& out) {
   return detail::bitwise<T>(std::forward<A>(in1), std::forward<B>(in2), std::forward<O>(out),

@@ -61,7 +61,7 @@ Process merging(std::vector<Reader<T, P>> ins, Writer<T, Q> out) {
 
 }  // namespace detail
 
-// Writes value, and then what it reads from in.
+// Writes `value`, and then the values that it reads from `in`.
 template <class T = void, class I, class O>
 Process prefix(std::type_identity_t<detail::value_of<I>> value, I&& in, O&& out) {
   return detail::prefixing(std::move(value), detail::reader_of<T>(std::forward<I>(in)),
@@ -82,7 +82,7 @@ Process pairs(I&& in, O&& out) {
                          detail::writer_of<T>(std::forward<O>(out)))
       .named("pairs");
 }
-// Writes value for ever.
+// Writes `value` for ever.
 template <class T = void, class O>
 Process generate(O&& out, std::type_identity_t<detail::value_of<O>> value) {
   return detail::repeating(detail::writer_of<T>(std::forward<O>(out)), std::move(value))
@@ -106,8 +106,8 @@ Process printer(I&& in, std::string prefix = "", std::string suffix = "\n",
                           std::move(suffix), &to)
       .named("printer");
 }
-// Merges ascending streams into one, without duplicates between them: the union. An input that ends
-// is left out; the process ends with the last input.
+// Merges ascending streams into one, without duplicates between them: the union. An input that has
+// ended is left out; the process ends when the last input has ended.
 template <class T = void, class O>
 Process merge(Ends<Reader<detail::value_of<O>, detail::policy_of<O>>> ins, O&& out) {
   auto rs = ins.take();

@@ -28,8 +28,8 @@ Process regulating(Reader<T, P> in, Reader<Span, P> reset, Writer<T, Q> out, Spa
   for (std::int64_t due = runtime::later(now(), interval.count());;) {
     bool send = false;
     try {
-      // The retirement of each input is noticed: without `reset` the process goes on, and a value
-      // that it holds is written although `in` has ended.
+      // The process notices the retirement of each input: without `reset` it goes on, and it writes
+      // a value that it holds although `in` has ended.
       auto c =
           co_await weft::select(Mode::priority, weft::in(reset).ends().when(resettable),
                                 at(due).when(value.has_value()), weft::in(in).ends().when(!value));
@@ -52,15 +52,15 @@ Process regulating(Reader<T, P> in, Reader<Span, P> reset, Writer<T, Q> out, Spa
 
 }  // namespace detail
 
-// Writes each input `delay` after it came.
+// Writes each value of the input `delay` after it came.
 template <class T = void, class I, class O>
 Process fixed_delay(weft::detail::Lasting delay, I&& in, O&& out) {
   return detail::delaying(delay, detail::reader_of<T>(std::forward<I>(in)),
                           detail::writer_of<T>(std::forward<O>(out)))
       .named("fixed_delay");
 }
-// Writes value now and every interval, without drift: what a slow reader missed comes at once.
-// Throws BadUse if `interval` is not positive.
+// Writes `value` now and every interval, without drift: the values that a slow reader missed come
+// at once. Throws BadUse if `interval` is not positive.
 template <class T = void, class O>
 Process regular(O&& out, std::type_identity_t<detail::value_of<O>> value,
                 weft::detail::Lasting interval) {
@@ -68,9 +68,9 @@ Process regular(O&& out, std::type_identity_t<detail::value_of<O>> value,
   return detail::ticking(detail::writer_of<T>(std::forward<O>(out)), std::move(value), interval)
       .named("regular");
 }
-// Copies each input, but none sooner than an interval after the previous output (the first: after
-// the start). An interval read from `reset` holds from the next output on. A stream of Span itself
-// cannot be regulated. Throws BadUse if `interval` is negative.
+// Copies each value, but none sooner than an interval after the previous one (for the first value:
+// after the start). An interval that is read from `reset` holds from the next output on. A stream
+// of Span itself cannot be regulated. Throws BadUse if `interval` is negative.
 template <class T = void, class I, class C, class O>
 Process regulate(I&& in, C&& reset, O&& out, weft::detail::Lasting interval) {
   static_assert(!std::is_same_v<detail::value_of<I>, Span>,

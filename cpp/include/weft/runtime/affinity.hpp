@@ -1,4 +1,5 @@
-// Restricts threads to CPUs. Linux only; elsewhere a request for a CPU is refused with a message.
+// Restricts threads to CPUs. This works on Linux only; elsewhere a request for a CPU is refused
+// with a message.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -48,11 +49,12 @@ class Pinned {
 // Returns the CPUs that the calling thread may use, in ascending order.
 std::vector<int> cpus();
 #endif
-// The clock of the CPU time that the calling thread has used; 0: there is none.
+// Returns the clock of the CPU time that the calling thread has used; 0 if there is none.
 std::int32_t clock_of_this_thread() noexcept;
-// The time of such a clock in ns, from any thread; -1: there is none, or its thread has ended.
+// Returns the time of such a clock in ns, on any thread; -1 if there is no clock, or its thread has
+// ended.
 std::int64_t cpu_time(std::int32_t clock) noexcept;
-// Returns why this program may not use `cpu`; an empty text if it may.
+// Returns why this program may not use `cpu`; the text is empty if it may.
 std::string cpu_refused(int cpu);
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -1,6 +1,6 @@
-// A lock that costs its owner almost nothing, and its rare visitors a fence in every thread of the
-// program. While visits are frequent, it costs the owner a fence of its own instead, and the
-// visitors none.
+// A lock that costs its owner almost nothing, and costs its rare visitors a fence in every thread
+// of the program. While visits are frequent, the lock costs the owner a fence of its own instead,
+// and costs the visitors none.
 //
 //   owner:   inside := 1; light fence, or a full one; visitor? ──no──► in ──leave()──► inside := 0
 //                                        └──yes──► inside := 0, wait until visitor == 0, again
@@ -11,23 +11,23 @@
 //                ▲ from light, with a heavy fence                        │ owners_fence(): no fence
 //                └───────────────────────────────────────────────────────┘
 //
-// Invariant: when an owner and a visitor come at once, at least one sees the other, because there
-// is a fence between the owner's two steps (its own, or the visitor's heavy one, which replaces
-// it). (Dekker's entry protocol with an asymmetric fence: Dice, Huang, Yang, "Asymmetric Dekker
-// synchronization", 2001.) fences_ says which of the two fences it is, and only the owner makes
-// fences_ light again:
-// - A visitor that finds it light makes it renewed and then passes a heavy fence. If the owner has
-//   read `light` all the same, it did so before that fence. Its inside := 1 came earlier still, so
-//   this visitor and all later ones see it.
-// - A visitor that finds it otherwise does an atomic operation on it. If the owner makes it light
-//   later, also by an atomic operation, the owner's next look sees this visitor's visitor := 1; and
-//   a later visitor finds it light.
-// Where the system has no heavy fence, the owner's first step is always a full one.
+// Invariant: when an owner and a visitor come at once, at least one of them sees the other, because
+// there is a fence between the owner's two steps (the owner's own fence, or the visitor's heavy
+// fence, which replaces it). (Dekker's entry protocol with an asymmetric fence: Dice, Huang, Yang,
+// "Asymmetric Dekker synchronization", 2001.) fences_ says which of the two fences is in use, and
+// only the owner makes fences_ light again:
+// - A visitor that finds fences_ light makes it renewed and then passes a heavy fence. If the owner
+//   has read `light` all the same, it read that before the heavy fence. The owner's inside := 1
+//   came earlier still, so this visitor and all later ones see it.
+// - A visitor that finds fences_ not light does an atomic operation on fences_. If the owner makes
+//   fences_ light later, also by an atomic operation, the owner's next look sees this visitor's
+//   visitor := 1; and a later visitor finds fences_ light.
+// Where the system has no heavy fence, the owner always passes a full fence.
 //
-// A heavy fence interrupts other CPUs, which takes microseconds, on a virtual machine about ten: as
-// long as hundreds of fences of the owner's own. After a visit the owner passes as many of its own.
-// So the workers of a farm, which often steal from each other and have few but long steps, cause no
-// heavy fences.
+// A heavy fence interrupts other CPUs. That takes microseconds, about ten on a virtual machine,
+// which is as long as hundreds of fences of the owner's own. After a visit the owner passes that
+// many fences of its own. So the workers of a farm, which often steal from each other and have few
+// but long steps, cause no heavy fences.
 #pragma once
 #include "../core/policy.hpp"
 
@@ -38,7 +38,8 @@ class OwnersLock {
   void enter() noexcept {
     while (!entered()) await_visitor();
   }
-  // Enters unless there is a visitor, or was one recently. If this returns false, call enter().
+  // Enters the lock unless there is a visitor, or was one recently. If this returns false, the
+  // caller must call enter().
   [[gnu::always_inline]] bool enter_cheaply() noexcept {
     prim::light_store(inside_, std::uint8_t{1});
     if (fences_.load(std::memory_order_relaxed) == light &&
@@ -49,7 +50,8 @@ class OwnersLock {
   }
   void leave() noexcept { inside_.store(0, std::memory_order_release); }
 
-  // Enters as a visitor: one at a time, never the owner. Returns false if another visitor is here.
+  // Enters the lock as a visitor. There is one visitor at a time, and the owner is never a visitor.
+  // Returns false if another visitor is here.
   bool try_visit() noexcept {
     if (!try_book()) return false;
     announce();
@@ -62,8 +64,8 @@ class OwnersLock {
     unbook();
   }
 
-  // The steps of try_visit(), for a thread that visits several locks at once: it books all,
-  // announces itself at all, passes one fence, and waits for each owner.
+  // The steps of try_visit(), for a thread that visits several locks at once. That thread books all
+  // locks, announces itself at all of them, passes one fence, and waits for each owner.
   bool try_book() noexcept {
     return booked_.load(std::memory_order_relaxed) == 0 &&
            booked_.exchange(1, std::memory_order_acquire) == 0;
@@ -101,7 +103,8 @@ class OwnersLock {
     for (unsigned round = 0; visitor_.load(std::memory_order_relaxed) != 0;) prim::pause(round++);
   }
 
-  // Passed by a visitor after its announcement, before it checks whether the owner is inside.
+  // Passes the fence between a visitor's announcement and the visitor's check whether the owner is
+  // inside.
   void owners_fence() noexcept {
     for (std::uint8_t f = fences_.load(std::memory_order_relaxed); f != always;) {
       if (f == light) {
@@ -117,7 +120,7 @@ class OwnersLock {
   prim::atomic<std::uint8_t> visitor_{0};
   prim::atomic<std::uint8_t> fences_{prim::asymmetric() ? light : always};
   prim::atomic<std::uint8_t> booked_{0};
-  // how many fences the owner has to pass before fences_ becomes light; used by the owner
+  // How many fences the owner has to pass before fences_ becomes light. Only the owner uses this.
   std::uint32_t left_ = 0;
 };
 

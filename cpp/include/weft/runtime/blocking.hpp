@@ -17,7 +17,7 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 struct Job {
-  // the function, which a helper calls; it lets no exception out
+  // The function that a helper thread calls. It lets no exception out.
   void (*call)(Job&) noexcept = nullptr;
   ProcessBase* process = nullptr;
   Run* run = nullptr;
@@ -32,7 +32,7 @@ class Helpers final : public Part {
   // Queues a job. Throws std::system_error if there is no helper thread and the system cannot start
   // one.
   void submit(Job& j);
-  // Removes a job from the queue. Returns true if the job had not begun; then it never will.
+  // Removes a job from the queue. Returns true if the job had not begun; then the job never begins.
   bool withdraw(Job& j) noexcept;
 
  private:

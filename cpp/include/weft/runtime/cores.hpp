@@ -1,5 +1,5 @@
-// The multi-core executor of a run: a crew (crew.hpp) with threads. Its first worker may be the
-// thread that started the run.
+// The multi-core executor of a run: a crew (crew.hpp) with threads. The crew's first worker may be
+// the thread that started the run.
 //
 //   Cores ──start(from)──► threads for the workers from `from` on ──~Cores()──► stopped and joined
 //   worker 0 in the run's own thread: loop() until release()
@@ -53,7 +53,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
 
   Executor& executor() noexcept override { return *this; }
   bool multi() const noexcept override { return true; }
-  // a process of this executor may be on any of its threads
+  // A process of this executor may be on any of the executor's threads.
   bool here() const noexcept override { return false; }
   void post(core::Waker* w) noexcept override {
     if (Worker* me = this_worker; me && me->crew == this) [[likely]]
@@ -190,8 +190,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     if (o && p->ops->frame) [[unlikely]]
       o->resumes(*p, &c);
     if (p->is(core::NodeFlags::framed)) [[likely]] {
-      // The process is parked no more. An operation that is over at once recognises that by op
-      // being null (PlainAwaiter).
+      // The process is no longer parked. An operation that is over at once sees that in op, which
+      // is null (PlainAwaiter).
       p->op = nullptr;
       std::coroutine_handle<>::from_address(reinterpret_cast<char*>(static_cast<core::Waker*>(p)) -
                                             core::kFrame)
@@ -207,7 +207,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   }
   void withdraw_cancelled(Worker&) noexcept { run_.serve_cancellations(*this); }
   void withdraw(ProcessBase& p) noexcept override {
-    // The process may have met the request itself, in the step during which its cancellation was
+    // The process may have met the request itself, in the step during which the cancellation was
     // noticed, and may wait for something else by now.
     Base::withdraw(p, [](ProcessBase& q) {
       if (q.cancel().load(std::memory_order_relaxed) != 0 && q.op && q.op->withdraw(q))
@@ -222,8 +222,8 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   bool timers_armed() const noexcept { return run_.wake_time() != prim::forever; }
   std::int64_t earliest() const noexcept { return run_.wake_time(); }
   std::int64_t clock() const noexcept { return prim::now(); }
-  // A thread may conclude, right here, that nothing can run. It then wakes the worker as any other
-  // thread would.
+  // A thread that falls asleep here may find that nothing can run. It then wakes the worker as any
+  // other thread would.
   void asleep(Worker&) noexcept {
     this_context->running = nullptr;
     this_worker = nullptr;
@@ -236,7 +236,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
   prim::atomic<const Homed*> homed_{nullptr};
   prim::atomic<std::uint8_t> released_{0};
   prim::atomic<std::uint8_t> stopping_{0};
-  // set when the host is cancelled; worker 0, which is its thread, acts on it
+  // Set when the host is cancelled. Worker 0, which is the host's thread, acts on it.
   prim::atomic<std::uint8_t> host_asked_{0};
   std::vector<std::thread> threads_;
   Posting posting_;  // the last member, so it is destroyed first

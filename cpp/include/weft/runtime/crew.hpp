@@ -1,6 +1,6 @@
 // The crew of a multi-core executor: how its workers share out the processes that are ready, sleep
-// and wake. There are no threads, no clock and no run in this file, so that the protocol can be
-// explored by itself; the Host (cores.hpp) supplies them.
+// and wake. This file has no threads, no clock and no run, so that the protocol can be explored by
+// itself; the Host (cores.hpp) supplies them.
 //
 //   A worker (work()), again and again:
 //
@@ -22,18 +22,18 @@
 //                   │ otherwise: ready_from_elsewhere(), to the inbox         │ and is let go
 //                   └───────────────────────── parked ◄───────────────────────┘
 //
-// Words. A worker's steps are *long* if they take more than kLong on average. The *keeper* is the
-// idle worker that wakes by the clock (5). A worker is *woken* if there may be something for it to
+// Terms. A worker's steps are *long* if they take more than kLong on average. The *keeper* is the
+// idle worker that wakes by the clock (5). A worker is *woken* if there may be a process for it to
 // run, and *nudged* if it is to look again at cancellations or at the time (Parking's signals).
 //
 // The Host, a class derived from this one, has
 //   step(worker, process)     runs the process until it suspends or ends, and lets go of it
-//   withdraw_cancelled(w)     while all are held: withdraw() for each process that was cancelled
+//   withdraw_cancelled(w)     calls withdraw() for each cancelled process, while all are held
 //   clock()                   the time in ns
 //   fire_due()                fires the timers that are due; returns whether there were any
 //   timers_armed()            whether there is any timer
 //   earliest()                when the first timer is due; prim::forever if there is none
-//   asleep(w), awake(w)       around the sleep of a worker
+//   asleep(w), awake(w)       are called before and after the sleep of a worker
 //
 // Invariants
 //  1 A process is in at most one queue, and is run only by the worker that took it. A process that
@@ -47,8 +47,8 @@
 //  4 The sleep of an idle worker is counted by its Parking; a signal that gives the worker
 //    something to do is counted before the worker wakes (parking.hpp).
 //  5 One idle worker, the keeper, keeps time: it wakes for timers, and while other workers are busy
-//    it looks after processes that wait behind one whose step does not end. The other idle workers
-//    sleep without a limit.
+//    it looks after processes that wait behind a process whose step does not end. The other idle
+//    workers sleep without a limit.
 //
 // Which workers are woken, and when. Waking another core takes microseconds, and separating
 // processes that talk to each other costs more than it gains. So a surplus of ready processes wakes
@@ -74,7 +74,7 @@ class Crew {
 
    private:
     friend class Crew;
-    // Activity: passes on to the run what the worker's Parking reports.
+    // This is an Activity: it passes on to the run what the worker's Parking reports.
     void activated() noexcept override { crew->run_->activated(); }
     std::uint32_t deactivated() noexcept override { return crew->run_->deactivated(); }
     bool stood_still(std::uint32_t number) noexcept override {
@@ -84,19 +84,20 @@ class Crew {
     std::int64_t wake_time() noexcept override { return crew->wake_time(*this); }
 
     Parking parking_;
-    // Written by the worker itself; other workers read these as hints:
+    // The worker itself writes these; other workers read them as hints:
     prim::atomic<std::uint32_t> steps_{0};  // how many steps the worker has run
-    prim::atomic<bool> long_steps_{true};   // whether its steps are long, as far as is known
+    // Whether the worker's steps are long, as far as is known.
+    prim::atomic<bool> long_steps_{true};
     // Used by the worker alone:
-    // whether it has stolen processes and does not know yet whether that was worth it
+    // whether it has stolen processes and does not know yet whether the theft was worth it
     bool stole_ = false;
-    std::uint32_t stolen_at_ = 0;  // steps_ at the time of its last theft
-    // The measurement of its steps: busy_ is the time in ns that the steps since since_steps_ took,
-    // up to the time since_.
+    std::uint32_t stolen_at_ = 0;  // steps_ at the time of the worker's last theft
+    // The measurement of the worker's steps: busy_ is the time in ns that the steps since
+    // since_steps_ took, up to the time since_.
     std::int64_t since_ = 0;
     std::uint32_t since_steps_ = 0;
     std::int64_t busy_ = 0;
-    // steps_ of all workers at the time when this one went to sleep
+    // The steps_ of all workers at the time when this worker went to sleep.
     std::unique_ptr<std::uint32_t[]> noted_;
   };
 
@@ -129,8 +130,8 @@ class Crew {
       surplus(w, n);
   }
 
-  // Works until `done()` returns true. It is called at first and after every signal: a thread that
-  // changes the answer must call() this worker.
+  // Works until `done()` returns true. The worker calls done() at first and after every signal, so
+  // a thread that changes its answer must call() this worker.
   template <class Done>
   void work(Worker& w, Done&& done) noexcept {
     w.since_ = host().clock();
@@ -158,7 +159,7 @@ class Crew {
         round = 0;
         continue;
       }
-      // the process is in the queue, but its last worker is still suspending it
+      // The process is in the queue, but its last worker is still suspending it.
       if (w.queue.size() != 0) {
         prim::pause(round++);
         continue;
@@ -171,7 +172,7 @@ class Crew {
   }
 
   // Looks everywhere for a ready process, on behalf of a process that gives way. Returns true if
-  // there is one, which is then in this worker's queue.
+  // there is a ready process, which is then in this worker's queue.
   bool look_everywhere(Worker& w) noexcept {
     if (w.queue.size() != 0) return true;
     look_outside(w);
@@ -215,7 +216,7 @@ class Crew {
       ~Resume() {
         crew.resume_all(me);
         crew.serving_.store(0, std::memory_order_seq_cst);
-        // While `serving_` was set, other workers left new cancellations to this one, so it must
+        // While `serving_` was set, other workers left new cancellations to this worker, so it must
         // look again.
         if (crew.pending_.load(std::memory_order_seq_cst) != 0) me.parking_.signal(Parking::nudged);
       }
@@ -256,19 +257,19 @@ class Crew {
   void call(unsigned worker) noexcept { workers_[worker].parking_.signal(Parking::woken); }
 
  private:
-  // steps between two looks at the inbox and the clock
+  // The number of steps between two looks at the inbox and the clock.
   static constexpr unsigned kLook = 64;
-  // the number of waiting processes for which it is worth waking another core
+  // The number of waiting processes for which it is worth waking another core.
   static constexpr std::uint32_t kMany = 4;
-  // ns; a worker whose steps take more than this on average has long steps
+  // In ns. A worker whose steps take more than this on average has long steps.
   static constexpr std::int64_t kLong = 3'000;
-  // the least time in ns between two looks of the keeper
+  // The least time in ns between two looks of the keeper.
   static constexpr std::int64_t kSoonest = 200'000;
-  // the maximum time in ns between two looks of the keeper
+  // The maximum time in ns between two looks of the keeper.
   static constexpr std::int64_t kLatest = 6'400'000;
-  // the number of steps after which a theft was worth it
+  // The number of steps after which a theft was worth it.
   static constexpr std::uint32_t kWorthwhile = 256;
-  // a bit of keeper_: the keeper wakes to look around, not only for timers
+  // A bit of keeper_: the keeper wakes to look around, not only for timers.
   static constexpr std::uint32_t kWatching = 0x100;
 
   Host& host() noexcept { return static_cast<Host&>(*this); }
@@ -290,7 +291,7 @@ class Crew {
   void serve(Worker& w) noexcept {
     while (pending_.load(std::memory_order_seq_cst) != 0) {
       if (serving_.exchange(1, std::memory_order_seq_cst) != 0) {
-        // the worker that serves looks again afterwards
+        // The worker that serves looks again afterwards.
         prim::pause(0);
         return;
       }
@@ -328,9 +329,10 @@ class Crew {
     return true;
   }
 
-  // Steals from the queue of another worker that has enough processes waiting. With `on_a_round`
-  // (the keeper), also from a worker whose present step does not end. If a queue has only one
-  // group, a part of it is taken only with `split`, and only if the processes there wait for long.
+  // Steals from the queue of another worker that has enough processes waiting. With `on_a_round`,
+  // which the keeper uses, it also steals from a worker whose present step does not end. If a queue
+  // has only one group, a part of that group is taken only with `split`, and only if the processes
+  // there have waited for long.
   bool steal(Worker& w, bool on_a_round) noexcept {
     for (unsigned k = 1; k < n_; ++k) {
       const unsigned i = w.index + k < n_ ? w.index + k : w.index + k - n_;
@@ -340,8 +342,9 @@ class Crew {
       bool worth = waiting >= kMany || v.long_steps_.load(std::memory_order_relaxed);
       bool split = worth;
       if (on_a_round && !worth) {
-        split = v.steps_.load(std::memory_order_relaxed) == w.noted_[i];  // its step has not ended
-        // a single process is not worth it, unless the step has not ended
+        // The worker's step has not ended.
+        split = v.steps_.load(std::memory_order_relaxed) == w.noted_[i];
+        // A single process is not worth a theft, unless the step has not ended.
         worth = split || waiting >= 2;
       }
       if (!worth) continue;
@@ -397,8 +400,8 @@ class Crew {
     else
       signal_one(Parking::nudged);
   }
-  // Signals an idle worker, if there is any, preferably not the keeper. Returns whether there was
-  // one.
+  // Signals an idle worker, if there is any, preferably a worker that is not the keeper. Returns
+  // whether there was an idle worker.
   bool signal_one(std::uint32_t what) noexcept {
     std::uint64_t idle = idle_.load(std::memory_order_seq_cst);
     if (idle == 0) return false;
@@ -412,7 +415,7 @@ class Crew {
 
   void idle(Worker& w) noexcept {
     measure(w);
-    if (w.stole_) {  // whether the theft was worth it is known now
+    if (w.stole_) {  // Whether the theft was worth it is known now.
       w.stole_ = false;
       const bool was = w.steps_.load(std::memory_order_relaxed) - w.stolen_at_ >= kWorthwhile ||
                        w.long_steps_.load(std::memory_order_relaxed);
@@ -481,14 +484,15 @@ class Crew {
   const std::unique_ptr<Worker[]> workers_;
   alignas(64) prim::atomic<std::uint64_t> idle_{0};  // a bit for each idle worker
   core::SpinLock time_lock_;
-  // 0, or the keeper's index plus 1, with kWatching; written under time_lock_, otherwise a hint
+  // 0, or the keeper's index plus 1, with kWatching. It is written under time_lock_, and otherwise
+  // read as a hint.
   prim::atomic<std::uint32_t> keeper_{0};
-  // when the keeper wakes; `forever` if it has not gone to sleep yet (protected by time_lock_)
+  // When the keeper wakes; `forever` if it has not gone to sleep yet (protected by time_lock_).
   std::int64_t keeper_until_ = prim::forever;
   prim::atomic<std::uint8_t> pending_{0};  // whether cancellations are to be served
-  // whether a worker holds all others, to serve cancellations or to look at all processes
+  // Whether a worker holds all others, to serve cancellations or to look at all processes.
   prim::atomic<std::uint8_t> serving_{0};
-  // whether a worker was woken to search and is still searching
+  // Whether a worker was woken to search and is still searching.
   prim::atomic<std::uint8_t> on_the_way_{0};
   prim::atomic<std::int64_t> period_{kSoonest};  // ns between two rounds of the keeper
   alignas(64) prim::atomic<core::Waker*> inbox_{nullptr};

@@ -1,10 +1,10 @@
 // The queue of one worker of a multi-core executor: its owner pushes and takes, others steal.
 //
 // The order is first come, first served, for the owner too. A thief takes the older half, so a
-// process that the owner woke last is stolen last; and it keeps the processes of one group
-// together. The lock costs the owner two stores and two loads (asymmetric.hpp). With a Chase–Lev
-// deque or a spin lock that would be one or two locked instructions an operation, and a
-// communication takes two operations.
+// process that the owner woke last is stolen last; and the thief keeps the processes of one group
+// together. The lock costs the owner two stores and two loads (asymmetric.hpp). A Chase–Lev deque
+// or a spin lock would cost one or two locked instructions for each operation, and a communication
+// takes two operations.
 //
 // State under the lock: the queue, and the group of the process that was taken last. `size` is
 // written under the lock, and read by any thread as a hint. A process is marked as running
@@ -19,7 +19,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class StealQueue {
  public:
-  // the maximum number of processes that a thief takes at once
+  // The maximum number of processes that a thief takes at once.
   static constexpr std::uint32_t kMost = 64;
 
   std::uint32_t size() const noexcept { return size_.load(std::memory_order_relaxed); }
@@ -31,14 +31,14 @@ class StealQueue {
     lock_.enter();
     return push_inside(w);
   }
-  // As push(); but if there is a visitor, does nothing and returns 0.
+  // Does what push() does, but if there is a visitor, does nothing and returns 0.
   [[gnu::always_inline]] std::uint32_t push_cheaply(core::Waker* w) noexcept {
     return lock_.enter_cheaply() ? push_inside(w) : 0;
   }
 
   // Takes the oldest process that is fully suspended, and records `mark` as the worker it runs on.
-  // Returns null if there is none. (A process can be queued while its last worker is still
-  // suspending it; that one is not taken.)
+  // Returns null if there is no such process. (A process can be queued while its last worker is
+  // still suspending it; such a process is not taken.)
   [[gnu::always_inline]] ProcessBase* take(std::uint8_t mark) noexcept {
     if (size() == 0) return nullptr;
     if (!lock_.enter_cheaply()) [[unlikely]]
@@ -47,11 +47,11 @@ class StealQueue {
   }
 
   // --- for other workers ------------------------------------------------------------------------
-  // Takes about half of the processes, linked, in their order. Returns null if there are none or
-  // another visitor is here. Processes of one group go together, for they are likely to
-  // communicate. Takes the oldest groups until there are enough, except the group of the process
-  // that ran last; of a group that is too big, takes its oldest processes. If there is only that
-  // one group, its oldest processes are taken only with `split`.
+  // Takes about half of the processes, linked, in their order. Returns null if there are no
+  // processes or another visitor is here. Processes of one group go together, for they are likely
+  // to communicate. The thief takes the oldest groups until it has enough processes, except the
+  // group of the process that ran last; of a group that is too big, it takes the oldest processes.
+  // If the queue has only one group, its oldest processes are taken only with `split`.
   core::Waker* steal(bool split = true) noexcept {
     if (size() == 0 || !lock_.try_visit()) return nullptr;
     const std::uint32_t n = size();  // 0 if the owner took the last process meanwhile
@@ -80,8 +80,8 @@ class StealQueue {
     bool mine[kSeen] = {};
     std::uint32_t seen = 0, taken = 0, most = 0;
 
-    // Takes the whole group of that process, if it is not too big. If the thief has none yet, takes
-    // as many of the group as allowed.
+    // Takes the whole group of that process, if the group is not too big. If the thief has no
+    // process yet, takes as many processes of the group as allowed.
     void take_group(std::uint32_t first) noexcept {
       const Group* const g = group_of(waiting[first]);
       const auto belongs = [g](const core::Waker* w) { return group_of(w) == g; };
@@ -117,8 +117,8 @@ class StealQueue {
     lock_.enter();
     return take_inside(mark);
   }
-  // Brings the oldest process that is fully suspended to the front. Returns null if there is none,
-  // or all were stolen meanwhile.
+  // Brings the oldest process that is fully suspended to the front. Returns null if there is no
+  // such process, or all were stolen meanwhile.
   [[gnu::noinline]] ProcessBase* bring_forward() noexcept {
     for (std::uint32_t n = size(); n > 0; --n) {
       auto* p = static_cast<ProcessBase*>(queue_.front());

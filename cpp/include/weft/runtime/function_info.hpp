@@ -1,7 +1,7 @@
 // What the processes of one function have in common: the function's file, which ends they hold as
-// arguments, and where those lie in the frame. With it a report can see, at one moment, which of
-// these ends a process still holds. (An end that was moved away is empty there; no holder is known
-// for a copy of it.) A process keeps one pointer to all of this.
+// arguments, and where those ends lie in the frame. From this record a report can see which of the
+// ends a process holds at the moment. (An end that was moved away is empty there; no holder is
+// known for a copy of it.) A process keeps one pointer to the record.
 //
 //   layout(): the arguments, as the constructor of a promise sees them
 //      └──in_file(): the file, when it is known──► what a process refers to
@@ -20,11 +20,11 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class Ends {
  public:
-  // Called for an open end, which lies at `at`. `readers` and `writers` are how many open ends its
-  // channel has.
+  // Called for an open end, which lies at the address `at`. `readers` and `writers` say how many
+  // open ends its channel has.
   virtual void end(const core::SyncObject&, bool writer, const void* at, std::uint32_t readers,
                    std::uint32_t writers) = 0;
-  // Who wants the figures of the channel too gets them here, after end().
+  // A visitor that wants the figures of the channel too gets them here, after end().
   virtual bool wants_figures() const noexcept { return false; }
   virtual void figures(const struct Passed&) {}
 
@@ -38,11 +38,11 @@ struct HeldAt {
   bool operator==(const HeldAt&) const = default;
 };
 struct FunctionInfo {
-  // the file of the operation that a report names (the line is the process's own); null if not
-  // known
+  // The file of the operation that a report names; null if it is not known. (The line belongs to
+  // the process.)
   const char* file = nullptr;
   std::span<const HeldAt> held;
-  // records of the same arguments, each with a file
+  // Records of the same arguments, each with a file.
   mutable std::atomic<const FunctionInfo*> in_files{nullptr};
   mutable const FunctionInfo* next = nullptr;  // the next record in the list
 };
@@ -55,7 +55,7 @@ const FunctionInfo* layout(FunctionInfos& first, const HeldAt* at, std::size_t n
 inline const FunctionInfo no_ends;
 const FunctionInfo* first_in_file(const FunctionInfo& a, const char* file) noexcept;
 // Returns the record of `a` with that file. `file` is compared by its address, and must live for as
-// long as a report may ask. `a` comes from layout(), or is null if there are no ends.
+// long as a report may ask for it. `a` comes from layout(), or is null if there are no ends.
 inline const FunctionInfo* in_file(const FunctionInfo* a, const char* file) noexcept {
   if (!a) a = &no_ends;
   const FunctionInfo* const last = a->in_files.load(std::memory_order_acquire);

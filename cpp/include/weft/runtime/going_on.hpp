@@ -1,6 +1,6 @@
 // Finds which processes may go on: the least fixed point behind partial deadlock (rules 10.5,
-// 14.3), over the facts of one moment. C++ takes the facts from its processes (partial.hpp), Python
-// from its own (native/rounds/partial.cpp).
+// 14.3), over the facts of one moment. C++ takes the facts from C++ processes (partial.hpp), Python
+// from Python processes (native/rounds/partial.cpp).
 //
 //   process(), able(), waits_at(), holds(), waits_for(): the facts ──solve()──► is_able()
 //
@@ -17,20 +17,21 @@ namespace weft::inline WEFT_ABI::runtime {
 class GoingOn {
  public:
   using Id = std::uint32_t;
-  // the address of a place; or a family: the processes for which one process waits together
+  // The address of a place; or of a family, which is the processes for which one process waits
+  // together.
   using Key = const void*;
 
   // These functions state the facts, in any order.
   void process(Id id, Key family) { families_.add(id, Pairs::number(family)); }
   void able(Id id) { able_.push_back(id); }
   // The process waits at `channel`, and a holder of an end there may wake it. If anything else may
-  // wake it, the caller uses able() instead.
+  // wake the process, the caller uses able() instead.
   void waits_at(Id id, Key channel) { waiting_.add(Pairs::number(channel), id); }
   void waits_at_barrier(Id id) { at_barriers_.push_back(id); }
   void waits_for(Id id, Key family) { parents_.add(Pairs::number(family), id); }
   void holds(Id id, Key channel) { held_.add(id, Pairs::number(channel)); }
 
-  void solve();  // called once, after all facts
+  void solve();  // called once, after all facts are stated
   bool is_able(Id id) const;
 
  private:

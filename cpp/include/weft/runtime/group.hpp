@@ -38,7 +38,7 @@ class Group {
  public:
   Run& run;
   Executor* executor;  // the executor that runs its coroutine children
-  // the owner, or null; no longer valid once the group is abandoned: see owner()
+  // The owner, or null. No longer valid once the group is abandoned: see owner().
   ProcessBase* parent;
   const char* name = nullptr;  // part of the path; may be null
 
@@ -50,18 +50,18 @@ class Group {
   // Makes p a child. The caller must make p runnable.
   void add(ProcessBase& p);
 
-  // Removes p, which has finished, from the list; after that p may be destroyed. The group is
+  // Removes p, which has finished, from the list. After that, p may be destroyed. The group is
   // informed by finished(), after p has released its ends (rule 7.7).
   void unlink(ProcessBase& p) noexcept;
-  // Called when a child has finished. `left` is its failure, or, if the group keeps ends, the
-  // exception that left the child in a quiet end; otherwise null.
+  // Called when a child has finished. `left` is the child's failure, or, if the group keeps ends,
+  // the exception that left the child in a quiet end; otherwise it is null.
   void finished(std::uint32_t order, std::exception_ptr left, Ending how = Ending::failed) noexcept;
 
   // Adds one item to wait for that is not a process; finished(0, nullptr) completes it.
   void adopt() noexcept;
 
-  // Declares that the group has exactly one process, and that its waiter throws any exception that
-  // leaves that process (rule 7.1). Called before the process is started.
+  // Declares that the group has exactly one process, and that whoever waits for the group throws
+  // any exception that leaves that process (rule 7.1). Called before the process is started.
   void keep_end() noexcept { keeps_end_ = true; }
   bool keeps_end() const noexcept { return keeps_end_; }
   // Returns the exception that left the process; null if it returned or failed. Call this once,
@@ -70,41 +70,41 @@ class Group {
 
   // Waits until no child is live. Returns `ok` if none is live now.
   Status begin_wait(core::Node& n) noexcept;
-  // Stops the wait of the waiter with this node. Returns false if the waiter has been woken.
+  // Stops the wait of the process with this node. Returns false if that process has been woken.
   bool end_wait(core::Node& n) noexcept;
   bool done() noexcept;
 
   // Called when an exception leaves the owner, so that the group will not be waited for (rule 7.5).
-  // The children are cancelled, and the owner's group waits for them and fails with them. Only for
-  // a group made by new: if this returns true, the group deletes itself when the last child has
-  // ended.
+  // The children are cancelled, and the owner's group waits for them and fails with them. This is
+  // only for a group that was made by new: if abandon() returns true, the group deletes itself when
+  // the last child has ended.
   bool abandon() noexcept { return abandon(*parent->group); }
-  // As above; `its` is the group that is to wait for the children.
+  // Does what abandon() does; `its` is the group that is to wait for the children.
   bool abandon(Group& its) noexcept;
   // Returns the process that waits for the group; for an abandoned group, the owner of its
-  // successor. Call it under Run::still(), or while nothing can run.
+  // successor. This must be called under Run::still(), or while nothing can run.
   ProcessBase* owner() const noexcept;
 
   void fail(std::uint32_t order, std::exception_ptr failure);
-  // a group that fails with this one (spawned processes fail the run, rule 7.4)
+  // A group that fails with this group (spawned processes fail the run, rule 7.4).
   Group* also = nullptr;
-  // Returns the failures in the order of the processes, followed by those of `then`. Call it after
-  // all processes have ended.
+  // Returns the failures in the order of the processes, followed by the failures of `then`. Call
+  // this after all processes have ended.
   std::vector<std::exception_ptr> take_failures(Group* then = nullptr);
 
   // Asks every child to end (rule 6). Children that are started later are asked as well. A child
-  // that waits for a group of its own passes the request on to that group. The group is queued, and
-  // not called from here, since groups may nest deeper than the stack allows. Its owner is on this
-  // thread, so the group stays alive.
+  // that waits for a group of its own passes the request on to that group. That group is queued,
+  // and not called from here, since groups may nest deeper than the stack allows. The owner of the
+  // group is on this thread, so the group stays alive.
   void cancel() noexcept;
   void cancel(ProcessBase& p) noexcept;
   bool cancelled() const noexcept { return cancelled_; }
-  // Called when p's request is set. Nothing in p is read before p sees the request: a thread
-  // process first announces where it sleeps and looks for the request then
+  // Makes p look at its request, which is set. Nothing in p is read before p sees the request: a
+  // thread process first announces where it sleeps, and then looks for the request
   // (ThreadProcess::Hosting).
   static void ask(ProcessBase& p) noexcept;
-  // Called when the owner, which waits or is about to, was cancelled. Its request stays until the
-  // wait ends, and is passed on once (rule 6.1).
+  // Called when the owner, which waits for the group or is about to wait, was cancelled. The
+  // owner's request stays until the wait ends, and is passed on once (rule 6.1).
   void begin_passing_on() noexcept { passed_on_ = false; }
   void pass_on() noexcept;
 
@@ -115,7 +115,7 @@ class Group {
   // were thrown nowhere, and no child is live. The owner's group then fails with them.
   void hand_over() { hand_over(*parent->group); }
   // Called when the block has ended, and its owner waits from now on. Withdraws the request if the
-  // owner has not met it and no other block of the owner asks.
+  // owner has not met it and no other block of the owner has asked.
   void close_block() noexcept;
 
   void serve_cancellations(Executor& e) noexcept;
@@ -140,10 +140,11 @@ class Group {
 
   core::SpinLock lock_;
   bool cancelled_ = false;
-  bool passed_on_ = false;  // used by the owner, or by a thread that withdraws the owner
-  // Several of the blocks that a process is in may ask it at once. They share one bit
-  // (Identity::Cancel::block), which is set while any of them is `asked`. block_ is written under
-  // the run's groups_mutex_ too.
+  bool passed_on_ = false;  // used by the owner, or by a thread that withdraws the owner's
+                            // operation
+  // Several of the blocks that a process is in may ask the process to end at once. The blocks share
+  // one bit (Identity::Cancel::block), which is set while any of them is `asked`. block_ is written
+  // under the run's groups_mutex_ too.
   enum class Block : std::uint8_t { none, open, asked, met };
   Block block_ = Block::none;
   bool keeps_end_ = false;
@@ -164,9 +165,9 @@ class Group {
     std::exception_ptr what;
   };
   std::vector<Failure> failures_;
-  Group* next_in_line_ = nullptr;  // the next in the queue of groups that are to be cancelled
+  Group* next_in_line_ = nullptr;  // the next group in the queue of groups that are to be cancelled
   bool in_line_ = false;
-  Group* next_ = nullptr;  // the next in the run's list of groups
+  Group* next_ = nullptr;  // the next group in the run's list of groups
   Group* prev_ = nullptr;
 };
 

@@ -1,8 +1,10 @@
 // Small messages in JSON (RFC 8259), for the door: a writer, and a reader of one flat object.
 //
-// The library depends on nothing, and net.hpp alone uses nlohmann/json; so the door has its own.
+// The library depends on nothing, and net.hpp alone uses nlohmann/json; so the door has JSON code
+// of its own.
 //
-// Invariant: the reader reads nothing outside its text, and nothing nests deeper than kDeepest.
+// Invariant: the reader reads nothing outside its text, and accepts no value that nests deeper than
+// kDeepest.
 #pragma once
 #include <charconv>
 #include <cstdint>

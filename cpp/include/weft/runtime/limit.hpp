@@ -1,6 +1,7 @@
-// A time limit on what a process does in a block of its code (rule 7.12). When its time comes, it
-// asks the process, once, to give up its operation. A limit is a timer of the run and one more
-// source of requests; its request ends an operation as any other request does (rule 6).
+// A time limit on what a process does in a block of its code (rule 7.12). When the limit's time
+// comes, the limit asks the process, once, to give up its operation. A limit is a timer of the run
+// and one more source of requests to cancel; its request ends an operation as any other request
+// does (rule 6).
 //
 //   open() ──► armed ──its time──► asked ──take()──► met
 //                │                   └──close(), move(): the request is taken back
@@ -40,8 +41,9 @@ class Limit final : public core::Waker {
     return p.group ? p.group->run : *static_cast<ThreadProcess&>(p).run;
   }
 
-  // Limits what `p`, which runs, does from now on. `deadline` is in ns of its run's clock. If it is
-  // prim::forever, there is no limit; if it has passed, the request comes at once.
+  // Limits what `p`, the process that runs here, does from now on. `deadline` is in ns of the clock
+  // of p's run. If it is prim::forever, there is no limit; if it has passed, the request comes at
+  // once.
   void open(ProcessBase& p, std::int64_t deadline);
   bool is_open() const noexcept { return process_ != nullptr; }
   bool of(const ProcessBase& p) const noexcept { return process_ == &p; }
@@ -51,7 +53,7 @@ class Limit final : public core::Waker {
   void close() noexcept;
   // Moves the deadline. Returns false if the limit has already taken effect.
   bool move(std::int64_t deadline);
-  // Returns whether the limit's time has come, so that its request stands or was met.
+  // Returns whether the limit's time has come, so that its request is standing or was met.
   bool expired() const noexcept { return asked_.load(std::memory_order_relaxed) || met_; }
   std::int64_t deadline() const noexcept { return timer_.deadline; }
 
@@ -65,14 +67,14 @@ class Limit final : public core::Waker {
   // Returns whether any limit of p is armed, so that p may still go on.
   static bool any_armed(ProcessBase& p, Run& r) noexcept;
   // Ordinary code, `from`, becomes process `to` of a run for a time. lend() gives the limits of
-  // `from` to `to`, with the time that was left of them. give_back() returns them at the end of
+  // `from` to `to`, with the time that is left of them. give_back() returns them at the end of
   // `to`, after closing the limits that `to` opened itself and left open.
   static void lend(ProcessBase& from, Run& old, ProcessBase& to, Run& now);
   static void give_back(ProcessBase& to, Run& now, ProcessBase& from, Run& old);
   bool lent() const noexcept { return lent_; }
 
  private:
-  // Called with the run's mutex held, except first_of(), which takes it.
+  // These functions are called with the run's mutex held, except first_of(), which takes it.
   void arm(std::int64_t deadline);
   bool disarm() noexcept;
   static Limit* first_of(ProcessBase& p, Run& r) noexcept;
@@ -93,7 +95,7 @@ class Limit final : public core::Waker {
   ProcessBase* process_ = nullptr;  // null if the limit is not open
   Run* run_ = nullptr;
   Limit* outer_ = nullptr;
-  prim::atomic<bool> asked_{false};  // set while its request has not been met
+  prim::atomic<bool> asked_{false};  // set while the limit's request has not been met
   prim::atomic<bool> told_{false};
   bool met_ = false;
   bool lent_ = false;

@@ -1,4 +1,5 @@
-// The registry of what may wake a run from outside (rule 10.3): the tokens of ../outside.hpp.
+// The registry of the tokens of ../outside.hpp, which stand for what may wake a run from outside
+// (rule 10.3).
 //
 // State under the registry's lock: the existing runs, the number of tokens, and the function that
 // looks at standstills. A run reads the number of tokens when nothing in it can go on. When the
@@ -26,16 +27,16 @@ class Outsiders {
   unsigned strangers() noexcept;
   // Called in the child of a fork. The tokens and runs belong to the parent, so the child has none.
   void forget() noexcept;
-  // Returns the runs that exist now. None of them ends until unpin().
+  // Returns the runs that exist now. None of these runs ends until unpin().
   std::vector<Run*> pin();
   void unpin() noexcept;
 
  private:
   std::mutex mutex_;
   std::condition_variable unpinned_;
-  // how often pin() was called without unpin(); a run that ends waits until this is 0
+  // How often pin() was called without unpin(). A run that ends waits until this is 0.
   unsigned pins_ = 0;
-  std::vector<Run*> runs_;  // the oldest first
+  std::vector<Run*> runs_;  // the oldest run comes first
   Run::Look look_ = nullptr;
   unsigned tokens_ = 0;     // the number of tokens whose threads wait for something that is due
   unsigned strangers_ = 0;  // the number of tokens of threads about which nothing is known

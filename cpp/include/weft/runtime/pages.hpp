@@ -17,12 +17,12 @@ namespace weft::inline WEFT_ABI::runtime {
 
 inline constexpr std::size_t kLine = 64;  // a cache line
 inline constexpr std::size_t kShort = 16 * kLine;
-// bytes; the size on x86-64 and usually on aarch64
+// In bytes; this is the size on x86-64, and usually on aarch64.
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// Turns memory that is already in use into huge pages, as far as it fills them, so that no memory
-// is added. This is only a request. If it is not granted (before Linux 6.1, or when there is no
-// free huge page), nothing changes.
+// Turns memory that is already in use into huge pages, as far as the memory fills them, so that
+// none is added. This is only a request. If the system does not grant it (before Linux 6.1, or when
+// there is no free huge page), nothing changes.
 inline void make_huge([[maybe_unused]] void* p, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(__linux__)
   constexpr int collapse = 25;  // MADV_COLLAPSE, which older headers do not name
@@ -58,8 +58,9 @@ class FixedArray {
   T& operator[](std::size_t i) const noexcept { return at_[i]; }
 
  private:
-  // A short array is aligned as malloc() aligns. For a cache line glibc would take a larger block,
-  // and give the rest back, which is a quarter of the instructions of a select that is used once.
+  // A short array is aligned as malloc() aligns. To align it to a cache line, glibc would take a
+  // larger block and give the rest back, which is a quarter of the instructions of a select that is
+  // used once.
   static std::align_val_t alignment(std::size_t n) noexcept {
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
     const std::size_t bytes = n * sizeof(T);

@@ -1,6 +1,6 @@
-// Pairs of a key and a value; a key may have several values. First all pairs are added, then they
-// are sorted, then they are looked up. Reports and the search for partial deadlocks keep their
-// facts in such pairs, because these need few allocations, and nothing else runs meanwhile.
+// Pairs of a key and a value; a key may have several values. All pairs are added first, then
+// sorted, then looked up. Reports and the search for partial deadlocks keep their facts in such
+// pairs, because these need few allocations, and nothing else runs meanwhile.
 #pragma once
 #include <compare>
 #include <cstddef>
@@ -27,7 +27,7 @@ class Pairs {
   }
 
   void add(std::uintptr_t key, std::uintptr_t value) { all_.push_back({key, value}); }
-  void sort();  // by key, then by value; removes duplicates
+  void sort();  // sorts by key, then by value; removes duplicates
   std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(all_.size()); }
   bool empty() const noexcept { return all_.empty(); }
   const Pair& operator[](std::size_t i) const noexcept { return all_[i]; }

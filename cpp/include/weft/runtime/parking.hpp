@@ -12,11 +12,11 @@
 // host's bell instead of waking a sleeper.
 //
 // A signal to the program may come after the sleeper has looked for signals and before the kernel
-// has put it to sleep; it would then wait until some other event wakes the sleeper. So the handler
-// changes the word that the kernel compares, by disturb().
+// has put it to sleep. That signal would then wait until some other event wakes the sleeper. So the
+// handler changes the word that the kernel compares, by disturb().
 //
-// Because executors are counted before they are woken, `active == 0` means that nothing can run
-// (rules 8.6 and 10.1).
+// Because executors are counted as active before they are woken, `active == 0` means that nothing
+// can run (rules 8.6 and 10.1).
 #pragma once
 #include <atomic>
 #include <utility>
@@ -25,11 +25,11 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Returns the time in ns for which nothing must have run before a standstill is reported (rule
+// Returns the time in ns during which nothing must have run before a standstill is reported (rule
 // 10.6); 0 means never.
 prim::atomic<std::int64_t>& patience() noexcept;
 
-// Is told when an executor stops or starts having something to do. A run implements it.
+// Is told when an executor stops or starts having something to do. A run implements this.
 struct Activity {
   virtual void activated() noexcept = 0;
   // If the result is not 0, it is the number of the standstill that begins: the thread that sleeps
@@ -44,8 +44,8 @@ struct Activity {
   // Called by a sleeper that is counted as asleep. If this returns true, it is called again after
   // the same time.
   virtual bool stood_still(std::uint32_t /*number*/) noexcept { return false; }
-  // Called by a thread that has slept and is counted active again. If another thread looks at all
-  // sleepers, this may wait until that is over.
+  // Called by a thread that has slept and is counted active again. If another thread is looking at
+  // all sleepers, this may wait until the look is over.
   virtual void awoken() noexcept {}
 
  protected:
@@ -56,36 +56,37 @@ class Parking;
 
 // What a language runtime with a global lock does around a real sleep.
 struct AroundSleep {
-  // releases the lock; if it returns null, the thread does not sleep, as if it were nudged
+  // Releases the lock. If it returns null, the thread does not sleep, as if it had been nudged.
   void* (*begin)(Parking&) = nullptr;
   void (*end)(void*) = nullptr;
   // Called between begin and end, when the sleep was disturbed (by a signal to the program, or for
   // no reason). Returns true to end the sleep, as a nudge does.
   bool (*disturbed)(void*) = nullptr;
-  // Releases only the lock, for some yields before the sleep. If this is null, there are no yields.
+  // Releases only the lock, for some yields before the sleep. If this is null, the thread does not
+  // yield.
   void* (*step_aside)() = nullptr;
   void (*step_back)(void*) = nullptr;
-  // Takes the lock while a run draws its conclusion because its last executor falls asleep, on a
-  // thread that may not have the lock. Called with no other lock held.
+  // Takes the lock while a run decides whether it is deadlocked because its last executor falls
+  // asleep, on a thread that may not have the lock. Called with no other lock held.
   void* (*conclude)() = nullptr;
   void (*concluded)(void*) = nullptr;
 };
 inline AroundSleep around_sleep;
 
-// Serves messages of other programs while a thread of this one would only wait
+// Serves messages of other programs while a thread of this program would only wait
 // (wire/attendant.hpp). `attending` is null if nothing serves them.
 struct Attending {
   // Called before a sleep. Returns true if the word is no longer 0, so that the thread need not
   // sleep.
   bool (*attend)(prim::atomic<std::uint32_t>& word) noexcept;
-  // Called instead of prim::park(). `spins`: the thread has not called attend() before.
+  // Called instead of prim::park(). `spins` means that the thread has not called attend() before.
   void (*park)(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until,
                bool spins) noexcept;
 };
 inline prim::atomic<const Attending*> attending{nullptr};
 
 // Counts the threads that are posting something to an executor at the moment. The executor must not
-// be destroyed before they have finished: what they post may be what ends it.
+// be destroyed before those threads have finished: what they post may be what ends the executor.
 class Posting {
  public:
   Posting() = default;
@@ -118,7 +119,7 @@ class Parking {
   static constexpr std::uint32_t disturbed = 8;  // set only together with idle
 
   Activity* activity = nullptr;  // null outside any run
-  // for a host with an event loop: called from any thread, instead of waking a sleeper
+  // Called for a host with an event loop, from any thread, instead of waking a sleeper.
   void (*bell)(Parking&) noexcept = nullptr;
   void* host = nullptr;  // for use by the bell
 
@@ -127,12 +128,12 @@ class Parking {
   std::uint32_t sleep() noexcept;
 
   // Called by a signal handler, on any thread, while the executor may be asleep. Makes sleep() ask
-  // at once what disturbed it. Needs no lock where prim::wakes_from_handlers.
+  // at once what disturbed it. This takes no lock if prim::wakes_from_handlers is true.
   void disturb() noexcept;
 
-  // Begins to rest. Returns false if there are signals, so that the host must not rest.
+  // Begins to rest. Returns false if signals have come, so that the host must not rest.
   bool end_turn() noexcept;
-  // Called after end_turn(), for whatever reason the sleep ends: counts the host active again. The
+  // Counts the host active again. Called after end_turn(), for whatever reason the rest ends. The
   // signals are left for take().
   void begin_turn() noexcept;
 
@@ -141,8 +142,9 @@ class Parking {
     return word_.exchange(0, std::memory_order_acq_rel) & (woken | nudged);
   }
   bool signalled() const noexcept { return word_.load(std::memory_order_relaxed) != 0; }
-  // Returns whether a thread sleeps here; from any thread. Sequentially consistent, as is the end
-  // of a sleep: who closes the run's door first, and then sees a sleeper, holds it there (run.hpp).
+  // Returns whether a thread sleeps here; any thread may call this. The load is sequentially
+  // consistent, as is the end of a sleep: a thread that first closes the run's door, and then sees
+  // a sleeper, holds the sleeper there (run.hpp).
   bool has_sleeper() const noexcept {
     return !bell && sleeps(word_.load(std::memory_order_seq_cst));
   }
@@ -157,14 +159,15 @@ class Parking {
   // Where a signal handler cannot wake the sleeper, the sleeper checks by itself at intervals of
   // kNap.
   static std::int64_t nap(std::int64_t until) noexcept;
-  static constexpr std::int64_t kNap = 50'000'000;  // ns
-  // Leaves the idle state, unless another thread has signalled.
+  static constexpr std::int64_t kNap = 50'000'000;  // in ns
+  // Leaves the idle state. Returns false if another thread has signalled.
   bool leave_idle() noexcept;
-  // Lets the thread that is going to signal this one run first. That pays more under a global lock:
-  // otherwise the woken thread finds the lock held by its waker, sleeps again, and is woken again.
+  // Lets the thread that is going to signal this thread run first. That pays most under a global
+  // lock: otherwise the woken thread finds that its waker holds the lock, sleeps again, and is
+  // woken again.
   bool give_way() noexcept;
 
-  // the Parking in which this thread sleeps, while it serves other programs instead
+  // The Parking in which this thread would sleep, while the thread serves other programs instead.
   static inline thread_local const Parking* serves_ = nullptr;
   static inline thread_local bool woke_another_ = false;
 

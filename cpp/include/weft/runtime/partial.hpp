@@ -1,12 +1,12 @@
 // Partial deadlock: finds the processes that no process that can still run will ever wake (rules
 // 10.5, 14.3).
 //
-// A process of one executor takes a look, while no other of its processes starts to run. So
-// processes that do not run cannot change state. Those that run, and all others of the run
+// A process of one executor takes a look, while no other process of that executor starts to run. So
+// processes that do not run cannot change state. Processes that run, and all others of the run
 // (threads, other executors), count as able to go on, and no holder counts as known for the ends
-// that they hold. They may commit and drop ends meanwhile. So the look first notes which process
-// waits where, then the ends, then again which process waits. A process that is still waiting the
-// second time was not woken by an end that was dropped in between.
+// that they hold. Such processes may commit and drop ends meanwhile. So the look first notes which
+// process waits where, then the ends, then again which process waits. A process that is still
+// waiting the second time was not woken by an end that was dropped in between.
 //
 //   able: runs, is ready, sleeps, was cancelled, is elsewhere ──solve() (going_on.hpp)──► able, and
 //         those that they may wake; the rest are stuck
@@ -27,9 +27,9 @@ struct Waits {
   std::string path;
   std::string operation;
   std::string at;                      // file:line
-  std::vector<std::string> places;     // names of channels and barriers
-  std::vector<std::string> waits_for;  // paths of the processes that hold ends at these places
-  // the places among these to which a party from outside the run may come
+  std::vector<std::string> places;     // the names of channels and barriers
+  std::vector<std::string> waits_for;  // the paths of the processes that hold ends at these places
+  // Which of the places a party from outside the run may come to.
   std::vector<std::string> open;
 };
 
@@ -40,21 +40,22 @@ namespace weft::inline WEFT_ABI::runtime {
 class Run;
 
 struct Found {
-  // the processes that wait for an operation of their own, sorted by path
+  // The processes that wait for an operation of their own, sorted by path.
   std::vector<Waits> processes;
   std::vector<std::uint32_t> ids;  // the ids of these processes
-  // at a standstill: a hash of the places where they wait, or 0 if there are none
+  // At a standstill: a hash of the places where the processes wait, or 0 if there are none.
   std::uint64_t places = 0;
 };
 
-// Finds the processes that are stuck. Called by a process that runs on `here`, or on its thread.
-// `waits` is the operation of a process that waits for a group; the group is then the process's
-// place.
+// Finds the processes that are stuck. Called by a process that runs on `here`, or on the thread of
+// `here`. `waits` is the operation of a process that waits for a group; the group is then the
+// process's place.
 Found look_for_stuck(Run& run, Executor& here, const OpKind& waits);
-// The same, called while no process of `here` can begin to run: on its thread, or while it sleeps
-// and the run's door is closed.
+// Does the same, but is called while no process of `here` can begin to run: on the thread of
+// `here`, or while that executor sleeps and the run's door is closed.
 Found look_for_stuck_held(Run& run, Executor& here, const OpKind& waits);
-// Returns all processes at a standstill, while all executors sleep; none if some process can go on.
+// Returns all processes at a standstill, while all executors sleep; returns none if some process
+// can go on.
 Found look_at_rest(Run& run, const OpKind& waits);
 
 // Returns the line of a process in a report: its operation, and where it waits.

@@ -35,7 +35,7 @@ using checking::Begun;
 struct SelectBegins {
   core::Guard* guards;
   std::uint32_t count;
-  bool any;  // whether it may take any guard that is ready (rule 5.4)
+  bool any;  // whether the select may take any guard that is ready (rule 5.4)
   // Returns the index of the guard to which the select has committed, or a negative number.
   int (*committed)(const void* engine) noexcept;
   const void* engine;
@@ -45,7 +45,7 @@ class Points {
  public:
   virtual void starts(ProcessBase&) noexcept = 0;
   // Called when a process is about to release its ends. Returns true if another process goes first;
-  // this process is then in the run queue, and ends when it is run again.
+  // then this process is in the run queue, and ends when it is run again.
   virtual bool ends_later(ProcessBase&) noexcept = 0;
   virtual void ended(const Group* group, Ending how) noexcept = 0;
 
@@ -60,10 +60,11 @@ class Points {
   // Returns the guard that the select is to take, or -1.
   virtual int selects(ProcessBase&, const SelectBegins&) noexcept = 0;
   virtual void selected(ProcessBase&, int guard, bool ended) noexcept = 0;
-  // Called when the operation has begun. Returns true if it is over and another process goes first.
+  // Called when the operation has begun. Returns true if the operation is over and another process
+  // goes first.
   virtual bool begun(ProcessBase&, Begun) noexcept = 0;
 
-  // These report what else happens in a step.
+  // These functions report what else happens in a step.
   virtual void made(const core::SyncObject&, std::uint32_t capacity, bool loses) noexcept = 0;
   virtual void gone(const core::SyncObject&, std::uint64_t lost) noexcept = 0;
   virtual void touches(const core::SyncObject&, Access) noexcept = 0;

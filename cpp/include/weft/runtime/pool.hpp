@@ -2,13 +2,13 @@
 // size class (multiples of 8) are cut from slabs and reused through a free list. So a block has no
 // header, its size is not rounded to 16, and a freed block is the next one given out. A chunk of
 // slabs that is full becomes a huge page. The first slab of a class is cut at cache lines: a small
-// network fits into the first-level cache, where a block that begins a line is quicker (commstime:
-// 2 ns).
+// network fits into the first-level cache, where a block that begins a line is quicker (2 ns in
+// commstime).
 //
 // State under a class's lock: its free list and the slab being cut. Slabs are kept until the
 // program ends (they are reused, not returned). A block that is larger than kLargest, or
-// over-aligned, comes from the global heap. Under AddressSanitizer every block does, so that it
-// still sees every block.
+// over-aligned, comes from the global heap. Under AddressSanitizer every block comes from there, so
+// that the sanitizer still sees every block.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -18,7 +18,8 @@
 #include "../core/policy.hpp"
 #include "pages.hpp"
 
-// a header of a checker, which defines class Pool with allocate(n) and release(p, n)
+// WEFT_POOL_HEADER is a header of a checker, which defines class Pool with allocate(n) and
+// release(p, n).
 #if defined(WEFT_POOL_HEADER)
 #include WEFT_POOL_HEADER
 #else
@@ -39,12 +40,12 @@ struct PoolSlabs {
   core::SpinLock lock;
   char* begin = nullptr;  // the chunk being cut
   char* at = nullptr;
-  std::size_t left = 0;  // bytes
+  std::size_t left = 0;  // in bytes
 };
 
 class Pool {
  public:
-  // bytes; larger blocks come from the global heap
+  // In bytes; larger blocks come from the global heap.
   static constexpr std::size_t kLargest = WEFT_ASAN ? 0 : 512;
 
   [[gnu::noinline]] static void* allocate(std::size_t n) {
@@ -77,7 +78,7 @@ class Pool {
     return (n + kLine - 1) / kLine * kLine;
   }
   static constexpr std::size_t rounded(std::size_t n) noexcept { return (n + 7) / 8 * 8; }
-  // Cuts a block from the current slab. Called with c's lock held, which it releases.
+  // Cuts a block from the current slab. Called with c's lock held, and releases it.
   static void* cut(Class& c, std::size_t n);
   // Returns a new slab. Slabs are cut from chunks of the size of a huge page; a chunk becomes a
   // huge page when all of it has been given out.

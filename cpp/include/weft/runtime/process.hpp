@@ -8,11 +8,11 @@
 //                             └──op begins─────────┘
 //                             └──ends: Group::finished()
 //
-// Which thread may use what: `op`, `line` and `flags` belong to the process's own thread. They are
-// also read by a reporter while nothing can run, by a report on demand through operation() and
-// stands_in(), and on a multi-core executor by the worker that serves cancellations while runs_on
-// is 0 (crew.hpp). The sibling links are protected by the group's lock; `cancel` may be used by any
-// thread.
+// Which thread may use which member: `op`, `line` and `flags` belong to the process's own thread.
+// Three others read them too: a reporter while nothing can run, a report on demand through
+// operation() and stands_in(), and, on a multi-core executor, the worker that serves cancellations,
+// while runs_on is 0 (crew.hpp). The sibling links are protected by the group's lock; `cancel` may
+// be used by any thread.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -41,14 +41,14 @@ struct OpKind {
   // Withdraws the operation, on the process's own thread. Returns true if that was before the
   // commit (rule 6.2).
   bool (*withdraw)(ProcessBase&) noexcept;
-  // Visits the places at which the process waits, for reports. Null if it waits at none.
+  // Visits the places at which the process waits, for reports. This is null if the process waits at
+  // none.
   void (*visit)(ProcessBase&, class WaitVisitor&);
-  // As visit(), but called on the process's own executor while other processes run: visits the
-  // places where the operation has not committed. If it visits nothing, or is null, the process may
-  // go on.
+  // Visits the places where the operation has not committed. Called on the process's own executor
+  // while other processes run. If this visits nothing, or is null, the process may go on.
   void (*undecided)(ProcessBase&, class WaitVisitor&) = nullptr;
-  // Called for a process that was woken and has not gone on: says where it has committed. Null if
-  // that is nowhere that is measured.
+  // Says where a process that was woken and has not gone on has committed. The pointer is null if
+  // such a place is never measured.
   void (*passed)(ProcessBase&, struct Passed&) = nullptr;
 };
 
@@ -65,7 +65,7 @@ class WaitVisitor {
  public:
   virtual void channel(const core::SyncObject&, bool writing) = 0;
   virtual void barrier(const core::SyncObject&) = 0;
-  // Visits the end of the process `last_writer`; 0: that process has not been started.
+  // Visits the end of the process `last_writer`; 0 means that this process has not been started.
   virtual void end(const core::SyncObject&) = 0;
   // Reports a guard of the process's select whose channel has ended, so that no party will come
   // there (rule 5.6).
@@ -87,13 +87,13 @@ struct ProcessOps : core::WakerOps {
 // (run.hpp).
 enum class RunsAt : std::uint8_t { group = 0, first = 1, last = 64, holds_local = 255 };
 
-// A process's id, and its cancellations that were requested and have not been thrown. Both are in
-// one word, since every operation reads both. An id is not zero.
+// A process's id, together with its cancellations that were requested and have not been thrown.
+// Both are in one word, since every operation reads both. An id is never zero.
 class Identity {
  public:
-  // the largest id
+  // The largest id.
   static constexpr std::uint32_t kLast = (1u << 28) - 1;
-  // Returns the nth id, counted from 0; after the last one the ids begin again.
+  // Returns the id with the index n, counted from 0; after the last id the ids begin again.
   static constexpr std::uint32_t nth(std::uint32_t n) noexcept { return n % kLast + 1; }
 
   operator std::uint32_t() const noexcept { return word_.load(std::memory_order_relaxed) & kLast; }
@@ -112,9 +112,9 @@ class Identity {
    public:
     static constexpr std::uint8_t asked = 1;  // requested by a group or by a handle
     static constexpr std::uint8_t host = 2;   // requested by a host's task (Python's)
-    // requested by a time limit of the process itself (limit.hpp)
+    // Requested by a time limit of the process itself (limit.hpp).
     static constexpr std::uint8_t limit = 4;
-    // requested by a failure in a group whose block the process is in (group.hpp)
+    // Requested by a failure in a group whose block the process is in (group.hpp).
     static constexpr std::uint8_t block = 8;
     explicit Cancel(prim::atomic<std::uint32_t>& word) noexcept : word_(word) {}
     std::uint8_t load(std::memory_order o = std::memory_order_seq_cst) const noexcept {
@@ -135,7 +135,7 @@ class Identity {
       return of(word_.fetch_or(std::uint32_t{v} << kShift));
     }
     void take_back(std::uint8_t v) noexcept { take(v); }
-    // Clears the bits of v. Returns those of them that were set.
+    // Clears the bits of v. Returns those bits of v that were set.
     std::uint8_t take(std::uint8_t v) noexcept {
       return of(word_.fetch_and(~(std::uint32_t{v} << kShift))) & v;
     }
@@ -158,7 +158,7 @@ class Identity {
 // begins to wait stores a constant there, which also resets the count.
 class Standing {
  public:
-  // so many operations may complete at once; the next one lets other processes run
+  // This many operations may complete at once; the next operation lets other processes run.
   static constexpr std::uint32_t kAtOnce = 1000;
 
   constexpr Standing(std::uint32_t line = 0) noexcept : word_(fresh(line)) {}
@@ -179,8 +179,8 @@ class Standing {
     return now < was;
   }
   void begin_anew() noexcept { *this = word_; }
-  // Counts n more operations that have completed at once. If there are too many, the next one lets
-  // other processes run.
+  // Counts n more operations that have completed at once. If there are too many, the next operation
+  // lets other processes run.
   void at_once(std::size_t n) noexcept {
     const std::uint32_t left = (~word_ & ~kLine) / kOne;
     prim::store_to(word_, word_ + (n < left ? static_cast<std::uint32_t>(n) : left) * kOne,
@@ -193,7 +193,7 @@ class Standing {
 
  private:
   static constexpr std::uint32_t kOne = 1u << 22, kLine = kOne - 1;
-  // a carry out of the upper bits shows that kAtOnce operations have completed
+  // A carry out of the upper bits shows that kAtOnce operations have completed.
   static constexpr std::uint32_t fresh(std::uint32_t line) noexcept {
     return (line & kLine) | (0u - (kAtOnce + 1) * kOne);
   }
@@ -207,12 +207,14 @@ class ProcessBase : public core::Waiter {
   ProcessBase* sibling_prev = nullptr;
   const char* function = nullptr;  // the process's name in its path
   const OpKind* op = nullptr;      // null if the process runs or is runnable
-  // the process's file, and the ends among its arguments (function_info.hpp); null if not known
+  // The process's file, and the ends among its arguments (function_info.hpp). Null if these are not
+  // known.
   const struct FunctionInfo* about = nullptr;
   Standing line;
-  // unique in this program, ascending; channels record their holders by it
+  // Unique in this program, and ascending. Channels record their holders by it.
   Identity id;
-  std::uint32_t index = 0;           // its index among the processes of one name in its group
+  // The process's index among the processes of the same name in its group.
+  std::uint32_t index = 0;
   std::uint8_t dying = 0;            // the process was ended by an uncaught poison of this strength
   Ending ending = Ending::returned;  // valid once the process has ended
   // holds_local means: the process is not started, and one of its arguments is an end of a local
@@ -222,9 +224,10 @@ class ProcessBase : public core::Waiter {
   // until it is fully suspended; otherwise 0.
   prim::atomic<std::uint8_t> runs_on{0};
 
-  // For a process at which another thread may look while it runs (a report on demand, beside
-  // components). waits_in(): the process's own thread begins to wait by `kind`, or goes on if
-  // `kind` is null. stands_at(): that thread has reached this line.
+  // These functions serve a process at which another thread may look while the process runs (a
+  // report on demand, beside components). waits_in() says that the process's own thread begins to
+  // wait by `kind`, or goes on if `kind` is null. stands_at() says that this thread has reached
+  // this line.
   void waits_in(const OpKind* kind) noexcept {
     prim::store_to(op, kind, std::memory_order_release);
   }
@@ -259,8 +262,8 @@ class ProcessBase : public core::Waiter {
   void set_order(std::uint32_t n) noexcept { core::Node::index = n; }
 
   Identity::Cancel cancel() noexcept { return id.cancel(); }
-  // Meets the requests to the process, except those of limits and blocks, which are accounted for
-  // elsewhere (Limit::take).
+  // Meets the requests to the process, except the requests of limits and blocks, which are
+  // accounted for elsewhere (Limit::take).
   bool take_cancel() noexcept {
     return cancel().take(Identity::Cancel::asked | Identity::Cancel::host) != 0;
   }
@@ -272,18 +275,19 @@ class ProcessBase : public core::Waiter {
   ProcessBase& operator=(const ProcessBase&) = delete;
 };
 
-// What this thread runs at the moment, and how that is ending. Ends look at it when they are
-// destroyed: a process that an uncaught poison leaves poisons what it holds (rule 4.3).
+// What this thread runs at the moment, and how that process is ending. Ends look at the Context
+// when they are destroyed: a process that an uncaught poison leaves poisons what it holds (rule
+// 4.3).
 struct Context {
   ProcessBase* running = nullptr;
-  Executor* executor = nullptr;  // the executor that runs it; null for a thread process
+  Executor* executor = nullptr;  // the executor that runs the process; null for a thread process
   bool moves = false;            // whether a process that runs here may go on on another thread
-  // the process's frame is being destroyed after an uncaught poison of this strength
+  // The process's frame is being destroyed after an uncaught poison of this strength.
   std::uint8_t dying = 0;
-  // a Poisoned of this strength was made since the process was resumed
+  // A Poisoned of this strength was made since the process was resumed.
   std::uint8_t thrown = 0;
-  // whether something must be done before another process goes on (`thrown` must be cleared, or the
-  // loop must halt)
+  // Whether something must be done before another process goes on: `thrown` must be cleared, or the
+  // loop must halt.
   bool attention = false;
   std::weak_ptr<void> poisoned{};  // expires once the Poisoned and its copies are gone
   void attended() noexcept {
@@ -307,26 +311,28 @@ class Executor {
   virtual const ProcessOps& ops_here(const ProcessOps& ops) { return ops; }
   // Returns whether processes may move between threads.
   virtual bool multi() const noexcept { return false; }
-  // Calls f(x) while none of its processes starts to run. Called by one of its processes. Processes
-  // whose runs_on is not 0 go on running.
+  // Calls f(x) while none of the executor's processes starts to run. Called by one of these
+  // processes. Processes whose runs_on is not 0 go on running.
   virtual void held(void (*f)(void*), void* x) { f(x); }
   // Handles the cancellation of a process: if its operation is withdrawn before the commit, the
   // process goes on with `cancelled`. Called on the process's own thread.
   virtual void withdraw(ProcessBase& p) noexcept {
     if (p.op && p.op->withdraw(p)) p.ops->wake(&p);
   }
-  // For a look from outside (look.hpp), from any thread. `sleeps`: every thread of the executor
-  // sleeps, and if the run's door is closed none goes on until it opens (Run::while_door_closed).
+  // These functions serve a look from outside (look.hpp); any thread may call them. sleeps() says
+  // that every thread of the executor sleeps; while the run's door is closed, none of them goes on
+  // (Run::while_door_closed).
   virtual bool sleeps() const noexcept { return false; }
-  // Returns the process that runs here; null: none, or it is told by runs_on.
+  // Returns the process that runs here. Null means that none runs, or that runs_on tells which one
+  // does.
   virtual const ProcessBase* runs_now() const noexcept { return nullptr; }
-  // As nudge(), but a thread that is busy looks at the end of its step.
+  // Does what nudge() does, but a thread that is busy looks at the end of its step.
   virtual void hurry() noexcept { nudge(); }
   // Called for a process that runs here and gives way. Looks everywhere, and returns true if no
-  // other process is ready; otherwise the process goes behind those that are.
+  // other process is ready; otherwise the process goes behind the ready processes.
   virtual bool nobody_ready() noexcept { return true; }
-  // Called for a process that runs here: looks for ready processes everywhere, and puts this one
-  // behind them.
+  // Looks everywhere for ready processes, and puts this process behind them. Called for a process
+  // that runs here.
   virtual void give_way(core::Waker* w) noexcept { post(w); }
 
  protected:

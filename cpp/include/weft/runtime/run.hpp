@@ -1,5 +1,5 @@
-// A run: all the processes under one outermost network. It knows whether anything can still happen,
-// keeps time, and declares deadlock.
+// A run: all the processes under one outermost network. The run knows whether anything can still
+// happen, keeps time, and declares deadlock.
 //
 // active_  executors that have something to do (a thread that gives an executor something to do
 //          counts the executor before it wakes it; see parking.hpp)
@@ -12,9 +12,10 @@
 //                                   │   begins (rule 10.6)
 //                                   │ else deadlock: cancel every process
 //
-// Each standstill has a number. The executor whose sleep began it checks once, when patience() is
-// over, whether it still lasts: Parking::sleep() calls stood_still(). If no sleep began it (because
-// a thread ended), one sleeping executor is woken, so that its next sleep begins the standstill.
+// Each standstill has a number. The executor whose sleep began a standstill checks once, when
+// patience() is over, whether the standstill still lasts: Parking::sleep() calls stood_still(). If
+// no sleep began the standstill (because a thread ended), one sleeping executor is woken, so that
+// its next sleep begins it.
 #pragma once
 #include <array>
 #include <list>
@@ -38,27 +39,27 @@ class Limit;
 // How many tokens Outside(Outside::due) there are (outside.hpp).
 inline prim::atomic<std::int32_t> due_tokens{0};
 // Whether each of these tokens is a link to another program that can be asked whether everything
-// stands still there too (WIRE.md 10). If so, a run that waits for nothing else acts as at a
+// there stands still too (WIRE.md 10). If so, a run that waits for nothing else acts as at a
 // standstill, but sooner.
 inline prim::atomic<bool> links_are_asked{false};
-// How many of the tokens are links; and the function that is called when a run waits only for
-// links, so that it asks the programs there; null if there is none (wire/rounds.hpp).
+// link_tokens says how many of the tokens are links. The function is called when a run waits only
+// for links, so that it asks the programs there; it is null if there is none (wire/rounds.hpp).
 inline std::atomic<std::int32_t> link_tokens{0};
 inline std::atomic<void (*)() noexcept> links_stand{nullptr};
 
 class Run;
-// Looks from outside that await an executor are served on its own thread, in
-// Run::serve_cancellations(); null: nobody has ever looked (look.hpp).
+// Serves looks from outside that await an executor, on the executor's own thread, in
+// Run::serve_cancellations(). Null means that nobody has ever looked (look.hpp).
 inline std::atomic<void (*)(Run&, Executor&) noexcept> serve_looks{nullptr};
-// Returns whether a process of the run waits where a source brings values (source.hpp). Null if
-// there has never been a source.
+// Returns whether a process of the run waits where a source brings values (source.hpp). The pointer
+// is null if there has never been a source.
 inline std::atomic<bool (*)(Run&) noexcept> source_is_expected{nullptr};
 
 enum class Clock : std::uint8_t { steady, virtual_time };
 
 // An object that a run owns, and destroys when it ends.
 struct Part {
-  virtual ~Part() = default;  // joins its threads
+  virtual ~Part() = default;  // joins the part's threads
 };
 
 // An executor with threads of its own, which belongs to a run and ends with it.
@@ -79,24 +80,24 @@ class Run final : public Activity {
   // --- activity ----------------------------------------------------------------------------------
   void activated() noexcept override { active_.fetch_add(1, std::memory_order_seq_cst); }
   std::uint32_t deactivated() noexcept override;
-  // As deactivated(), for a thread that does not sleep then.
+  // Does what deactivated() does, for a thread that does not sleep afterwards.
   void gone() noexcept;
   std::int64_t wake_time() noexcept override;
 
-  // Called when something beyond the run begins that may wake it, until leave_outside(). `due` says
-  // that it will certainly act, or is meant to take time (an io call, a socket). If it is not due,
-  // it may never act, and there may be a standstill.
+  // Says that something outside may wake the run from now on, until leave_outside(). `due` says
+  // that it will certainly act, or is meant to take time (an io call, a socket). Something that is
+  // not due may never act, so there may be a standstill.
   void enter_outside(bool due = true) noexcept {
     if (!due) strangers_.fetch_add(1, std::memory_order_seq_cst);
     outside_.fetch_add(1, std::memory_order_seq_cst);
   }
   void leave_outside(bool due = true) noexcept;
-  // Draws the conclusion for a host whose event loop is idle. The host has called enter_outside()
-  // for the things that the loop waits for, none of which is due. Returns the number of the
-  // standstill that begins, or 0.
+  // Decides for a host whose event loop is idle whether the run is deadlocked or stands still. The
+  // host has called enter_outside() for the things that the loop waits for, none of which is due.
+  // Returns the number of the standstill that begins, or 0.
   std::uint32_t conclude() noexcept;
-  // Called when nothing can run and nothing is known outside. Returns whether there is something
-  // nevertheless (threads that are not processes, rule 10.3).
+  // Called when nothing can run and nothing is known outside. Returns whether something outside may
+  // wake the run nevertheless (threads that are not processes, rule 10.3).
   bool (*anything_outside)(Run&) noexcept = nullptr;
 
   // --- standstill (rule 10.6) --------------------------------------------------------------------
@@ -106,11 +107,12 @@ class Run final : public Activity {
     virtual void tell() noexcept = 0;
   };
   // Finds which processes wait where, while everything in the run sleeps; the caller deletes the
-  // result. Returns null if no process waits, or the standstill was reported before. If the
-  // function is null, no standstill is reported. It may be set during the run (look_by()).
+  // result. It returns null if no process waits, or the standstill was reported before. If the
+  // function is null, no standstill is reported. The function may be set during the run
+  // (look_by()).
   using Look = Standstill* (*)(Run&) noexcept;
   std::atomic<Look> look_at_standstill{nullptr};
-  // Sets the function, if there is none yet.
+  // Sets the function, if the run has none yet.
   void look_by(Look f) noexcept {
     Look none = nullptr;
     look_at_standstill.compare_exchange_strong(none, f);
@@ -129,29 +131,30 @@ class Run final : public Activity {
   // Declares a deadlock, with this report, because it is known from elsewhere that nothing will
   // ever wake the run. Returns false if something runs.
   bool declare(std::string report, std::vector<std::string> knot);
-  // declare() in two parts. From condemn() on, the run will end with Deadlock. carry_out(), which
-  // must follow, cancels its processes.
+  // These are the two parts of declare(). From condemn() on, the run will end with Deadlock.
+  // carry_out(), which must follow, cancels its processes.
   bool condemn(std::string report, std::vector<std::string> knot);
   void carry_out() noexcept;
   // Returns whether no process of the run can go on, and nothing is due.
   bool stands_still() noexcept;
   bool is_standstill(std::uint32_t number) noexcept;
   // Calls f if all executors sleep; an executor that is woken meanwhile goes on after f. Returns
-  // whether all of them slept.
+  // whether all executors slept.
   template <class F>
   bool while_all_sleep(F&& f) {
     const std::lock_guard g(door_);
     return behind_the_door(f);
   }
-  // As above, for a thread that owns a lock which other threads take within f. Also returns false
-  // if another thread is doing this now.
+  // Does the same, for a thread that owns a lock which other threads take within f. This also
+  // returns false if another thread is doing this now.
   template <class F>
   bool try_while_all_sleep(F&& f) {
     const std::unique_lock g(door_, std::try_to_lock);
     return g.owns_lock() && behind_the_door(f);
   }
   void awoken() noexcept override;
-  // Calls f while the door is closed: an executor that sleeps then goes on after f. Others run.
+  // Calls f while the door is closed. An executor that sleeps can go on only after f; other
+  // executors run.
   template <class F>
   void while_door_closed(F&& f) {
     const std::lock_guard g(door_);
@@ -159,8 +162,8 @@ class Run final : public Activity {
     f();
     closed_.store(0, std::memory_order_release);
   }
-  // Returns whether this is the first standstill of the run with these processes waiting at these
-  // places.
+  // Returns whether this is the first standstill of the run at which these processes wait at these
+  // places. `places` is a hash of the places.
   bool first_of(std::uint64_t places);
 
   // --- time --------------------------------------------------------------------------------------
@@ -176,9 +179,9 @@ class Run final : public Activity {
     return e != prim::forever && clock_ == Clock::steady && e <= prim::now();
   }
   void fire_due() noexcept;
-  // For virtual time, used by the code that decides when time passes (chooser.hpp). any_timer()
-  // returns whether there is a deadline; the next function lets the earliest one come, and only
-  // that one.
+  // For virtual time: the code that decides when time passes uses these (chooser.hpp). any_timer()
+  // returns whether there is a deadline. The next function lets the earliest deadline come, and no
+  // other.
   bool any_timer() noexcept {
     const std::lock_guard g(mutex_);
     timers_.drop_dead();
@@ -197,15 +200,16 @@ class Run final : public Activity {
     wakes.run();
   }
 
-  // The group of spawned processes (rule 7.4): the outermost network's, while there is one.
+  // The group of spawned processes (rule 7.4). It belongs to the outermost network, while there is
+  // one.
   Group* spawned = nullptr;
 
   // --- executors beside the one that the run began with ------------------------------------------
   Executor& executor_at(RunsAt at) const noexcept {
     return *executors_[index_of(at)].load(std::memory_order_acquire);
   }
-  // Returns the executor of that key, which `make` (→ unique_ptr<RunExecutor>) makes at its first
-  // use. Returns RunsAt::group if there is no room for another.
+  // Returns the executor of that key. `make` (→ unique_ptr<RunExecutor>) makes it when it is first
+  // used. Returns RunsAt::group if there is no room for another executor.
   template <class Make>
   RunsAt hire(const std::shared_ptr<const void>& key, Make&& make) {
     const std::lock_guard g(hiring_);
@@ -221,8 +225,8 @@ class Run final : public Activity {
   void list(const void* key, Executor& e);
   // Returns the place of e in the list; RunsAt::group if it is not there.
   RunsAt which_executor(const Executor& e) const noexcept;
-  // Returns the run's part of type T, made at its first use. Parts own further threads that end
-  // with the run.
+  // Returns the run's part of type T, which is made when it is first used. Parts own further
+  // threads that end with the run.
   template <class T>
   T& part() {
     const std::lock_guard g(hiring_);
@@ -240,9 +244,10 @@ class Run final : public Activity {
   // cancelled.
   void serve_cancellations(Executor&) noexcept;
   // Makes `owner` meet the requests of its blocks whose groups failed (rule 7.5). Returns false if
-  // there were none.
+  // there were no such requests.
   bool meet_blocks(ProcessBase& owner) noexcept;
-  // Called when a block that has asked ends: withdraws the request, unless another block asks too.
+  // Called when a block that has asked its owner to end ends itself: withdraws the request, unless
+  // another block asks too.
   void withdraw_block(ProcessBase& owner) noexcept;
   template <class F>
   void each_process(F&& f);
@@ -250,11 +255,11 @@ class Run final : public Activity {
   // above a live process.
   template <class F>
   void still(F&& f);
-  // As still(), but returns false at once if another thread works on the groups now. For a thread
-  // that owns a lock which other threads take within f.
+  // Does what still() does, but returns false at once if another thread works on the groups now.
+  // This is for a thread that owns a lock which other threads take within f.
   template <class F>
   bool try_still(F&& f);
-  // For use within still() or try_still().
+  // This is for use within still() or try_still().
   template <class F>
   void each_process_still(F&& f);
   template <class F>
@@ -262,8 +267,8 @@ class Run final : public Activity {
 
   // --- threads of thread processes ---------------------------------------------------------------
   // Starts a thread that is joined before the run ends. Finished threads are joined when the next
-  // is made: a run that makes threads for ever must not keep them all. Throws std::system_error if
-  // the system cannot start a thread.
+  // thread is made: a run that makes threads for ever must not keep them all. Throws
+  // std::system_error if the system cannot start a thread.
   void keep(void (*body)(void*), void* of);
   // Called when the process of the calling thread has ended; the thread does little more.
   void thread_done() noexcept;
@@ -277,7 +282,7 @@ class Run final : public Activity {
   // Called once, by the code that throws the Deadlock.
   std::vector<std::string> take_knot() noexcept { return std::move(knot_); }
   bool detect_deadlock = true;
-  // called before any process is cancelled, with no lock held
+  // Called before any process is cancelled, with no lock held.
   void (*on_deadlock)(const std::string& report) noexcept = nullptr;
 
  private:
@@ -302,7 +307,7 @@ class Run final : public Activity {
                ? links_stand.load(std::memory_order_acquire)
                : nullptr;
   }
-  // Returns how much of outside_ may come or not, as far as is known here.
+  // Returns how much of outside_ may come or may not come, as far as is known here.
   std::int32_t unsure() const noexcept {
     return strangers_.load(std::memory_order_seq_cst) +
            (links_are_asked.load(std::memory_order_relaxed)
@@ -314,8 +319,8 @@ class Run final : public Activity {
   // Returns whether a process waits at a source (source.hpp). Also returns true if something runs:
   // the run will come to rest again later.
   bool expects() noexcept;
-  // Called when a standstill has begun and no thread is about to sleep: wakes one that sleeps, so
-  // that it sleeps anew.
+  // Wakes a thread that sleeps, so that it sleeps anew. Called when a standstill has begun and no
+  // thread is about to sleep.
   void find_watch() noexcept;
 
   void fire(std::int64_t now, core::Wakes& wakes) noexcept;
@@ -323,33 +328,34 @@ class Run final : public Activity {
   void set_earliest() noexcept { earliest_.store(timers_.earliest(), std::memory_order_seq_cst); }
   bool anybody_blocked() noexcept;
   void describe() noexcept;
-  void tell_who_is_held() const noexcept;  // on stderr
+  void tell_who_is_held() const noexcept;  // writes to stderr
 
   prim::atomic<std::int32_t> active_{0};
   prim::atomic<std::int32_t> outside_{0};
   prim::atomic<std::int32_t> strangers_{0};  // how many of outside_ are not due
-  // the door: while it is closed, threads that wake up wait (written under door_)
+  // The door: while it is closed, threads that wake up wait (written under door_).
   prim::atomic<std::uint32_t> closed_{0};
   prim::Mutex door_;
   prim::atomic<bool> deadlocked_{false};
-  prim::atomic<bool> told_{false};  // on_deadlock was called, or stderr was told
+  // True once on_deadlock was called, or the report went to stderr.
+  prim::atomic<bool> told_{false};
   prim::atomic<std::int64_t> earliest_{prim::forever};
   prim::atomic<std::int64_t> virtual_now_{0};
   const Clock clock_;
-  // protects timers_, limits_, report_, threads_, threads_done_, standstill_, told_of_
+  // Protects timers_, limits_, report_, threads_, threads_done_, standstill_, told_of_.
   prim::Mutex mutex_;
   std::uint32_t standstill_ = 0;
   std::vector<std::uintptr_t> told_of_;  // has few entries, since a standstill takes patience()
   TimerHeap timers_;
-  // the innermost limit of each process
+  // The innermost limit of each process.
   std::unordered_map<const ProcessBase*, class Limit*> limits_;
   prim::atomic<std::uint32_t> limits_open_{0};
   std::string report_;
   std::vector<std::string> knot_;
   std::list<std::thread> threads_, threads_done_;
 
-  // protects groups_; and the requests of blocks, with what their groups know of them
-  // (Group::block_)
+  // Protects groups_, the requests of blocks, and what the groups of the blocks know of these
+  // requests (Group::block_).
   prim::Mutex groups_mutex_;
   Group* groups_ = nullptr;
 
@@ -365,7 +371,7 @@ class Run final : public Activity {
   }
   prim::Mutex hiring_;  // protects hired_, keys_ and the two lists
   std::size_t hired_ = 0;
-  // each executor with its key, which lives as long as the executor is in the list
+  // Each executor with its key, which lives as long as the executor is in the list.
   std::list<std::pair<std::shared_ptr<const void>, std::unique_ptr<RunExecutor>>> own_executors_;
   std::list<std::unique_ptr<Part>> parts_;
   std::array<const void*, static_cast<std::size_t>(RunsAt::last)> keys_{};

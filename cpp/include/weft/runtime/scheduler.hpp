@@ -1,6 +1,7 @@
-// The single-core scheduler: a trampoline over a run queue. (It was measured to be faster than
-// symmetric transfer, and is safe where that overflowed the stack.) A wake-up from its own thread
-// links the waker into the run queue; one from another thread puts it into an inbox.
+// The single-core scheduler: a trampoline over a run queue. (A trampoline was measured to be faster
+// than symmetric transfer, and is safe where symmetric transfer overflowed the stack.) A wake-up
+// from the scheduler's own thread links the waker into the run queue; a wake-up from another thread
+// puts it into an inbox.
 //
 //   loop:  run_ready() ─► empty: inbox ─► empty: timers ─► sleep (parking.hpp)
 #pragma once
@@ -20,8 +21,8 @@ class Scheduler final : public Executor {
  public:
   Run& run;
 
-  // `host` is the thread process on which the scheduler runs, and whose cancellation it also
-  // serves; it may be null.
+  // Makes a scheduler. `host` is the thread process on which the scheduler runs, and whose
+  // cancellation it also serves; it may be null.
   [[gnu::noinline, gnu::cold]] explicit Scheduler(Run& r, ProcessBase* host = nullptr) noexcept
       : run(r), host_(host) {
     parking_.activity = &r;
@@ -71,7 +72,7 @@ class Scheduler final : public Executor {
     look_around();
     push(w);
   }
-  // Handles what comes from elsewhere: cancellations, wake-ups from other threads, timers.
+  // Handles what has come from elsewhere: cancellations, wake-ups from other threads, timers.
   [[gnu::noinline]] void look_around() noexcept {
     if (parking_.signalled() && (parking_.take() & Parking::nudged)) serve();
     take_inbox();
@@ -86,7 +87,7 @@ class Scheduler final : public Executor {
     }
   }
 
-  // Runs until stop() was called from within.
+  // Runs until stop() is called from within.
   void loop() {
     prim::bias_to_this_thread();
     Context& context = context_;
@@ -109,8 +110,8 @@ class Scheduler final : public Executor {
         run.fire_due();
         continue;
       }
-      // A thread may conclude, right here, that nothing can run (with a virtual clock, or at a
-      // deadlock). It then wakes the scheduler as any other thread would.
+      // A thread that falls asleep here may find that nothing can run, and let virtual time jump or
+      // declare a deadlock. It then wakes the scheduler as any other thread would.
       this_scheduler = nullptr;
       const std::uint32_t s = parking_.sleep();
       this_scheduler = this;
@@ -128,19 +129,19 @@ class Scheduler final : public Executor {
     context_.attention = true;
   }
 
-  // For a process that has a stack of its own and passes control on as it parks: removes the next
-  // waker from the queue if `kind` runs it. Otherwise returns null, and control goes back to the
-  // loop.
+  // Removes the next waker from the queue, and returns it, if `kind` runs it. Otherwise returns
+  // null, and control goes back to the loop. This is for a process that has a stack of its own and
+  // passes control on as it parks.
   core::Waker* take(void (*kind)(core::Waker*)) noexcept {
-    // in a turn steps are counted, so control must return to the loop
+    // In a turn the steps are counted, so control must return to the loop.
     if (!looping_) return nullptr;
     if (++handed_on_ % kLook == 0) look_around();
     return queue_.empty() || queue_.front()->ops->run != kind ? nullptr : queue_.pop();
   }
 
-  // One turn, for a host that has an event loop of its own: runs steps until the run queue is empty
-  // or `budget` ns have passed. Returns true if more is ready. The clock is read about every 4 us,
-  // after a number of steps that is computed from the pace of the last ones.
+  // Does one turn, for a host that has an event loop of its own: runs steps until the run queue is
+  // empty or `budget` ns have passed. Returns true if more processes are ready. The clock is read
+  // about every 4 us, after a number of steps that is computed from the pace of the last steps.
   bool turn(std::int64_t budget) {
     prim::bias_to_this_thread();
     Context& context = context_;
@@ -173,7 +174,7 @@ class Scheduler final : public Executor {
     return !queue_.empty();
   }
   // Between two turns the scheduler rests: see Parking. end_turn() returns true if nothing is ready
-  // and nothing has come meanwhile. After that, begin_turn() begins a turn.
+  // and nothing has come meanwhile. After the rest, begin_turn() begins a turn.
   bool end_turn() noexcept {
     return queue_.empty() && !inbox_.load(std::memory_order_seq_cst) && parking_.end_turn();
   }
@@ -185,13 +186,13 @@ class Scheduler final : public Executor {
   void* host() const noexcept { return parking_.host; }
 
  private:
-  // steps between two looks at the inbox and the clock
+  // The number of steps between two looks at the inbox and the clock.
   static constexpr unsigned kLook = 64;
-  // the maximum time in ns between two readings of the clock in a turn, if steps are short
+  // The maximum time in ns between two readings of the clock in a turn, if steps are short.
   static constexpr std::int64_t kGlance = 8000;
 
   // Runs until no process is ready or the loop is to halt. The head of the queue stays in a
-  // register: a step stores only which process runs, and that it is no longer parked.
+  // register: a step stores only which process runs, and that this process is no longer parked.
   [[gnu::always_inline]] void run_ready(Context& context) {
     unsigned left = kLook;
     core::Waker* w = queue_.front();
@@ -199,7 +200,8 @@ class Scheduler final : public Executor {
       core::Waker* next = queue_.advance(w);
       if (w->is(core::NodeFlags::framed)) [[likely]] {
         resume(w, context);
-      } else {  // a process with a stack of its own may pass control to the next one itself: take()
+      } else {  // A process with a stack of its own may pass control to the next process itself:
+                // take().
         if (next) queue_.rest_at(next);
         w->ops->run(w);
         next = nullptr;
@@ -226,7 +228,8 @@ class Scheduler final : public Executor {
   [[gnu::always_inline]] static void resume(core::Waker* w, Context& context) {
     ProcessBase* const p = static_cast<ProcessBase*>(w);
     context.running = p;
-    p->op = nullptr;  // the process is no longer parked; done here, so that no operation has to
+    p->op = nullptr;  // The process is no longer parked. This is done here, so that no operation
+                      // has to do it.
     std::coroutine_handle<>::from_address(reinterpret_cast<char*>(w) - core::kFrame).resume();
   }
 
@@ -262,10 +265,10 @@ class Scheduler final : public Executor {
     return false;
   }
 
-  // As observed(), while the program is checked: runs one step at a time, of the process that the
-  // chooser names.
+  // Does what observed() does, while the program is checked: runs one step at a time, of the
+  // process that the chooser names.
   [[gnu::cold, gnu::noinline]] bool checked(Context& context) {
-    // a process with a stack of its own passes control to no other process: take()
+    // A process with a stack of its own passes control to no other process: take().
     looping_ = false;
     while (!(halt_ & kStop)) {
       context.running = nullptr;
@@ -314,7 +317,8 @@ class Scheduler final : public Executor {
   static inline constinit thread_local Scheduler* this_scheduler = nullptr;
 
   ProcessBase* const host_;
-  // a member, because a process with a stack of its own may be on another stack when it asks
+  // This is a member, because a process with a stack of its own may be on another stack when it
+  // asks.
   alignas(kLine) Context context_;
   core::RunQueue queue_;
   core::SpinLock homed_lock_;

@@ -1,9 +1,9 @@
 // Something outside that brings values to one channel, as `signals` does (../stopping.hpp). A
-// source can wake only processes that wait at this channel. So it counts as outside (rule 10.3),
-// and as due (10.6), only for a run that has a process waiting there.
+// source can wake only processes that wait at this channel. So a source counts as outside (rule
+// 10.3), and as due (10.6), only for a run that has a process waiting there.
 //
-// A token of ../outside.hpp counts as long as it lives, wherever processes wait. A source is asked
-// instead: each time a run has come to rest (Run::expects()), or says what it waits for
+// A token of ../outside.hpp counts as long as it lives, wherever processes wait. A source, in
+// contrast, is asked each time a run has come to rest (Run::expects()), or says what it waits for
 // (../wire/rounds.hpp).
 //
 // Invariants

@@ -1,4 +1,5 @@
-// Texts: joins the parts of error messages and reports, checks UTF-8, and quotes text for JSON.
+// Functions for texts: they join the parts of error messages and reports, check UTF-8, and quote
+// text for JSON.
 #pragma once
 #include <cstddef>
 #include <initializer_list>

@@ -1,4 +1,4 @@
-// An OS thread as a process: it is its own executor, and parks on one word.
+// An OS thread as a process. The process is its own executor, and parks on one word.
 #pragma once
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace weft::inline WEFT_ABI::runtime {
 
 class ThreadProcess : public ProcessBase, public Executor {
  public:
-  // null if the thread is not a process of any run (a foreign thread at a channel)
+  // Null if the thread is not a process of any run (a foreign thread at a channel).
   Run* run = nullptr;
   Context context;
 
@@ -21,12 +21,13 @@ class ThreadProcess : public ProcessBase, public Executor {
 
   // Returns the process of the calling thread; a foreign thread gets one without a run.
   static ThreadProcess& self() noexcept;
-  // Called on a thread in no run that has waited for patience() (rule 10.6), while it counts as
-  // asleep. If this returns true, it is called again after the same time. It may be null.
+  // Called on a thread that belongs to no run and has waited for patience() (rule 10.6), while the
+  // thread counts as asleep. If this returns true, it is called again after the same time. The
+  // pointer may be null.
   static inline bool (*stands_alone)(ThreadProcess&) noexcept = nullptr;
   static ThreadProcess* current_or_null() noexcept { return current; }
-  // For a checker, which runs several threads in turn on one thread: sets the process that this
-  // thread stands for. Returns the previous one.
+  // Sets the process that this thread stands for, and returns the previous process. This is for a
+  // checker, which runs several threads in turn on one thread.
   static ThreadProcess* become(ThreadProcess* p) noexcept { return std::exchange(current, p); }
   // Returns the process of this thread, if the thread runs nothing else at the moment (no
   // coroutine); otherwise null.
@@ -55,13 +56,13 @@ class ThreadProcess : public ProcessBase, public Executor {
     Context* outer_context_;
   };
 
-  // Called when the executor on which the process ran goes away: the process is its own executor
-  // again.
+  // Called when the executor on which the process ran goes away. The process is then its own
+  // executor again.
   void on_its_own() noexcept { ops = &kOps; }
 
-  // Called before an operation that would have to wait is begun. Polls, and returns whether `ready`
-  // became true without waiting (waiting.hpp). Where threads that wait serve other programs, the
-  // thread does that instead, and does not poll.
+  // Polls, and returns whether `ready` became true without waiting (waiting.hpp). Called before the
+  // beginning of an operation that would have to wait. Where threads that wait serve other
+  // programs, the thread does that instead of polling.
   template <class F>
   bool worth_waiting(F&& ready) noexcept {
     if (attending.load(std::memory_order_relaxed)) return ready();
@@ -81,12 +82,13 @@ class ThreadProcess : public ProcessBase, public Executor {
     [[gnu::noinline]] ~Hosting() {
       self_.op = nullptr;
       self_.hosting_.store(outer_, std::memory_order_seq_cst);
-      // Another thread may still have found the executor here, which is destroyed after this.
+      // Another thread that has found the executor here may still be using it; the executor is
+      // destroyed after this.
       self_.nudging_.wait_until_none();
     }
-    // Called when the process is about to wait by `op` at `place`; the executor then withdraws it
-    // when it is nudged. An earlier request went to the thread's own parking, or found nothing to
-    // withdraw.
+    // Called when the process is about to wait by `op` at `place`. The executor then withdraws the
+    // operation when it is nudged. An earlier request went to the thread's own parking, or found
+    // nothing to withdraw.
     void waits(const OpKind& op, void* place) noexcept;
 
    private:
@@ -98,15 +100,15 @@ class ThreadProcess : public ProcessBase, public Executor {
   // Sleeps until the operation that has begun has its outcome. Serves cancellations and timers
   // meanwhile.
   void block(const OpKind& kind) noexcept;
-  // Called when a host's signal (Ctrl-C) came while the thread was parked. Returns true to ask for
-  // withdrawal.
+  // Called when a signal of the host language (Ctrl-C) came while the thread was parked. Returns
+  // true to ask for withdrawal.
   bool (*interrupted)(ThreadProcess&) = nullptr;
 
   void post(core::Waker*) noexcept override { parking_.signal(Parking::woken); }
   void nudge() noexcept override;
   bool here() const noexcept override { return current == this; }
   bool sleeps() const noexcept override { return parking_.has_sleeper(); }
-  // The clock of the thread's CPU time, once it runs; 0: not known.
+  // The clock of the thread's CPU time, once the thread runs; 0 means that it is not known.
   prim::atomic<std::int32_t> cpu_clock{0};
 
  private:

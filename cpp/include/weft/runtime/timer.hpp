@@ -18,13 +18,14 @@ constexpr std::int64_t later(std::int64_t now, std::int64_t span) noexcept {
 
 struct TimerNode {
   static constexpr std::uint32_t unset = UINT32_MAX;
-  std::int64_t deadline = 0;       // ns on the run's clock
-  core::Choice* choice = nullptr;  // its word becomes TIMED_OUT if it is still WAITING
-  std::uint64_t order = 0;         // equal deadlines fire in the order in which they were set
-  std::uint32_t at = unset;        // its index in the heap
+  std::int64_t deadline = 0;       // in ns on the run's clock
+  core::Choice* choice = nullptr;  // the choice whose word becomes TIMED_OUT if it is still WAITING
+  // Timers with equal deadlines fire in the order in which they were set.
+  std::uint64_t order = 0;
+  std::uint32_t at = unset;  // the timer's index in the heap
 };
 
-// A binary heap of pointers; a node knows its place, so that removal is O(log n).
+// A binary heap of pointers. A timer knows its place in the heap, so that removal is O(log n).
 class TimerHeap {
  public:
   bool empty() const noexcept { return heap_.empty(); }
@@ -32,10 +33,10 @@ class TimerHeap {
 
   void add(TimerNode& t);
   void remove(TimerNode& t) noexcept;
-  // Drops timers of choices that have another outcome and whose owners have not removed them yet
-  // (such as a writer that an extended read holds).
+  // Drops the timers of choices that have another outcome and whose owners have not removed the
+  // timers yet (such as a writer that an extended read holds).
   void drop_dead() noexcept {
-    // LOCKED may become WAITING again
+    // A word that is LOCKED may become WAITING again.
     while (!empty() && heap_[0]->choice->word() > core::LOCKED) pop();
   }
   TimerNode* pop() noexcept;

@@ -3,14 +3,15 @@
 //
 //   begin() ─all done─► true      begin() ─else─► parked ──the last is done: one_decided()──► woken
 //
-// word_: how many operations are undecided (have no outcome yet), and whether the process sleeps.
+// word_ says how many operations are undecided (have no outcome yet), and whether the process
+// sleeps.
 //
 // Invariants
 //  1 The thread that decides the last operation while the process sleeps wakes the process, once;
 //    from then on no other thread touches this object.
-//  2 A thread that decides an operation owns its count until one_decided(): the object lives until
-//    then. So if a channel ends while other operations are undecided, the thread that ends it
-//    withdraws them before it settles its own operation.
+//  2 A thread that decides an operation owns that operation's count until one_decided(), so the
+//    object lives until then. So if a channel ends while other operations are undecided, the thread
+//    that ends it withdraws them before it settles its own operation.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -21,13 +22,13 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// A count that several threads may change (shared), or only one (local: no atomic
+// A count that several threads may change (Shared), or only one thread (then no change is an atomic
 // read-modify-write).
 template <bool Shared>
 class TogetherWord {
  public:
   std::uint32_t load(std::memory_order o) const noexcept { return word_.load(o); }
-  void add(std::uint32_t n, std::memory_order o) noexcept {  // also to subtract, modulo 2^32
+  void add(std::uint32_t n, std::memory_order o) noexcept {  // also subtracts, modulo 2^32
     if constexpr (Shared)
       word_.fetch_add(n, o);
     else
@@ -45,7 +46,7 @@ class TogetherWord {
     else
       set(get() & ~bits);
   }
-  // Acts as compare_exchange_weak does.
+  // Does what compare_exchange_weak does.
   bool change(std::uint32_t& from, std::uint32_t to) noexcept {
     if constexpr (Shared)
       return word_.compare_exchange_weak(from, to, std::memory_order_acq_rel,
@@ -60,8 +61,8 @@ class TogetherWord {
   prim::atomic<std::uint32_t> word_{0};
 };
 
-// n operations, each with a node of its own. N is their number; 0 means that it is known only at
-// run time.
+// A set of n operations, each with a node of its own. N is their number, or 0 if the number is
+// known only at run time.
 template <class Engine, core::Side S, std::size_t N, bool Shared>
 class Together {
  public:
@@ -88,7 +89,7 @@ class Together {
 
   bool begin() {
     if (p_->cancel().load(std::memory_order_relaxed) != 0) {
-      // nothing has been offered yet; the caller throws the cancellation
+      // Nothing has been offered yet. The caller throws the cancellation.
       for (std::size_t i = 0; i < n_; ++i) offers_[i].status = Status::cancelled;
       return true;
     }
@@ -99,7 +100,7 @@ class Together {
       offers_[i].status = s;
       word_.add(-1u, std::memory_order_relaxed);
       if (s == Status::ok) continue;
-      // the operations that have not begun
+      // The remaining operations have not begun.
       for (++i; i < n_; ++i) offers_[i].status = Status::cancelled;
       withdraw_rest();
     }
@@ -110,8 +111,8 @@ class Together {
         p_->op = nullptr;
         return true;
       }
-      // a channel ended before the process slept, when not all operations were there to be
-      // withdrawn
+      // A channel ended before the process slept, when some operations were not there yet to be
+      // withdrawn.
       if (w & kEnded) {
         word_.lower(kEnded);
         withdraw_rest();
@@ -122,7 +123,7 @@ class Together {
     }
   }
 
-  // Valid once all operations are decided.
+  // The outcomes are valid once all operations are decided.
   const Offer& operator[](std::size_t i) const noexcept { return offers_[i]; }
   bool done(std::size_t i) const noexcept { return offers_[i].status == Status::ok; }
   std::size_t size() const noexcept { return n_; }
@@ -130,7 +131,7 @@ class Together {
 
   static bool cancel(ProcessBase& p) noexcept {
     auto& self = *static_cast<Together*>(p.place);
-    // while this count is held, no other thread wakes the process
+    // While this count is held, no other thread wakes the process.
     self.word_.add(1, std::memory_order_relaxed);
     self.withdraw_rest();
     return self.one_decided(false);
@@ -158,8 +159,8 @@ class Together {
       word_.add(-1u, std::memory_order_release);
     }
   }
-  // Counts one undecided operation fewer. Returns true if it was the last and the process sleeps:
-  // then the caller must wake the process, and touch nothing here.
+  // Counts one undecided operation fewer. Returns true if that operation was the last and the
+  // process sleeps. Then the caller must wake the process, and touch nothing here.
   bool one_decided(bool ended) noexcept {
     if (ended) {
       word_.raise(kEnded);
@@ -175,7 +176,7 @@ class Together {
     ProcessBase* const p = o.all->p_;
     if (o.all->one_decided(o.status != Status::ok)) p->ops->wake(p);
   }
-  // a local channel puts each party that it wakes into the run queue
+  // A local channel puts each party that it wakes into the run queue.
   static void decided_in_queue(core::Waker* w) { decided(w); }
   static constexpr core::WakerOps kOps{&decided, &decided_in_queue, nullptr, 0, nullptr};
 

@@ -5,7 +5,7 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Visit the place of one guard, or the places of all guards that take part.
+// These functions visit the place of one guard, or the places of all guards that take part.
 void visit_guard(const core::Guard& g, WaitVisitor& v);
 void visit_guards(core::Guard* g, std::uint32_t n, WaitVisitor& v);
 

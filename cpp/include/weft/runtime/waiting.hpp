@@ -1,6 +1,6 @@
 // How a thread waits for another thread or program before it asks the system to put it to sleep.
-// This is the whole policy; decisions/threads-spin-before-they-sleep.md has measurements and
-// reasons.
+// This file has the whole policy; decisions/threads-spin-before-they-sleep.md has the measurements
+// and the reasons.
 //
 // | a thread waits for             | the peer is    | so the thread               | code      |
 // |--------------------------------|----------------|-----------------------------|-----------|
@@ -13,7 +13,7 @@
 //
 // BriefWait is for a buffer of the same program: the thread spins before it joins the waiting
 // queue. Lookout (wire/lookout.hpp) uses SpinTime and GivingWay; it and be_prompt (wire/prompt.hpp)
-// are for the threads of links. The times are the longest ones, after which the thread sleeps.
+// are for the threads of links. The table gives the longest times; after them the thread sleeps.
 //
 // One rule holds for all rows: if this kind of waiting has not helped, a thread stops using it, and
 // tries it again now and then. A thread that owes a wake-up to a peer in another program may put it
@@ -28,7 +28,7 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 // Tells whether an attempt is worth its time. After `most` failed attempts in a row, only every
-// kRetry-th one is.
+// kRetry-th attempt is.
 class Worth {
  public:
   explicit constexpr Worth(std::uint8_t most) noexcept : most_(most), left_(most) {}
@@ -46,18 +46,18 @@ class Worth {
   std::uint8_t skipped_ = 0;
 };
 
-// Before a thread sleeps, it yields to the thread that is to wake it, which may share its CPU. A
-// hand-over by yielding costs one switch of threads; by sleeping and waking it costs two.
+// Before a thread sleeps, it yields to the thread that is to wake it, because the two may share a
+// CPU. A hand-over by yielding costs one switch of threads; by sleeping and waking it costs two.
 //
 //   until() ──it came──► worth it
 //      │└──all yields in vain──► one yield fewer the next time ──none left──► only now and then
 //      └──the attempt took long──► before the next sleeps the thread does not yield; each time this
 //                                  happens, the number of such sleeps is doubled
 //
-// A yield may give the CPU to another program that computes, for some ms. By then, what the thread
-// waits for has come, but a sleep would have been a thousand times as quick. So the time of an
-// attempt counts as well. To time each attempt would make each hand-over slower. So one attempt of
-// kTimed is timed, and so is the first attempt after sleeps without yields.
+// A yield may give the CPU to another program that computes, for some ms. By the end of these ms,
+// what the thread waits for has come, but a sleep would have been a thousand times as quick. So the
+// time of an attempt counts as well. Timing every attempt would make every hand-over slower. So one
+// attempt of every kTimed is timed, and so is the first attempt after sleeps without yields.
 class GivingWay {
  public:
   bool worth_trying() noexcept {
@@ -73,7 +73,7 @@ class GivingWay {
     took(prim::now() - began, kTimed);
     return yes;
   }
-  // Notes that one attempt took `ns`. That attempt stands for `attempts` of them. A caller that
+  // Notes that one attempt took `ns`; that attempt stands for `attempts` attempts. A caller that
   // yields by itself calls this.
   void took(std::int64_t ns, std::uint16_t attempts = 1) noexcept {
     if (ns > kBrief) {
@@ -89,7 +89,7 @@ class GivingWay {
   static constexpr std::uint8_t kTimed = 16;
   // In ns. An attempt that took more than this counts as a long one.
   static constexpr std::int64_t kBrief = 100'000;
-  // the fewest and the most sleeps before which the thread does not yield
+  // The fewest and the most sleeps before which the thread does not yield.
   static constexpr std::uint16_t kFewest = 64, kMostForgone = 8'192;
 
   template <class F>
@@ -107,13 +107,14 @@ class GivingWay {
 
   Worth worth_{kYields};
   std::uint8_t tries_ = 0;
-  // how many sleeps go without yields after a long attempt; a brief attempt reduces it by one
+  // How many sleeps go without yields after a long attempt. A brief attempt reduces this number by
+  // one.
   std::uint16_t dear_ = kFewest;
   std::uint16_t forgone_ = 0;  // how many of these sleeps are still to come
 };
 
-// Returns how many CPUs the program may use, as far as the calling thread can tell; 1 if only its
-// own CPU is known.
+// Returns how many CPUs the program may use, as far as the calling thread can tell; 1 if the thread
+// knows only its own CPU.
 std::int32_t usable_cpus() noexcept;
 
 // Before a thread begins an operation that would have to sleep, it polls for a moment: a peer on
@@ -124,7 +125,7 @@ std::int32_t usable_cpus() noexcept;
 // for this thread's CPU.
 class BriefWait {
  public:
-  // Polls ready() for a moment. Returns true if it became true. Polls are rare, since a poll
+  // Polls ready() for a moment. Returns true if ready() became true. Polls are rare, since a poll
   // disturbs the thread on the other CPU.
   template <class F>
   bool until(F&& ready) noexcept {
@@ -151,8 +152,8 @@ class BriefWait {
     static const std::int32_t n = usable_cpus();
     return n;
   }
-  static constexpr std::int64_t kLongest = 3'000;  // ns
-  // pauses between two polls: 0.1 to 0.5 us, depending on the machine
+  static constexpr std::int64_t kLongest = 3'000;  // in ns
+  // The number of pauses between two polls: 0.1 to 0.5 us, depending on the machine.
   static constexpr int kBetween = 24;
   static constexpr std::uint8_t kFailures = 8;
 
@@ -166,8 +167,8 @@ class BriefWait {
 //     │                                     of them is more, then that, up to kAnswer
 //     └──it did not──► in_vain() ──► half ──the thread slept: slept()──► if steady, the longest
 //
-// So a thread whose peer computes for 50 µs each time spins for that long, and the system need not
-// wake it. A thread that waits longer sleeps, after kLeast. At every kRetry-th wait it spins for at
+// So a thread whose peer computes for 50 µs each time spins for 50 µs, and the system need not wake
+// it. A thread that waits longer sleeps, after kLeast. At every kRetry-th wait it spins for at
 // least kLongest: a thread that sleeps cannot tell its peer's time from the time of the wake-up.
 class SpinTime {
  public:

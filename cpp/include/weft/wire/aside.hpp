@@ -1,12 +1,12 @@
 // Passes descriptors that belong to frames in a ring of shared memory. Each descriptor goes over
 // the link's socket, with one byte, before its frame is published (WIRE.md 12.4), so the thread
-// that reads the frame finds the descriptor there. POSIX.
+// that reads the frame finds the descriptor there. This file needs POSIX.
 //
 // Invariants
 //  1 The list of descriptors to send is protected by the space's lock and is in order. No byte is
 //    published that was queued after a descriptor that has not been sent.
-//  2 The list of received descriptors is protected by lock_ and is in order. They are received by
-//    the thread that watches the socket or by the thread that reads the frame.
+//  2 The list of received descriptors is protected by lock_ and is in order. Descriptors are
+//    received by the thread that watches the socket or by the thread that reads the frame.
 #pragma once
 #include <deque>
 #include <mutex>
@@ -23,7 +23,7 @@ class Aside {
   void attach(int descriptor, std::size_t queued) {
     to_go_.push_back({published_ + queued, Descriptor(descriptor)});
   }
-  // Sends the descriptors that are due, and returns how many bytes may be published now; -1 if a
+  // Sends the descriptors that are due. Returns how many bytes may be published now, or -1 if a
   // descriptor could not be sent.
   std::ptrdiff_t may_go(int socket) noexcept {
     while (!to_go_.empty()) {
@@ -31,7 +31,7 @@ class Aside {
       const int fd = to_go_.front().descriptor.get();
       if (!ready_ || !send_descriptors(socket, Bytes(&mark, 1), std::span(&fd, 1))) {
         const bool later = !ready_ || errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-        // a closed socket is not a failure here: the end of the socket is reported elsewhere
+        // A closed socket is not a failure here: the end of the socket is reported elsewhere.
         const bool gone = ready_ && (errno == EPIPE || errno == ECONNRESET);
         if (!later && !gone) return -1;
         waits_ = later && ready_;
@@ -50,7 +50,7 @@ class Aside {
 
   // --- may be called by any thread ---
 
-  // Returns the next received descriptor, which the caller must close; -1 if there is none.
+  // Returns the next received descriptor, which the caller must close, or -1 if none was received.
   int next(int socket) noexcept {
     const std::lock_guard g(lock_);
     if (come_.empty()) receive_one(socket);
@@ -59,8 +59,8 @@ class Aside {
     come_.pop_front();
     return fd;
   }
-  // Receives everything that the socket holds. Returns false at its end, or if the peer violates
-  // the protocol.
+  // Receives everything that the socket holds. Returns false if the socket has ended, or the peer
+  // violates the protocol.
   bool receive(int socket) noexcept {
     const std::lock_guard g(lock_);
     for (;;) {
@@ -72,11 +72,13 @@ class Aside {
 
  private:
   struct ToGo {
-    // the position, among all bytes ever published, of the first byte that goes with the descriptor
+    // The position, among all bytes ever published, of the first byte that goes with the
+    // descriptor.
     std::uint64_t at;
     Descriptor descriptor;
   };
-  // the maximum number of descriptors that can be pending: a ring has no more frames
+  // The maximum number of descriptors that can be pending, since a ring has no more frames than
+  // that.
   static constexpr std::size_t kMost = 2048;
 
   ssize_t receive_one(int socket) noexcept {

@@ -1,7 +1,7 @@
 // The frames by which programs ask each other about their state (WIRE.md 10.6). Each program gets a
 // question once, whatever the graph of sessions. What a program answers and concludes is not
-// decided here: rounds.hpp decides it for a program in C++, python/native/rounds/rounds.cpp for one
-// in Python.
+// decided here: rounds.hpp decides that for a program in C++, python/native/rounds/rounds.cpp for a
+// program in Python.
 //
 //   ASK(asker, round) ──the first──► asked_first() … say(): asks the program's other sessions
 //          │                           ├──all have SAID, or are gone──► SAID
@@ -11,7 +11,7 @@
 //   TELL ──the first──► told(), and to all other sessions
 //
 // Invariants (the space's lock)
-//  1 Only the latest round of each asker counts. It is answered once, after say(). The call of
+//  1 Only the latest round of each asker counts. A round is answered once, after say(). The call of
 //    say() may come later than asked_first(), from a thread that first had to find out what to say.
 //  2 Frames of rounds are not counted in a session's `sent` and `received`.
 #pragma once
@@ -33,8 +33,9 @@ struct Gathering {
   std::map<Peer*, Buffer> parts;  // answers of which a part is still missing
   Buffer got;
   bool whole = true, open = true;
-  bool said = false;  // this program has given its own answer
-  // whether every program is to describe itself; otherwise each says only whether all its runs wait
+  bool said = false;  // whether this program has given its own answer
+  // Whether every program is to describe itself. Otherwise each program says only whether all its
+  // runs wait.
   bool all = true;
 };
 
@@ -60,11 +61,12 @@ class Asking : private Inquirer {
 
   // The functions below are called in a step. ask() begins a round of this program's own and
   // returns its number; say() must follow. If `all` is set, every program describes itself.
-  // Otherwise the programs are asked only whether all their runs wait, and a program with a run
-  // that does not wait does not pass the question on.
+  // Otherwise the programs are asked only whether all their runs wait, and a program that has a run
+  // which does not wait does not pass the question on.
   std::uint32_t ask(bool all);
-  // Sets this program's answer in that round. `waits`: whether all processes that it knows wait.
-  // `whole`: whether it knows all of them. Does nothing if the asker has begun another round.
+  // Sets this program's answer in that round. `waits` says whether all processes that this program
+  // knows wait; `whole` says whether it knows all of its processes. Does nothing if the asker has
+  // begun another round.
   void say(std::uint64_t asker, std::uint32_t round, Bytes mine, bool waits, bool whole = true);
   // Stops waiting for answers to this program's own round, and returns those that have come.
   Buffer give_up();
@@ -74,17 +76,17 @@ class Asking : private Inquirer {
   std::uint64_t me() const noexcept { return me_; }
 
  protected:
-  // Links that are made from now on announce that this program answers questions.
+  // Makes links that are made from now on announce that this program answers questions.
   explicit Asking(std::shared_ptr<Space> space);
   ~Asking() = default;
-  // Stops receiving questions and answers. Called before the objects that the three functions below
-  // need are destroyed.
+  // Stops receiving questions and answers. This must be called before the objects that the three
+  // functions below need are destroyed.
   void close() noexcept;
 
   const std::shared_ptr<Space> space_;
 
  private:
-  // the maximum number of bytes of all answers of one round
+  // The maximum number of bytes of all answers of one round.
   static constexpr std::size_t kMost = std::size_t{1} << 24;
   static constexpr std::size_t kAskers = 256;
   using Gathering = detail::Gathering;
@@ -105,7 +107,7 @@ class Asking : private Inquirer {
   const std::uint64_t me_;
   std::uint32_t round_ = 0;                        // the number of this program's latest round
   std::map<std::uint64_t, Gathering> gatherings_;  // the latest round of each asker
-  // the latest deadlock that each program has announced
+  // The latest deadlock that each program has announced.
   std::map<std::uint64_t, std::uint32_t> heard_of_;
   std::map<std::pair<Peer*, std::uint64_t>, Buffer> telling_;
 };

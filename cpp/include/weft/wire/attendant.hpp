@@ -1,5 +1,5 @@
-// Serves the links in shared memory. A thread that waits anyway does the work; if none does, a
-// thread of the wire's own does it (WIRE.md 12.4). Linux.
+// Serves the links in shared memory. A thread that waits anyway does the work; if no thread waits,
+// a thread of the wire's own does it (WIRE.md 12.4). This file needs Linux.
 //
 // A program has one attendant while it has such links. At most one of the program's threads, the
 // *looker*, looks at all links: a thread that would wait anyway (at a channel of its own, at a far
@@ -7,7 +7,7 @@
 // what the peers have published, spins for a moment if a peer runs on another CPU, then parks on
 // its own word and on all bells at once. The death of a peer shows in two ways: in its life word, a
 // futex at which the bells' thread waits, and as end of file on its socket, which the watching
-// thread polls; the watching thread polls for hand-shakes too.
+// thread polls. The watching thread polls for hand-shakes too.
 //
 //   nobody ──attend(), park(), the bells' thread: looks_ is taken──► one thread looks
 //   one looks ──its own wait is over, or another thread needs the list──► nobody
@@ -15,11 +15,12 @@
 //
 // Invariants
 //  1 The looker holds `looks_`. Links are added and removed with both `looks_` and `list_` held, so
-//    either lock suffices to walk them.
-//  2 Locks are taken in this order: list_, looks_, a space's. The looker does not take list_.
-//  3 A wake-up that was put off (owed, soft) is sent before the thread that owes it sleeps, or by
+//    a thread that holds either lock may walk the list of links.
+//  2 Locks are taken in this order: list_, looks_, the lock of a space. The looker does not take
+//  list_. 3 A wake-up that was put off (owed, soft) is sent before the thread that owes it sleeps,
+//  or by
 //    the bells' thread within 2 ms.
-//  4 A thread that sleeps at `control_` first reads `control_`, and then what a kick announces
+//  4 Before a thread sleeps at `control_`, it reads `control_`, and then what a kick announces
 //    (stop_, wanted_, the list). So a kick between the two reads is noticed.
 //  5 kick() wakes every thread that sleeps in here: the destructor waits until no thread is inside
 //    (users_).
@@ -43,14 +44,15 @@ namespace weft::inline WEFT_ABI::wire {
 // A link as its attendant sees it.
 class Attended {
  public:
-  // Receives what the peer has published. There may also be room to send again.
+  // Receives what the peer has published. The peer may also have made room, so that this side can
+  // send again.
   virtual void take() noexcept = 0;
   // Called when the socket is readable or writable. Sets `watched` to false when nothing more can
   // come.
   virtual void readable() noexcept = 0;
-  // Called when the peer has gone: first receives what it has published, then ends the link.
+  // Called when the peer has gone. Receives what the peer has published, then ends the link.
   virtual void gone(const char* how) noexcept = 0;
-  // Called on the watching thread, outside of steps: the link may enter now.
+  // Called on the watching thread, outside of steps. From now on the link may enter().
   virtual void adopted() noexcept = 0;
   // Called like adopted(), when the link is over and nothing else refers to it.
   virtual void let_go() noexcept = 0;
@@ -62,14 +64,14 @@ class Attended {
 
   int socket = -1;
   bool watched = true;
-  bool open = false;  // the hand-shake is over
+  bool open = false;  // true once the hand-shake is over
   Inlet inlet;
   Outlet outlet;
-  // the peer's life word; null once it has ended
+  // The peer's life word; null once the peer has ended.
   std::atomic<prim::atomic<std::uint32_t>*> life{nullptr};
   std::atomic<bool> waits_for_room{false}, waits_for_socket{false}, owed{false}, soft{false};
-  // set for the bells' thread, to be handled at its next tick: `late`: ring the peer; `left`: look
-  // at this link
+  // These are set for the bells' thread, which handles them at its next tick. `late` asks it to
+  // ring the peer, `left` to look at this link.
   std::atomic<bool> late{false}, left{false};
 
  protected:
@@ -78,10 +80,10 @@ class Attended {
 
 class Attendant {
  public:
-  // each link takes two of the 128 words that a thread may wait for
+  // Each link takes two of the 128 words that a thread may wait for.
   static constexpr std::size_t kLinks = 60;
 
-  // Returns the existing attendant, or a new one. Throws BadUse where the system cannot wait for
+  // Returns the existing attendant, or a new one. Throws BadUse if the system cannot wait for
   // several words.
   static std::shared_ptr<Attendant> get() {
     const std::lock_guard g(made_lock_);
@@ -120,7 +122,7 @@ class Attendant {
     bells_ = run(&Attendant::serve);
     try {
       sockets_ = run(&Attendant::watch);
-    } catch (...) {  // std::system_error: the system cannot start another thread
+    } catch (...) {  // A std::system_error says that the system cannot start another thread.
       stop();
       bells_.join();
       throw;
@@ -131,7 +133,7 @@ class Attendant {
   Attendant(const Attendant&) = delete;
   Attendant& operator=(const Attendant&) = delete;
   ~Attendant() {
-    const std::lock_guard g(made_lock_);  // the next attendant is made when this one is destroyed
+    const std::lock_guard g(made_lock_);  // The next attendant is made when this one is destroyed.
     runtime::attending.store(nullptr, std::memory_order_release);
     current_.store(nullptr);
     stop();
@@ -140,7 +142,8 @@ class Attendant {
     sockets_.join();
   }
 
-  // Adds a link. Must not be called in a step, nor must leave(). Returns null, or what is wrong.
+  // Adds a link. Neither enter() nor leave() may be called in a step. Returns null, or says what is
+  // wrong.
   const char* enter(Attended& l, Life& w) noexcept {
     const Change c(*this);
     if (links_.size() == kLinks) return "at most 60 links in shared memory";
@@ -159,7 +162,7 @@ class Attendant {
   }
   void look_at_sockets() noexcept {
     const std::uint64_t one = 1;
-    // the thread has been rung already
+    // The thread has been rung already.
     if (::write(control_fd_.get(), &one, sizeof(one)) < 0) return;
   }
   void leave(Attended& l, Life& w) {
@@ -167,8 +170,8 @@ class Attendant {
     std::erase(links_, &l);
     w.end();
   }
-  // The hand-shake of a link is over, so the looker may look at the link. Called by the watching
-  // thread, from Attended::readable().
+  // Called by the watching thread, from Attended::readable(). The hand-shake of the link is over,
+  // so the looker may look at the link.
   void opened(Attended& l) {
     const Change c(*this, true);
     l.open = true;
@@ -194,11 +197,11 @@ class Attendant {
 
  private:
   static constexpr long kWaitv = 449;
-  // how often the looker looks at all links before it checks the peers' life words again
+  // How often the looker looks at all links before it checks the peers' life words again.
   static constexpr int kRounds = 16;
-  // how often in a row the looker may receive only what wakes other threads and not itself
+  // How often in a row the looker may receive only what wakes other threads and not itself.
   static constexpr int kInVain = 3;
-  // the ticking ends after this many ticks in which nothing was put off
+  // The ticking ends after this many ticks in which nothing was put off.
   static constexpr int kQuiet = 8;
   struct Waited {
     std::uint64_t value = 0, at = 0;
@@ -207,7 +210,7 @@ class Attendant {
   static constexpr std::uint32_t kShared = 2, kPrivate = 2 | 128;  // for words of 32 bits
   using Words = std::array<Waited, 2 * kLinks + 2>;
 
-  // A change of the list of links, which asks the looker to stop looking. `held` says that the
+  // Asks the looker to stop looking, and makes a change of the list of links. `held` says that the
   // caller already holds the lock of the list.
   class Change {
    public:
@@ -293,8 +296,8 @@ class Attendant {
         if (const Knock k = wire::knock(l->inlet.direction().bell, false, true); k.wake)
           wake(*k.wake);
   }
-  // This thread is the looker from now on. It first wakes peers that have parked: on a shared CPU
-  // they run at once, and their answers need no bell.
+  // Makes this thread the looker from now on. The thread first wakes peers that have parked: on a
+  // shared CPU they run at once, and their answers need no bell.
   void begin_to_look() noexcept {
     say(Bell::looking);
     for (Attended* l : links_) {
@@ -327,7 +330,7 @@ class Attendant {
   static void ring(Attended& l) noexcept {
     if (const Knock k = wire::knock(l.outlet.direction().bell); k.wake) wake(*k.wake);
   }
-  // Tells all peers on which CPU the looker runs. Returns whether one of them runs on another CPU.
+  // Tells all peers on which CPU the looker runs. Returns whether a peer runs on another CPU.
   bool peers_elsewhere() const noexcept {
     const auto cpu = static_cast<std::uint32_t>(::sched_getcpu());
     bool other = false;
@@ -341,7 +344,7 @@ class Attendant {
     return other;
   }
 
-  // How long it has been worth to spin at each place where this thread waits.
+  // Remembers how long spinning has paid at each place where this thread waits.
   struct Here {
     const void* place = nullptr;
     runtime::SpinTime spin_time{};
@@ -390,7 +393,7 @@ class Attendant {
   }
 
   // On one CPU, a peer that also looks is about to run, and this thread runs again when the peer
-  // looks for its answer, so no thread sleeps or is woken. Peers that have parked are woken first.
+  // looks for an answer. So no thread sleeps or is woken. Peers that have parked are woken first.
   static runtime::GivingWay& giving_way_here() noexcept {
     static thread_local runtime::GivingWay here;
     return here;
@@ -408,7 +411,7 @@ class Attendant {
       return came();
     });
   }
-  // Used by the bells' thread, which waits for nothing else.
+  // Used by the bells' thread, which has no wait of its own.
   bool anything_soon() noexcept {
     give_way([&] { return anything(); });
     return anything();
@@ -437,9 +440,9 @@ class Attendant {
     return came();
   }
   // Parks the thread. Returns false if the thread must sleep without looking, because another
-  // thread looks or is about to look, or because this thread has received only frames for others,
-  // and the next of those that wait must look. `spins` says that the thread has not called attend()
-  // before.
+  // thread looks or is about to look, or because this thread has received only frames for other
+  // threads, and the next thread that waits must look. `spins` says that the thread has not called
+  // attend() before.
   bool park(prim::atomic<std::uint32_t>& word, std::uint32_t expected, std::int64_t until,
             bool spins) noexcept {
     if (wanted_.load() != 0 || !looks_.try_lock()) {
@@ -490,8 +493,8 @@ class Attendant {
       return true;
     const std::uint32_t n = put_off_.fetch_add(1, std::memory_order_relaxed);
     what.store(true,
-               // stored before the check whether ticks go on: the last tick looks after they have
-               // ended
+               // This is stored before the check whether ticks go on, because the last tick looks
+               // after the ticks have ended.
                std::memory_order_seq_cst);
     if (ticking_.load(std::memory_order_seq_cst)) return true;
     if (n > 8 && !ticking_.exchange(true)) kick();
@@ -530,14 +533,16 @@ class Attendant {
           quiet = now == seen ? quiet + 1 : 0;
           if (quiet == kQuiet) ticking_.store(false), put_off_.store(0), quiet = 0;
           seen = now;
-          pay();  // even if ticking has just ended: rings may have been put off before that
+          pay();  // This pays even if ticking has just ended: rings may have been put off before
+                  // that.
           for (Attended* l : links_) {
             if (l->late.load() && l->late.exchange(false) && l->outlet.unread()) ring(*l);
             if (l->left.load() && l->left.exchange(false) && l->busy()) look = true;
           }
         }
       }
-      // Repeats until some thread has looked: this thread or the looker, which may just be leaving.
+      // This repeats until some thread has looked: this thread or the looker, which may just be
+      // leaving.
       if (look) {
         if (wanted_.load() == 0 && looks_.try_lock()) {
           say(Bell::looking);
@@ -602,8 +607,8 @@ class Attendant {
       l->adopted();
       adopted_.push_back(std::move(l));
     }
-    // The socket of a session that is over has been shut down by this program or by the peer. That
-    // shows here, and the socket is not watched any more.
+    // The socket of a session that is over has been shut down by this program or by the peer. Its
+    // state shows that here, and the socket is not watched any more.
     std::erase_if(adopted_, [this](const std::shared_ptr<Attended>& l) {
       {
         const std::lock_guard g(list_);
@@ -621,7 +626,8 @@ class Attendant {
     const runtime::Posting::Now use(users_);
     Attendant* const a = current_.load();
     if (!a) return false;
-    // A thread that sleeps here is woken as if by another thread, even by what it receives itself.
+    // A thread that sleeps here is woken as if by another thread, even by what the thread itself
+    // receives.
     core::RunQueue* const queue = std::exchange(core::current_run_queue, nullptr);
     const bool done = f(*a);
     core::current_run_queue = queue;
@@ -632,15 +638,15 @@ class Attendant {
   static inline std::mutex made_lock_;
   static inline std::weak_ptr<Attendant> made_;
   static inline std::atomic<Attendant*> current_{nullptr};
-  // never destroyed: a thread may sleep in here while the program ends
+  // These are never destroyed: a thread may sleep in here while the program ends.
   static inline runtime::Posting& users_ = *new runtime::Posting;
 
   std::mutex looks_, list_;
   std::atomic<int> wanted_{0};
   std::vector<Attended*> links_;
-  // may be taken in a step or not; no other lock is taken while it is held
+  // This may be taken in a step or outside one; no other lock is taken while it is held.
   std::mutex foundlings_lock_;
-  // links not yet adopted; links that the watching thread has adopted
+  // Links not yet adopted; links that the watching thread has adopted.
   std::vector<std::shared_ptr<Attended>> foundlings_, adopted_;
   Life::List lives_;
   prim::atomic<std::uint32_t> control_{0};

@@ -1,9 +1,8 @@
 // A barrier whose parties live in several spaces, as its home sees it (WIRE.md 4.9 to 4.11).
 //
 // A peer holds the barrier as a reader end. A read at that end is an arrival, and is answered when
-// all parties have arrived. So withdrawal, choice, the loss of a session and the passing on of a
-// share work as they do for ends. Only the number of parties needs a frame of its own:
-// Home::parties().
+// all parties have arrived. So withdrawal, choice, the loss of a session and passing a share on
+// work as they do for ends. Only the number of parties needs a frame of its own: Home::parties().
 //
 // Invariant: if a share ends with its session, and not by RETIRE, the barrier dies.
 #pragma once
@@ -12,7 +11,7 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-// The room (for a value) of an arrival, which has none.
+// The room for the value of an arrival, which has no value.
 class NoRoom final : public Room {
  public:
   void* slot() noexcept override { return nullptr; }
@@ -69,7 +68,7 @@ class BarrierPort : public Port {
   bool closed_ = false;
 };
 
-// The port of a Barrier of C++.
+// The port of a C++ Barrier.
 class BarrierPortOf final : public BarrierPort {
  public:
   explicit BarrierPortOf(Barrier b) noexcept : BarrierPort(*b.core()), keeps_(std::move(b)) {}

@@ -1,7 +1,7 @@
 // Checks whether bytes are a value of a board's channel, in CBOR (RFC 8949, WIRE.md 12.8): null,
 // booleans, integers of any size, floats, text, bytes, arrays and maps of those, all of definite
 // length. Typed values (17.15) may also contain objects: tag 27 of an array. This file only checks
-// what a peer sends, and decodes nothing.
+// the bytes that a peer sends, and decodes nothing.
 //
 // Invariant: nothing is read outside the input, and no value may nest deeper than the limit.
 #pragma once
@@ -58,7 +58,7 @@ class CborCheck {
       case 4:
       case 5:
         if (key) return bad("an array or a map as a key");
-        // each item has at least one byte
+        // Each item has at least one byte.
         if (n > in_.size()) return bad("a value that is cut off");
         for (std::uint64_t i = 0; i < n; ++i)
           if ((major == 5 && !item(depth + 1, true)) || !item(depth + 1)) return false;
@@ -95,7 +95,7 @@ class CborCheck {
 
 }  // namespace detail
 
-// Checks that `in` is one whole value. Returns what is wrong with it, or null.
+// Checks that `in` is one whole value. Returns null, or says what is wrong with it.
 inline const char* cbor_fault(Bytes in, bool typed = false) noexcept {
   return detail::CborCheck(in, typed).whole();
 }

@@ -4,12 +4,12 @@
 //   kind 1, flags 1, then as varints (7 bits a byte, the low ones first) where, txn, op, val and
 //   the length of the body; the body
 //
-// Up to seven zero bytes at the end of the body, its padding, are left out. An OFFER of a small int
+// The padding of the body, up to seven zero bytes at its end, is left out. An OFFER of a small int
 // takes 8 bytes instead of 40.
 //
 // Invariants
-//  1 widen(narrow(frame)) is the frame again. Its seq is counted on both sides: the link below
-//    delivers each frame once, in order.
+//  1 widen(narrow(frame)) is the frame again. Both sides count its seq: the link below delivers
+//    each frame once, in order.
 //  2 Widener gives whole frames; the session checks whether they make sense. Nothing is read
 //    outside the input.
 #pragma once
@@ -42,7 +42,7 @@ inline void narrow(Bytes whole, Buffer& out) {
 class Widener {
  public:
   // Takes in the bytes that have arrived, in any pieces, and appends whole frames to `out`. Returns
-  // null, or what is wrong; after a fault it takes no more.
+  // null, or says what is wrong; after a fault the Widener takes no more bytes.
   const char* input(Bytes in, Buffer& out) {
     if (wrong_) return wrong_;
     put(rest_, in);
@@ -53,7 +53,8 @@ class Widener {
   }
 
  private:
-  // Returns the frame's length in its compact form; 0 if a part of it is missing or it is wrong.
+  // Returns the frame's length in its compact form; 0 if a part of the frame is missing or the
+  // frame is wrong.
   std::size_t frame(Bytes in, Buffer& out) {
     if (in.size() < 2) return 0;
     Bytes rest = in.subspan(2);

@@ -1,4 +1,4 @@
-// Owns a file descriptor, and closes it when it is destroyed. POSIX.
+// Owns a file descriptor, and closes it when the owner is destroyed. This file needs POSIX.
 #pragma once
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Passes descriptors beside the bytes of a Unix socket. POSIX.
+// Passes descriptors beside the bytes of a Unix socket. This file needs POSIX.
 //
 // Invariant: a descriptor is sent with the first byte that was queued after it, and arrives with
 // that byte or before it.
@@ -29,7 +29,7 @@ class Descriptors {
   void attach(int descriptor, std::size_t queued) {
     attached_.push_back({sent_ + queued, descriptor});
   }
-  // Returns the next received descriptor, which the caller must close; -1 if there is none.
+  // Returns the next received descriptor, which the caller must close, or -1 if none was received.
   int next() noexcept {
     if (arrived_.empty()) return -1;
     const int fd = arrived_.front();
@@ -37,7 +37,7 @@ class Descriptors {
     return fd;
   }
 
-  // send() and receive() act as send(2) and recv(2) do, and never block.
+  // These act as send(2) and recv(2) do, and never block.
   ssize_t send(int socket, Bytes out) noexcept {
     std::array<int, kAtOnce> due;  // the descriptors that go with the next byte
     std::size_t n_due = 0;
@@ -74,7 +74,7 @@ class Descriptors {
         if (arrived_.size() < kMost)
           arrived_.push_back(fd);
         else
-          ::close(fd);  // the peer has sent more descriptors than its frames have asked for
+          ::close(fd);  // The peer has sent more descriptors than its frames have asked for.
       }
     }
     return n;
@@ -82,12 +82,12 @@ class Descriptors {
 
  private:
   struct Attached {
-    // the position, among all bytes ever sent, of the first byte that goes with the descriptor
+    // The position, among all bytes ever sent, of the first byte that goes with the descriptor.
     std::uint64_t at;
     int descriptor;
   };
-  // the maximum number of received descriptors that may wait for their frame: two OFFERs with as
-  // many guards as allowed
+  // The maximum number of received descriptors that may wait for their frame: two OFFERs with as
+  // many guards as are allowed.
   static constexpr std::size_t kMost = 512;
   static constexpr std::size_t kAtOnce = 16;  // descriptors in one message
   static constexpr int kHow = MSG_NOSIGNAL | MSG_DONTWAIT;

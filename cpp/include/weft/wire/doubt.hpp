@@ -7,7 +7,7 @@
 
 namespace weft::inline WEFT_ABI::wire {
 
-// The state of an operation of this program that its home carries out.
+// The state of an operation of this program. The home of the channel carries the operation out.
 //
 //   unsent ──begin()──► open ──withdraw()──► asked ──an answer, lost()──► over
 //                        ├─────────an answer, lost()──────────────────────►│
@@ -17,16 +17,16 @@ enum class Word : std::uint8_t { unsent, open, asked, making, sent, over };
 
 struct Outcome {
   Status status = Status::pending;
-  // the index of the guard that has committed or whose channel has ended
+  // The index of the guard that has committed or whose channel has ended.
   std::uint32_t guard = 0;
   std::uint8_t strength = 0;  // the strength of a poison
-  // the operation has failed, but a value that it wrote may have been taken
+  // The operation has failed, but a value that it wrote may have been taken.
   bool in_doubt = false;
-  bool lost = false;  // the session has ended
+  bool lost = false;  // true if the session has ended
 };
 
-// The outcome of an operation in state w when its session is lost. `writes`: whether one of its
-// guards is an output.
+// Returns the outcome of an operation in state w when its session is lost. `writes` says whether a
+// guard of the operation is an output.
 constexpr Outcome when_lost(Word w, bool writes) noexcept {
   const bool sent = w == Word::open || w == Word::asked || w == Word::sent;
   return {Status::died, 0, 0, sent && writes, true};

@@ -1,14 +1,14 @@
-// Ends that are values: an end that is written to a channel moves with its ownership, to any space
-// that can be reached (rule 2.4, WIRE.md 7.4).
+// Ends that are values: an end that is written to a channel moves, and its ownership with it, to
+// any space that can be reached (rule 2.4, WIRE.md 7.4).
 //
 //   Channel<wire::WriterEnd<int>> replies;           // a channel that carries writer ends
-//   wire::FarWriter<wire::WriterEnd<int>> to = …;    // or its end in another program
+//   wire::FarWriter<wire::WriterEnd<int>> to = …;    // or the channel's end in another program
 //   to(wire::WriterEnd<int>(answers.writer()));      // the end goes there; here it is closed
 //
-// The home of such an end may be this program or another. It is used in the same way in both cases:
-// w(7), co_await w.write(7); r(), co_await r.read(). For use in a select, `here()` gives the end if
-// its home is this program, and `there()` if its home is another. A write that does not happen
-// gives the end back, as it does any value (e.value<T>()).
+// The home of such an end may be this program or another. The end is used in the same way in both
+// cases: w(7), co_await w.write(7); r(), co_await r.read(). For use in a select, `here()` gives the
+// end if its home is this program, and `there()` if its home is another. A write that does not
+// happen gives the end back, as it gives any value back (e.value<T>()).
 //
 // When an end of a channel of this program is sent away, only the channel's home records it. The
 // channel does not change, and goes on as before for the parties that wait at it, for its buffer
@@ -58,7 +58,7 @@ class MovingEnd {
   MovingEnd(Self e) noexcept : end_(std::move(e)) {}
   MovingEnd(Far e) noexcept : end_(std::move(e)) {}
 
-  // The end, if its home is this program; otherwise null.
+  // Returns the end, if its home is this program; otherwise returns null.
   const Self* here() const noexcept { return std::get_if<Self>(&end_); }
   const Far* there() const noexcept { return std::get_if<Far>(&end_); }
   explicit operator bool() const noexcept {
@@ -69,7 +69,7 @@ class MovingEnd {
   }
   void retire() noexcept { end_ = Self(); }
 
-  // Used by Value (value.hpp). An end that is closed is sent as one whose channel is dead.
+  // Used by Value (value.hpp). A closed end is sent as an end whose channel is dead.
   void put_by(Carrier& by, Buffer& out) const {
     if (const Self* e = here(); e && *e)
       by.put_local(std::make_shared<PortOf<T, S>>(PortOf<T, S>::another_of(*e->core())), *e->core(),
@@ -109,9 +109,9 @@ class ReaderEnd : public detail::MovingEnd<T, core::Side::in> {
                     end.there()->checked("read"), p);
     }
   };
-  // co_await: reads the next value. Throws as Reader and FarReader do.
+  // Reads the next value; co_await the result. Throws what Reader and FarReader throw.
   [[nodiscard]] Read read() const { return {*this}; }
-  // Reads in a thread, and blocks the thread meanwhile.
+  // Reads in a thread, and blocks the thread meanwhile. Throws what read() throws.
   T operator()() const { return this->here() ? (*this->here())() : (*this->there())(); }
 
   static std::optional<ReaderEnd> get_by(Carrier& by, Bytes& in) {
@@ -141,10 +141,10 @@ class WriterEnd : public detail::MovingEnd<T, core::Side::out> {
                     end.there()->checked("write"), p, std::move(value));
     }
   };
-  // co_await: writes the value; done when it has been taken, or is in the buffer. Throws as Writer
-  // and FarWriter do.
+  // Writes the value; co_await the result. The write is done when the value has been taken, or is
+  // in the buffer. Throws what Writer and FarWriter throw.
   [[nodiscard]] Write write(T v) const { return {*this, std::move(v)}; }
-  // Writes in a thread, and blocks the thread meanwhile.
+  // Writes in a thread, and blocks the thread meanwhile. Throws what write() throws.
   void operator()(T v) const {
     this->here() ? (*this->here())(std::move(v)) : (*this->there())(std::move(v));
   }

@@ -4,8 +4,8 @@
 //   wire::FarReader<int> r = …;   int v = r();  int v = co_await r.read();
 //
 // These ends behave as Writer and Reader do (rules 1 to 4, 6), with two exceptions. A cancellation
-// takes a round trip (WIRE.md 4.3). And PeerDied of a write may be in doubt: `in_doubt` says that
-// the value may have been taken (WIRE.md 8). Values pass by copy (rule 9.1).
+// takes a round trip (WIRE.md 4.3). And a write that throws PeerDied may be in doubt: `in_doubt`
+// says that the value may have been taken (WIRE.md 8). Values pass by copy (rule 9.1).
 //
 // Copies share one end, which is retired when the last copy is destroyed. An operation keeps its
 // session alive.
@@ -21,8 +21,8 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// How a process waits while another program carries out its operation. The process waits as at any
-// other operation; reports name the ends as the places where it waits.
+// The wait of a process while another program carries out its operation. The process waits as in
+// any other operation; reports name the ends as the places where it waits.
 class FarWait : public FarOp {
  public:
   bool await_ready() { return begin() && weft::detail::goes_on(process_); }
@@ -55,8 +55,9 @@ class FarWait : public FarOp {
   }
   runtime::ProcessBase& process() const noexcept { return *process_; }
   const runtime::OpKind& kind() const noexcept { return kind_; }
-  // Called when the operation is over. Returns if the operation has committed, otherwise throws.
-  // The exception names the guard with index `guard`; -1 stands for a plain operation.
+  // Looks at the outcome of an operation that is over. Returns if the operation has committed,
+  // otherwise throws. The exception names the guard with index `guard`; -1 stands for a plain
+  // operation.
   void look(const core::SyncObject& at, const char* verb, int guard,
             Error::Carried (*not_done)(FarWait&)) {
     process_->op = nullptr;
@@ -78,19 +79,19 @@ class FarWait : public FarOp {
   static bool withdraw(runtime::ProcessBase& p) noexcept {
     auto& me = of(p);
     const Space::Step step(*me.peer()->space);
-    // the process has been woken: the operation has committed (rule 6.3)
+    // The process has been woken, and the operation has committed (rule 6.3).
     if (me.word() == Word::over) return false;
     me.unwanted_ = true;
     me.stop();
-    return false;  // the home's answer will wake the process
+    return false;  // The home's answer will wake the process.
   }
   static FarWait& of(runtime::ProcessBase& p) noexcept { return *static_cast<FarWait*>(p.place); }
   // Returns a peer that takes part in the operation. The operation uses the lock of this peer's
   // space, which is always the same.
   virtual Peer* peer() const noexcept = 0;
-  // If the outcome is `lost`: the peer whose session ended.
+  // Returns the peer whose session ended, if the outcome is `lost`.
   virtual Peer* lost_peer() const noexcept { return peer(); }
-  // These are called in a step; they act as Far::begin() and Far::withdraw() do.
+  // These are called in a step; they do what Far::begin() and Far::withdraw() do.
   virtual bool start() { return peer()->far.begin(*this); }
   virtual void stop() { peer()->far.withdraw(*this); }
 
@@ -138,7 +139,7 @@ class FarAwaiter final : public FarWait {
  private:
   static constexpr const char* kVerb = S == core::Side::in ? "read" : "write";
   void bind_guard() noexcept {
-    // records which process used the end last (WIRE.md 10.6)
+    // This records which process used the end last (WIRE.md 10.6).
     (S == core::Side::in ? end_->place.last_reader : end_->place.last_writer) = process().id;
     guard_ = {end_->number, S == core::Side::out, &room_};
     guards = std::span(&guard_, 1);
@@ -202,18 +203,19 @@ class FarReader : public FarEndOf<T> {
       return detail::FarAwaiter<T, core::Side::in>(detail::once(end, "read"), p);
     }
   };
-  // co_await: reads the next value. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse.
+  // Reads the next value; co_await the result. Throws Retired, Poisoned, PeerDied, Cancelled,
+  // BadUse.
   [[nodiscard]] Read read() const { return {this->checked("read")}; }
-  // co_await: reads a value as a FarExtended<T>; the writer goes on when that object is destroyed
-  // (rule 1.6). With `redeliver`, if this program dies before that, the next reader of the channel
-  // reads this value.
+  // Reads a value as a FarExtended<T>; co_await the result. The writer goes on when that object is
+  // destroyed (rule 1.6). With `redeliver`, if this program dies before that, the next reader of
+  // the channel reads this value.
   [[nodiscard]] auto extended() const {
     return FarExtendedOp<T>{this->checked("extended read"), false};
   }
   [[nodiscard]] auto extended(Redeliver) const {
     return FarExtendedOp<T>{this->checked("extended read"), true};
   }
-  // Reads in a thread, and blocks the thread meanwhile.
+  // Reads in a thread, and blocks the thread meanwhile. Throws what read() throws.
   T operator()() const {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("reader()");
     return detail::FarAwaiter<T, core::Side::in>(this->checked("read"), &self).wait(self);
@@ -232,10 +234,11 @@ class FarWriter : public FarEndOf<T> {
                                                     std::move(value));
     }
   };
-  // co_await: writes the value; the operation is done when the value has been taken or is in the
-  // buffer. Throws Retired, Poisoned, PeerDied and Cancelled, each with the value, and BadUse.
+  // Writes the value; co_await the result. The operation is done when the value has been taken or
+  // is in the buffer. Throws Retired, Poisoned, PeerDied and Cancelled, each with the value, and
+  // BadUse.
   [[nodiscard]] Write write(T v) const { return {this->checked("write"), std::move(v)}; }
-  // Writes in a thread, and blocks the thread meanwhile.
+  // Writes in a thread, and blocks the thread meanwhile. Throws what write() throws.
   void operator()(T v) const {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("writer(value)");
     detail::FarAwaiter<T, core::Side::out>(this->checked("write"), &self, std::move(v)).wait(self);

@@ -1,11 +1,11 @@
-// What the programs of a network say about themselves, and what follows from it: whether they all
-// stand still, and which process waits for which (WIRE.md 10). The questions are asked elsewhere,
-// by rounds.hpp.
+// What the programs of a network say about themselves, and what follows from these statements:
+// whether all programs stand still, and which process waits for which (WIRE.md 10). This file asks
+// no questions; rounds.hpp does.
 //
-// A channel or barrier has one name in all programs: its home's incarnation, and its place there.
-// An end that a peer holds has a name that both sides compute from its key (WIRE.md 10.7). Its
-// number would not suffice, since a number belongs to one session, and two programs may have
-// several. The home says to which channel the end belongs.
+// A channel or barrier has one name in all programs: the incarnation of its home, and its place at
+// that home. An end that a peer holds has a name that both sides compute from its key (WIRE.md
+// 10.7). The end's number would not suffice, since a number belongs to one session, and two
+// programs may have several sessions. The home says to which channel the end belongs.
 //
 // An edge p → q means that p waits for something that q can give, as far as is known which process
 // used which end last. An end that has not been used yet may be held by any process of its program.
@@ -32,14 +32,15 @@ struct InProgram {
   // A place where a process waits.
   struct Place {
     How how = How::read;
-    // home: 0 means this program. key: the place at that home; for a far end, the name of the end.
+    // `home` is the home of the place; 0 means this program. `key` is the place at that home; for a
+    // far end, it is the name of the end.
     std::uint64_t home = 0, key = 0;
     std::uint32_t last = 0;  // the process that used the other side here last, or 0 for none
     std::string name;
   };
   struct Process {
     std::uint32_t run = 0, id = 0, parent = 0;
-    bool for_children = false;  // the process waits for others as their parent
+    bool for_children = false;  // whether the process waits for its children
     std::string path, operation, at;
     std::vector<Place> places;
   };
@@ -50,8 +51,8 @@ struct InProgram {
     std::uint32_t sent = 0, received = 0;
     friend auto operator<=>(const Session&, const Session&) = default;
   };
-  // An end that a peer holds: its channel in this program, and which processes of this program used
-  // that channel last.
+  // An end that a peer holds: which channel of this program it belongs to, and which processes of
+  // this program used that channel last.
   struct Lent {
     std::uint64_t peer = 0;
     std::uint64_t end = 0;  // the name of the end
@@ -69,7 +70,7 @@ struct InProgram {
   std::uint64_t incarnation = 0;
   std::string name;
   std::uint32_t pid = 0;
-  // whether all its runs wait for other programs, and nothing else in it can act
+  // Whether all runs of the program wait for other programs, and nothing else in it can act.
   bool waits = false;
   std::vector<std::uint32_t> standstills;  // for each run, how often it has come to a standstill
   std::vector<Session> sessions;
@@ -92,8 +93,8 @@ struct Everywhere {
   // then false.
   static Everywhere get(Bytes all, bool whole);
 
-  // Returns whether all programs wait, no frame is under way, and every session leads to one of
-  // these programs.
+  // Returns whether all programs wait, no frame is under way, and every session leads to a program
+  // of this list.
   bool stands_still() const;
   // Returns whether anything has happened since that round.
   bool has_moved_since(const Everywhere& before) const;
@@ -103,7 +104,7 @@ struct Everywhere {
   struct Knot {
     std::string text;
     std::vector<std::string> paths;
-    Buffer told() const;  // the form in which a TELL frame carries it
+    Buffer told() const;  // the form in which a TELL frame carries the report
     static std::optional<Knot> get(Bytes in);
   };
   Knot knot() const;
@@ -114,7 +115,7 @@ struct Everywhere {
 
 namespace detail {
 
-// SipHash-2-4 of no bytes (Aumasson and Bernstein, INDOCRYPT 2012).
+// Computes SipHash-2-4 of no bytes (Aumasson and Bernstein, INDOCRYPT 2012).
 constexpr std::uint64_t siphash(std::uint64_t k0, std::uint64_t k1) noexcept {
   std::uint64_t a = k0 ^ 0x736f'6d65'7073'6575u, b = k1 ^ 0x646f'7261'6e64'6f6du,
                 c = k0 ^ 0x6c79'6765'6e65'7261u, d = k1 ^ 0x7465'6462'7974'6573u;
@@ -126,16 +127,17 @@ constexpr std::uint64_t siphash(std::uint64_t k0, std::uint64_t k1) noexcept {
       c += b, b = std::rotl(b, 17) ^ c, c = std::rotl(c, 32);
     }
   };
-  rounds(2);  // the last block holds the number of bytes, which is 0
+  rounds(2);  // The last block holds the number of bytes, which is 0.
   c ^= 0xFF;
   rounds(4);
   return a ^ b ^ c ^ d;
 }
-// The name of an end in what programs say about themselves. A program that has the key could take
-// over the end (WIRE.md 7.4), so the key is not told; it cannot be computed from this name.
+// Returns the name of an end in what programs say about themselves. A program that has the key
+// could take over the end (WIRE.md 7.4), so the key is not told; nobody can compute it from this
+// name.
 constexpr std::uint64_t end_name(std::uint64_t key) noexcept { return siphash(key, 0); }
 
-// Reads what a peer has sent, and checks every length: the peer is not trusted.
+// Reads the bytes that a peer has sent, and checks every length: the peer is not trusted.
 class Reading {
  public:
   explicit Reading(Bytes in) noexcept : in_(in) {}
@@ -153,7 +155,7 @@ class Reading {
     in_ = in_.subspan(n);
     return s;
   }
-  // Reads a count of items that follow, each of at least `least` bytes.
+  // Reads a count of the items that follow. Each item has at least `least` bytes.
   std::size_t count(std::size_t least) noexcept {
     const auto n = number<std::uint32_t>();
     if (bad_ || n > in_.size() / least) return bad_ = true, 0;

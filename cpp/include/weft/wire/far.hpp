@@ -3,9 +3,9 @@
 //
 // Invariants (the space's lock)
 //  1 An operation is in `open_` from begin() until over() is called, which happens once; after that
-//    nothing here touches it.
-//  2 Its rooms are its own. An input's room is filled if and only if the operation's outcome is ok
-//    at that guard.
+//    nothing here touches the operation.
+//  2 The rooms of an operation are its own. An input's room is filled if and only if the
+//    operation's outcome is ok at that guard.
 //  3 An operation that waits for a credit is in the end's waiting queue and not in `open_`. The
 //    queue is empty while there are credits.
 #pragma once
@@ -25,14 +25,15 @@ struct FarGuard {
   std::uint32_t end = 0;
   bool writes = false;
   Room* room = nullptr;
-  // holds: an extended read, which is never a guard of a choice; keeps: its value may be given back
+  // `holds` marks an extended read, which is never a guard of a choice. `keeps` says that the
+  // read's value may be given back.
   bool holds = false, keeps = false;
-  bool off = false;  // for a choice that spans several homes: the guard's precondition is false
-  // an output whose value is made after the commit: its room is filled at that time
+  bool off = false;  // For a choice that spans several homes: the guard's precondition is false.
+  // An output whose value is made after the commit; the guard's room is filled at that time.
   bool later = false;
-  // If not `none`: the guard is not an arrival at a barrier, but a message about its parties
-  // (WIRE.md 4.9), and is the only guard. Its room gets the number of parties that are then
-  // enrolled.
+  // If this is not `none`, the guard is not an arrival at a barrier, but a message about the
+  // barrier's parties (WIRE.md 4.9), and is the only guard. The guard's room gets the number of
+  // parties that are then enrolled.
   enum class Parties : std::uint8_t { none, ask, enrol, resign } parties = Parties::none;
 };
 
@@ -49,18 +50,18 @@ class FarOp {
  public:
   std::span<FarGuard> guards;
   Outcome outcome{};
-  const char* refused = nullptr;  // why the operation was not sent, if it was not
-  // For a part of a choice: only while this is set can the part commit. Set before begin(): the
-  // home is to try all guards of the part at once.
+  const char* refused = nullptr;  // why the operation was not sent, if it was not sent
+  // For a part of a choice: the part can commit only while this is set. Setting it before begin()
+  // tells the home to try all guards of the part at once.
   bool trying = false;
   // If not 0, this is a part of a choice that spans several homes, and this is its place in the
   // order of all such choices (WIRE.md 5).
   std::uint32_t rank = 0;
-  // for a part of a choice: the choice only looks, and does not wait (WIRE.md 5.9)
+  // For a part of a choice: whether the choice only looks, and does not wait (WIRE.md 5.9).
   bool looks = false;
   Word word() const noexcept { return word_; }
   // Returns the number by which the home knows the operation. An extended read that has happened
-  // keeps it until the home has been told of its end.
+  // keeps this number until the home has been told that the read has ended.
   std::uint64_t number() const noexcept { return op_; }
 
   FarOp() = default;
@@ -75,7 +76,7 @@ class FarOp {
   // Called when the operation has committed with this guard, whose value is to be made now:
   // Far::made() or Far::failed() must follow. Called under the space's lock.
   virtual void committed(std::uint32_t) noexcept {}
-  // For a part of a choice: what its home says before the part is over.
+  // For a part of a choice: these say what its home tells the choice before the part is over.
   virtual void ready() noexcept {}
   virtual void silent(std::uint32_t) noexcept {}
   virtual void not_ready() noexcept {}
@@ -90,13 +91,14 @@ class FarOp {
   }
   std::uint64_t op_ = 0;      // 0 if the operation has no number yet, or needs none
   std::uint32_t making_ = 0;  // the guard whose value is being made
-  bool in_line_ = false;      // waits for a credit
-  // the end is being given back, so a lending that begins with the answer is over at once
+  bool in_line_ = false;      // whether the operation waits for a credit
+  // Whether the end is being given back, so that a lending that begins with the answer is over at
+  // once.
   bool last_ = false;
   Word word_ = Word::unsent;
   Buffer pieces_;  // the received pieces of a value that takes several frames
-  // If not 0: the pieces go directly into the operation's room, and this many bytes are still to
-  // come.
+  // If this is not 0, the pieces go directly into the operation's room, and this many bytes are
+  // still to come.
   std::size_t to_come_ = 0;
 };
 
@@ -106,20 +108,21 @@ class Far {
       : session_(s), carrier_(c), spare_(spare) {}
 
   // Begins an operation. Returns true if the operation is over already; then over() is not called.
-  // If the outcome is then `pending`, nothing was sent, and o.refused says why.
+  // If the outcome of such an operation is `pending`, nothing was sent, and o.refused says why.
   bool begin(FarOp& o);
   // Asks the home to withdraw the operation; over() then reports the answer. Does nothing if the
   // home was asked already, or the operation is over.
   void withdraw(FarOp& o);
 
-  // Tells the home that the block of an extended read is over. `back`: the value was not used, and
-  // the next reader gets it; only for a read that keeps its value.
+  // Tells the home that the block of an extended read is over. `back` says that the value was not
+  // used, so that the next reader gets it; this is only for a read that keeps its value.
   void held_end(std::uint64_t number, bool back);
 
-  // One of these two follows committed(). made(): the value is in the guard's room. failed(): the
-  // value could not be made; the operation is over, and over() is not called. made() returns true
-  // if the operation is over at once; then too over() is not called. If the outcome is then
-  // `pending`, the value could not be sent, and `refused` says why.
+  // The caller calls one of these two after committed(). made() says that the value is in the
+  // guard's room. failed() says that the value could not be made; the operation is over, and over()
+  // is not called. made() returns true if the operation is over at once; over() is not called in
+  // that case either. If the outcome of such an operation is `pending`, the value could not be
+  // sent, and `refused` says why.
   bool made(FarOp& o);
   void failed(FarOp& o);
 
@@ -133,15 +136,15 @@ class Far {
   const char* credit(const Frame& f);
   const char* recall(const Frame& f);
 
-  // Gives the credits of this end back, and offers the writes that wait for one to the home. Does
-  // nothing if the end has no credits.
+  // Gives the credits of this end back, and offers the writes that wait for a credit to the home.
+  // Does nothing if the end has no credits.
   void give_up(std::uint32_t end);
   // Announces that the end is about to be given back.
   void closing(std::uint32_t end);
   std::size_t lendings() const noexcept { return credits_.size(); }
 
-  // For a part of a choice that is open. attempt(): asks its home to try these guards. gone():
-  // tells the home that another part was chosen; over() is not called.
+  // These two are for a part of a choice that is open. attempt() asks the part's home to try these
+  // guards. gone() tells the home that another part was chosen; over() is not called.
   void attempt(FarOp& o, std::uint32_t first, std::uint32_t n);
   void gone(FarOp& o);
 
@@ -176,7 +179,8 @@ class Far {
       if (const auto it = g.writes ? offered_.find(g.end) : offered_.end(); it != offered_.end())
         --it->second.open;
   }
-  // Sends the operation to its home. Returns false if it could not be sent; `refused` says why.
+  // Sends the operation to its home. Returns false if the operation could not be sent; `refused`
+  // says why.
   bool offer_it(FarOp& o);
   const char* credit_of_place(const Frame& f);
   void want(std::uint32_t end, Credits& c);
@@ -188,8 +192,8 @@ class Far {
   Session& session_;
   Carrier& carrier_;
   std::unordered_map<std::uint32_t, Credits> credits_;  // by the number of the end
-  // For a writer end of this program: the number of the latest OFFER, which tells whether a credit
-  // at a rendezvous has crossed it, and how many OFFERs are open.
+  // For a writer end of this program: how many OFFERs are open, and the number of the latest OFFER,
+  // which tells whether a credit at a rendezvous has crossed that OFFER.
   struct Offered {
     std::uint64_t last = 0;
     std::uint32_t open = 0;

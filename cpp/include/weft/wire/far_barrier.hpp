@@ -1,17 +1,19 @@
 // A barrier whose home is another program, for threads and coroutines (rule 8, WIRE.md 4.9).
 //
 //   wire::FarBarrier b = link.barrier("step");
-//   co_await b.sync();      b.sync()();             // until all who are enrolled have arrived
+//   co_await b.sync();      b.sync()();             // until all enrolled parties have arrived
 //   co_await b.enrol();     b.enrol()();            // one party more, for all, when it returns
 //   std::uint32_t n = b.parties()();
 //
-// It behaves as Barrier does, but each of these operations is a round trip to the home. A cancelled
-// sync is over when the home has answered: the cancellation may have been too late, and then the
-// parties have met (rule 8.3). PeerDied means that the barrier has died with a program that had it
-// (rule 8.7), or that the session with its home is lost. FarSelect::meet() makes it a guard.
+// A FarBarrier behaves as a Barrier does, but each of these operations is a round trip to the home.
+// A cancelled sync is over when the home has answered: the cancellation may have been too late, and
+// then the parties have met (rule 8.3). PeerDied means that the barrier has died with a program
+// that had it (rule 8.7), or that the session with its home is lost. FarSelect::meet() makes the
+// barrier a guard.
 //
 // Copies refer to one share of the barrier, which is given back when the last copy is destroyed.
-// The barrier does not die then, and keeps its number of parties: only resign() takes a party away.
+// The barrier does not die when the share is given back, and keeps its number of parties: only
+// resign() takes a party away.
 #pragma once
 #include "barrier.hpp"
 #include "ends.hpp"

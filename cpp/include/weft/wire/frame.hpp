@@ -1,11 +1,11 @@
-// Frames: their layout, and how they are read back with checks (WIRE.md 3).
+// The layout of frames, and the functions that read them back with checks (WIRE.md 3).
 //
 // Invariants
 //  1 take() reads each byte of a header once, from memory that nothing changes meanwhile (the link
 //    has copied it).
 //  2 A Frame that take() returns has a known kind, flags that its kind allows, the expected seq,
-//    and a body if and only if the frame announces one. What the frame means (which end, which
-//    operation) is checked by the code that handles it.
+//    and a body if and only if the frame announces one. The code that handles the frame checks what
+//    it means (which end, which operation).
 //  3 Nothing is read outside the input, whatever the input is.
 #pragma once
 #include <array>
@@ -64,41 +64,41 @@ enum class Kind : std::uint8_t {
 struct Flag {
   static constexpr std::uint8_t write = 1;
   static constexpr std::uint8_t spans = 2;
-  // in a choice that spans several homes: the guard's precondition is false (WIRE.md 5.11)
+  // In a choice that spans several homes: the guard's precondition is false (WIRE.md 5.11).
   static constexpr std::uint8_t off = 4;
-  // beside `body`: the body describes a slot (WIRE.md 9.2)
+  // With `body` set as well: the body describes a slot (WIRE.md 9.2).
   static constexpr std::uint8_t lease = 8;
   static constexpr std::uint8_t hold = 16;  // in an OFFER: an extended read
-  // the same bit in an OFFER of a choice that spans: the OFFER is a TRY of all its guards too
-  // (WIRE.md 5.1)
+  // The same bit in an OFFER of a choice that spans several homes: the OFFER is also a TRY of all
+  // its guards (WIRE.md 5.1).
   static constexpr std::uint8_t tries = hold;
-  // in an OFFER of a choice that spans: the choice only looks (WIRE.md 5.9)
+  // In an OFFER of a choice that spans several homes: the choice only looks (WIRE.md 5.9).
   static constexpr std::uint8_t now = 32;
-  // for an output: its value is made after the commit (WIRE.md 4.8)
+  // For an output: its value is made after the commit (WIRE.md 4.8).
   static constexpr std::uint8_t later = 64;
   static constexpr std::uint8_t body = 128;
 };
 
 inline constexpr std::size_t kHeader = 32;
-// the maximum size of one value in bytes
+// The maximum size of one value in bytes.
 inline constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
-// the size in bytes of each further guard in an OFFER
+// The size in bytes of each further guard in an OFFER.
 inline constexpr std::size_t kMore = 16;
-// the smallest `largest` that a peer may announce
+// The smallest `largest` that a peer may announce.
 inline constexpr std::uint32_t kSmallest = 256;
-// bytes; the largest frame that this program accepts
+// The size in bytes of the largest frame that this program accepts.
 inline constexpr std::uint32_t kLargest = 65'528;
 inline constexpr std::uint32_t kMagic = 0x54464557;  // reads "WEFT" in memory
 
 constexpr std::size_t padded(std::size_t n) noexcept { return (n + 7) & ~std::size_t{7}; }
 
-// A value in a frame. It is in `small` or, if `in_body`, in `bytes` (WIRE.md 3.2).
+// A value in a frame. The value is in `small` or, if `in_body` is set, in `bytes` (WIRE.md 3.2).
 struct Payload {
   std::uint64_t small = 0;
   Bytes bytes{};
   bool in_body = false;
   bool leased = false;  // the bytes describe a slot that contains the value
-  // the bytes belong to the value, and stay where they are as long as the value exists
+  // The bytes belong to the value, and stay where they are as long as the value exists.
   bool lasts = false;
 
   std::uint8_t flags() const noexcept {
@@ -117,9 +117,9 @@ struct Frame {
   std::uint64_t op = 0;
   std::uint64_t val = 0;
   Bytes body{};
-  // For a frame that is to be sent: the body stays where it is as long as the keeper is held, or,
-  // if the keeper is empty, until Session::own() is called. If this pointer is null, nothing is
-  // known about how long the body stays.
+  // In a frame that is to be sent, the body stays where it is as long as the keeper is held, or, if
+  // the keeper is empty, until Session::own() is called. If this pointer is null, nothing is known
+  // about how long the body stays.
   const Keeper* keeper = nullptr;
 
   // Returns the value of a DONE or PUT.
@@ -132,8 +132,8 @@ struct Frame {
 
 namespace detail {
 
-// Reads a little-endian number on any machine. Only for numbers: the bytes of another type, such as
-// a Buffer, may contain pointers.
+// Reads a little-endian number on any machine. This is only for numbers: the bytes of another type,
+// such as a Buffer, may contain pointers.
 template <std::unsigned_integral U>
 U get(const std::byte* p) noexcept {
   U v = 0;
@@ -145,7 +145,7 @@ U get(const std::byte* p) noexcept {
           v | static_cast<U>(static_cast<U>(std::to_integer<std::uint8_t>(p[i])) << (8 * i)));
   return v;
 }
-// Returns the address after the number.
+// Writes a little-endian number, and returns the address after it.
 template <std::unsigned_integral U>
 std::byte* put(std::byte* p, U v) noexcept {
   if constexpr (std::endian::native == std::endian::little)
@@ -179,7 +179,7 @@ class Spare {
   Buffer kept_;  // empty, but keeps its capacity
 };
 
-// The fields that frames of a kind may carry.
+// The fields that frames of one kind may carry.
 struct Shape {
   bool known = false;
   std::uint8_t flags = 0;
@@ -233,8 +233,8 @@ constexpr bool is_of_a_round(Kind k) noexcept {
   return k == Kind::ask || k == Kind::said || k == Kind::tell;
 }
 
-// Returns whether frames of this kind answer a frame of the peer, or follow from one: then the peer
-// decides how many there are.
+// Returns whether frames of this kind answer a frame of the peer, or follow from one. The peer
+// decides how many such frames there are.
 constexpr bool is_answer(Kind k) noexcept {
   return (k >= Kind::done && k <= Kind::not_ready) || k == Kind::said || k == Kind::dropped;
 }
@@ -273,13 +273,13 @@ inline void append(Buffer& out, const Frame& f, std::uint32_t seq) {
 }
 
 struct Taken {
-  // `more`: the frame is still incomplete
+  // `more` means that the frame is still incomplete.
   enum What : std::uint8_t { more, frame, fault } what = more;
   std::size_t size = 0;  // the length of the frame in bytes
-  // The frame; its body lies in the input. If the frame is incomplete, it has no body here, and
-  // whether the body will be valid is not known. If `size` is 0, even the header is incomplete.
+  // The frame; its body lies in the input. If the frame is incomplete, it has no body here, and it
+  // is not known whether the body will be valid. If `size` is 0, even the header is incomplete.
   Frame frame_{};
-  const char* why = nullptr;  // what is wrong, for a fault
+  const char* why = nullptr;  // says what is wrong, if `what` is `fault`
 };
 
 // Reads the frame at the beginning of `in`. `seq` is the expected number; `largest` is the maximum
@@ -331,16 +331,19 @@ struct Asked {
   std::uint32_t end = 0;
   bool writes = false;
   Payload value{};
-  // holds: an extended read, as the only guard; keeps: its value may come back
+  // `holds` marks an extended read, as the only guard. `keeps` says that the read's value may come
+  // back.
   bool holds = false, keeps = false;
-  bool off = false;    // the precondition is false: only in a choice that spans; without a value
-  bool later = false;  // an output whose value is made after the commit; without a value too
+  bool off = false;    // the precondition is false; only in a choice that spans, and without a
+                       // value
+  bool later = false;  // an output whose value is made after the commit; it has no value here
+                       // either
 };
 
 inline constexpr std::size_t kGuards = 255;
 
-// Reads the guards of an OFFER into `out`. Returns null, or what is wrong. The values lie in the
-// frame's body.
+// Reads the guards of an OFFER into `out`. Returns null, or says what is wrong. The values lie in
+// the frame's body.
 inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
   static constexpr const char* kBad = "an OFFER's guards do not add up";
   out.clear();

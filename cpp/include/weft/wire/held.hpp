@@ -5,9 +5,9 @@
 //   { auto x = co_await r.extended(wire::redeliver); use(*x); }
 //
 // The home holds the writer until x is destroyed, or this program is gone. x.give_back() returns
-// the value to the channel: the next reader gets it before anything that was written later. That is
-// possible only for reads with redeliver. For those the home keeps the value as it was sent, and a
-// large value goes by copy.
+// the value to the channel: the next reader gets it before anything that was written later. Only a
+// read with redeliver can give its value back. For such reads the home keeps the value as it was
+// sent, and a large value goes by copy.
 #pragma once
 #include "ends.hpp"
 
@@ -28,9 +28,9 @@ class FarExtended {
 
   T& operator*() noexcept { return value_; }
   T* operator->() noexcept { return &value_; }
-  // Gives the unused value back to the channel, whose next reader gets it. Call it once; the value
-  // here stays until this object is destroyed. Throws BadUse if the read was begun without
-  // redeliver.
+  // Gives the unused value back to the channel, whose next reader gets it. This may be called once;
+  // the value here stays until this object is destroyed. Throws BadUse if the read was begun
+  // without redeliver.
   void give_back() {
     if (!keeps_)
       weft::detail::bad_use(
@@ -53,8 +53,8 @@ class FarExtended {
     space->bury(std::move(p));
   }
 
-  // The peer, because the end may be closed meanwhile. Null: the home has been told that the read
-  // is over.
+  // Refers to the peer, because the end may be closed meanwhile. It is null once the home has been
+  // told that the read is over.
   std::shared_ptr<Peer> peer_;
   T value_;
   std::uint64_t number_;
@@ -96,7 +96,7 @@ struct FarExtendedOp {
   FarExtendedAwaiter<T> bind(runtime::ProcessBase* p) && {
     return FarExtendedAwaiter<T>(detail::once(end, "extended read"), keeps, p);
   }
-  // Reads in a thread, and blocks the thread meanwhile.
+  // Reads in a thread, and blocks the thread meanwhile. Throws what the awaited read throws.
   FarExtended<T> operator()() && {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("extended()()");
     return FarExtendedAwaiter<T>(detail::once(end, "extended read"), keeps, &self).wait(self);

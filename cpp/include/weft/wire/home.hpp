@@ -56,8 +56,8 @@ class Spanned;
 
 class Visitor final : public Decided {
  public:
-  // The first makes the visitor for an OFFER of a choice at one home, the second for an attempt of
-  // `part`. Neither may use a lent place (WIRE.md 6.6).
+  // The first constructor makes the visitor for an OFFER of a choice at one home, the second makes
+  // it for an attempt of `part`. Neither visitor may use a lent place (WIRE.md 6.6).
   Visitor(Home& h, std::uint64_t op);
   Visitor(std::shared_ptr<Space> s, std::shared_ptr<Spanned> part);
 
@@ -65,27 +65,29 @@ class Visitor final : public Decided {
     std::shared_ptr<Port> port;
     std::unique_ptr<Room> room;
     std::uint32_t end = 0;  // the number of the end, for a visitor of a session
-    // in a choice that spans several homes: the guard's precondition is false; `port` is then null
-    // if the end had died
+    // In a choice that spans several homes: the guard's precondition is false. `port` is then null
+    // if the end had died.
     bool off = false;
     bool later = false;  // an output whose value is made after the commit
-    // in a choice that spans: the choice's place has been told that this channel has retired
+    // In a choice that spans: the choice's place has been told that this channel has retired.
     bool silent = false;
   };
 
-  // null if its session has ended, or it is a part of a choice that spans several homes
+  // Null if the visitor's session has ended, or the visitor is a part of a choice that spans
+  // several homes.
   Home* home = nullptr;
   const std::uint64_t op;
   const std::shared_ptr<Spanned> span;
-  detail::Untaken untaken;  // counts the bytes of its values, and of the visitor itself
+  detail::Untaken untaken;  // counts the bytes of the visitor's values, and of the visitor itself
   std::vector<Seat> at;
   std::unique_ptr<core::Guard[]> guards;  // used if there are several guards
   core::Select select;
 
-  // Begins the operation. Returns true if it has its outcome at once; `chosen` is then the guard.
+  // Begins the operation. Returns true if the operation has its outcome at once; `chosen` is then
+  // the guard.
   bool begin() noexcept;
-  // Withdraws the visitor. Returns true if nothing has happened, and false if it had its outcome;
-  // its wake-up is then under way or in the space's list.
+  // Withdraws the visitor. Returns true if nothing has happened. Returns false if the visitor had
+  // its outcome; its wake-up is then under way or in the space's list.
   bool withdraw() noexcept;
   // Returns whether the visitor has committed, even if an extended reader still holds it.
   bool has_met() noexcept;
@@ -95,17 +97,17 @@ class Visitor final : public Decided {
   // Called before begin() if there are several guards. Returns false if two of them are at opposite
   // ends of one channel.
   bool bind() noexcept;
-  // Makes this visitor an extended read (rule 1.6). Called before begin(). `keeping`: this home
-  // keeps the value, which may come back.
+  // Makes this visitor an extended read (rule 1.6). Called before begin(). `keeping` says that this
+  // home keeps the value, which may come back.
   void will_hold(bool keeping) noexcept {
     holds = true;
     keeps = keeping;
     set(core::NodeFlags::extended | (keeping ? core::NodeFlags::kept : 0));
   }
   // For an output whose value is made after the commit (rule 5.8). to_make() returns whether the
-  // output has committed, so that the peer must be told. After that `stage` is `making` until
-  // made(), when the value is in its room, or fail(). made() returns `pending` if an extended
-  // reader holds the visitor; then told() is called once more.
+  // output has committed, so that the peer must be told. After that, `stage` is `making` until
+  // made() is called, with the value in its room, or fail() is called. made() returns `pending` if
+  // an extended reader holds the visitor; then told() is called once more.
   enum class Stage : std::uint8_t { offered, making, delivering } stage = Stage::offered;
   bool to_make() const noexcept {
     return stage == Stage::offered && outcome == Status::ok &&
@@ -136,7 +138,8 @@ class Visitor final : public Decided {
 // queue (WIRE.md 4.7); the writer of the value is held until this value has been read.
 class Back final : public Decided {
  public:
-  // Ends the extended read of `g`. `back`: its value is to be read again. Called in a step.
+  // Ends the extended read of `g`. `back` says that the value is to be read again. Called in a
+  // step.
   static void end(std::unique_ptr<Visitor> g, bool back);
   void told() noexcept override;
 
@@ -147,23 +150,23 @@ class Back final : public Decided {
 
 class Home {
  public:
-  // the maximum number that the peer may have open at a time
+  // The maximum number of operations that the peer may have open at a time.
   static constexpr std::size_t kOffers = 4096;
-  // the bytes that a guard counts for, beside its value
+  // The number of bytes that a guard counts for, beside its value.
   static constexpr std::size_t kVisitor = 256;
-  // the maximum number that the peer may hold at a time
+  // The maximum number of ends that the peer may hold at a time.
   static constexpr std::size_t kEnds = 65'536;
-  // the lowest of the numbers that the peer chooses (WIRE.md 7.4)
+  // The lowest of the numbers that the peer chooses (WIRE.md 7.4).
   static constexpr std::uint32_t kAdopted = std::uint32_t{1} << 31;
 
   Home(Session& s, Space& space, Carrier& c, detail::Spare& spare) noexcept
       : space(space), session_(s), carrier_(c), spare_(spare) {}
 
-  // Hands an end to the peer, with its name and type. Returns its number.
+  // Hands an end to the peer, with its name and type. Returns the end's number.
   std::uint32_t give(std::shared_ptr<Port> p, const std::string& type, const std::string& name,
                      std::uint64_t capacity);
 
-  // lend() gives a number to an end that goes to the peer in a value. unlend() undoes it, if the
+  // lend() gives a number to an end that goes to the peer in a value. unlend() undoes that, if the
   // value was not sent.
   struct Numbered {
     std::uint32_t number;
@@ -184,7 +187,8 @@ class Home {
       if (given.port) f(given.key, *given.port);
   }
 
-  // Each of these handles a received frame. They return null, or what is wrong with the frame.
+  // Each of these functions handles a received frame. They return null, or say what is wrong with
+  // the frame.
   const char* adopt(const Frame& f);
   const char* asked(const Frame& f);
   const char* withdraw(const Frame& f);
@@ -214,8 +218,8 @@ class Home {
   // Whether this home may lend the places of readers (WIRE.md 6.6). It may not if frames may be
   // lost while both sides live on.
   bool lends_places = true;
-  // Whether the peer is on another machine. If so, the values that it has sent and no reader has
-  // taken are counted.
+  // Whether the peer is on another machine. If so, the values that the peer has sent and no reader
+  // has taken are counted.
   bool counts = false;
   // Returns how many bytes those values have.
   std::size_t untaken() const noexcept;
@@ -224,9 +228,9 @@ class Home {
   struct Given {
     std::shared_ptr<Port> port;  // null if the end had died before the peer adopted it
     std::uint64_t key;
-    std::shared_ptr<Lender> lender;  // for a writer end, while its peer has credits
-    // For a rendezvous. late: how many credits in a row crossed an OFFER; later: how many writes
-    // are answered before the next credit is lent.
+    std::shared_ptr<Lender> lender;  // used for a writer end, while its peer has credits
+    // For a rendezvous. `late` says how many credits in a row have crossed an OFFER; `later` says
+    // how many writes are answered before the next credit is lent.
     std::uint8_t late = 0, later = 0;
   };
   Given* held(std::uint32_t end) noexcept {
@@ -236,8 +240,8 @@ class Home {
   struct Part;  // a part of a choice that spans several homes (WIRE.md 5)
   const char* spans(const Frame& f, std::vector<Visitor::Seat> at, std::size_t bytes);
   const char* seats(const Frame& f, std::vector<Visitor::Seat>& at, bool& dead);
-  // `lending`: 0, or for a write 1 and how many credits come with the answer. Returns false if the
-  // value is too long.
+  // Tells the peer that an operation has committed. `lending` is 0, or for a write 1 and how many
+  // credits come with the answer. Returns false if the value is too long.
   bool tell_done(std::uint64_t op, std::uint32_t guard, Visitor::Seat& at,
                  std::uint64_t lending = 0);
   void tell_ended(std::uint64_t op, std::uint32_t guard, Status s, const Port& at);
@@ -255,14 +259,14 @@ class Home {
   std::unordered_map<std::uint32_t, Given> ends_;  // the ends that the peer holds, by number
   std::uint32_t next_ = 0, next_adopted_ = kAdopted;
   std::unordered_map<std::uint64_t, std::unique_ptr<Visitor>> open_;
-  // extended reads that have happened; each stays until its HELD-END
+  // Extended reads that have happened. Each of them stays until its HELD-END.
   std::map<std::uint64_t, std::unique_ptr<Visitor>> held_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Part>> parts_;
-  // For a value that takes several frames: the pieces that came before its OFFER or PUT.
+  // For a value that takes several frames: the pieces that came before the value's OFFER or PUT.
   struct Before {
     std::uint32_t guard;
     Buffer bytes;
-    // If the frame named the end, the pieces go into a room directly, and `to_come` bytes are
+    // If the frame named the end, the pieces go directly into a room, and `to_come` bytes are
     // missing.
     std::uint32_t end = 0;
     std::unique_ptr<Room> room{};

@@ -1,7 +1,7 @@
 // A sequence that stores up to N values in the object itself, so that usual sizes need no
 // allocation.
 //
-// Invariant: `more_` is null until there are more than N values; then all of them lie there.
+// Invariant: `more_` is null until there are more than N values; from then on it holds all of them.
 #pragma once
 #include <cstddef>
 #include <memory>

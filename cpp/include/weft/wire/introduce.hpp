@@ -1,5 +1,6 @@
-// Makes sessions between spaces that did not know each other, by a space that knows both (WIRE.md
-// 7.5). POSIX: it makes a socket pair, and sends one end to each of them.
+// Makes sessions between spaces that did not know each other, in a space that knows both (WIRE.md
+// 7.5). That space makes a socket pair, and sends one socket to each of the two. This file needs
+// POSIX.
 //
 //   A ──INTRODUCE + descriptor──► B        A sends B a value that contains an end whose home is C
 //   └──INTRODUCE + descriptor──► C         B and C have a session now; A's part is over
@@ -8,8 +9,8 @@
 // the last link that it made itself.
 //
 // Invariants (the space's lock)
-//  1 `running_` counts the links of these sessions. A stream's link is owned by its thread, a link
-//    in shared memory by the attendant.
+//  1 `running_` counts the links of these sessions. A link over a stream is owned by the link's
+//    thread, a link in shared memory by the attendant.
 //  2 After the last user has called leave(), no more sessions are accepted.
 #pragma once
 #include <fcntl.h>
@@ -64,7 +65,7 @@ class SocketIntroducer final : public Introducer,
     ++running_;
     try {
       peers_.push_back(make(*this, *by.space, socket, f.op, static_cast<std::uint32_t>(f.val)));
-      // no descriptor is left, so ends that are sent there will not find their home
+      // No descriptor is left, so ends that are sent there will not find their home.
     } catch (const BadUse&) {
       ended();
     }
@@ -82,8 +83,8 @@ class SocketIntroducer final : public Introducer,
     ++i->users_;
     return i;
   }
-  // Called when a link is destroyed. Returns true if it was the last one: then introduced sessions
-  // end, and the caller must call wait().
+  // Called when a link is destroyed. Returns true if that link was the last one: then introduced
+  // sessions end, and the caller must call wait().
   bool leave(Space& s) {
     const Space::Step step(s);
     if (--users_ > 0) return false;
@@ -101,7 +102,8 @@ class SocketIntroducer final : public Introducer,
   }
 
  private:
-  Make make_[2] = {nullptr, nullptr};  // over a stream, over shared memory
+  // One for links over a stream, one for links over shared memory.
+  Make make_[2] = {nullptr, nullptr};
   int users_ = 0;
   std::atomic<int> running_{0};
   std::vector<std::weak_ptr<Peer>> peers_;

@@ -1,5 +1,5 @@
 // A large value that is written and read in place, in memory that passes from program to program
-// (WIRE.md 9.2). Linux.
+// (WIRE.md 9.2). This file needs Linux.
 //
 //   wire::Large<float> frame(1 << 20);  // memory for 1 << 20 elements, with undefined values
 //   camera.read(frame.span());
@@ -7,10 +7,10 @@
 //   …
 //   wire::Large<float> frame = in();    // its owner may write to it as well, and send it on
 //
-// On the wire it is the same as a std::vector of these elements: what was sent as one may be read
-// as the other. Over other links its bytes are copied. A program that holds more than Slot::kOpen
-// of them receives further ones as copies, so that no writer waits for a free slot. Slot::copied
-// counts these copies.
+// On the wire a Large is the same as a std::vector of these elements: a value that was sent as one
+// may be read as the other. Over other links the bytes are copied. A program that holds more than
+// Slot::kOpen large values receives further values as copies, so that no writer waits for a free
+// slot. Slot::copied counts these copies.
 //
 // A slot comes from another program of the same user, which could still write to it. Code that must
 // not trust that program should copy the value first, and check the copy.
@@ -33,7 +33,7 @@ class Large {
  public:
   using value_type = E;
   Large() = default;
-  // Makes a value with this number of elements. Throws std::bad_alloc if there is no memory,
+  // Makes a value with this number of elements. Throws std::bad_alloc if there is no memory, and
   // std::length_error if the number is too large.
   explicit Large(std::size_t elements) : size_(elements) {
     if (elements > PTRDIFF_MAX / sizeof(E))

@@ -1,5 +1,5 @@
-// A thread announces that it is about to wait. Then a link may put off ringing a bell until the
-// thread parks, and the bell is rung only if the peer has not looked by then.
+// By a Lazily a thread announces that it is about to wait. A link may then put off ringing a bell
+// until the thread parks, and the bell is rung only if the peer has not looked by then.
 //
 //   Lazily ──a bell is not rung: owe()──► owes ──the thread parks, or attends: paid()──► done
 //                                            └──it does not wait: not_so()──► done
@@ -19,7 +19,7 @@ class Lazily {
   static bool owes() noexcept { return owes_; }
   static void owe() noexcept { owes_ = true; }
   static void paid() noexcept { owes_ = false; }
-  // Called when the thread does not wait after all: rings the bells that were put off. The caller
+  // Rings the bells that were put off. Called when the thread does not wait after all. The caller
   // must not hold a lock of its language, such as Python's GIL.
   static void not_so() noexcept {
     now_ = false;

@@ -10,8 +10,8 @@
 //                                            └──crossed(): an OFFER did not know of it──► over
 //
 // Invariants (the space's lock)
-//  1 `lent_` slots are reserved in the channel: the credits that the peer has, and those on their
-//    way to it or from it.
+//  1 `lent_` slots are reserved in the channel. They stand for the credits that the peer has, and
+//    for the credits on their way to or from the peer.
 //  2 While the lender is in the channel's queue, or its wake-up is under way, it keeps itself
 //    alive.
 #pragma once
@@ -21,22 +21,23 @@ namespace weft::inline WEFT_ABI::wire {
 
 class Lender final : public Decided, public std::enable_shared_from_this<Lender> {
  public:
-  // Begins with n slots that are already lent; the answer to a write tells the peer so.
+  // Makes a lender that begins with n slots that are already lent; the answer to a write tells the
+  // peer so.
   Lender(Home& h, Session& s, std::uint32_t end, std::shared_ptr<Port> p, std::uint32_t n);
 
   std::uint32_t lent() const noexcept { return lent_; }
   // Makes the lender lend again whenever enough slots are free.
   void go_on();
-  // Handles a WANT: a write of the peer waits for a credit.
+  // Handles a WANT, which says that a write of the peer waits for a credit.
   void want();
-  // Handles a PUT. Returns null, or what is wrong with it.
+  // Handles a PUT. Returns null, or says what is wrong with it.
   const char* put(Payload value, Carrier& by);
   // Handles an OFFER at this end. Returns true if this is a rendezvous and the peer did not yet
   // know of a credit that is under way; the lender is then over.
   bool crossed();
-  // Returns whether the lender is over. At a rendezvous it then lends nothing any more.
+  // Returns whether the lender is over. At a rendezvous it lends nothing after that.
   bool is_over() const noexcept { return over_; }
-  // Gives all that is still lent back to the channel, and tells the peer nothing more.
+  // Gives everything that is still lent back to the channel, and tells the peer nothing more.
   void close();
   void told() noexcept override;
 
@@ -45,7 +46,7 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   Home& home_;
   const std::uint32_t end_;
   const std::shared_ptr<Port> port_;
-  std::shared_ptr<Lender> me_;  // set while it is queued, or woken
+  std::shared_ptr<Lender> me_;  // set while the lender is queued, or woken
   std::uint32_t lent_;
   bool wanted_ = false, recalled_ = false, over_ = false;
 };

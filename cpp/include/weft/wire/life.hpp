@@ -1,11 +1,11 @@
 // The life word, from which a peer learns of a program's death before the program's memory is torn
-// down (WIRE.md 12.5). Linux.
+// down (WIRE.md 12.5). This file needs Linux.
 //
 // The word lies in memory that the peer may only read. It holds the id of a thread that lives as
-// long as there are links. When that thread dies, however it dies, the kernel walks the thread's
-// robust list, marks the word and wakes a thread that waits on it. A socket's end of file and a
-// pidfd report the death only after the memory has been given back: with a gigabyte, 66 to 105 ms
-// later.
+// long as there are links. When that thread dies, for whatever reason, the kernel walks the
+// thread's robust list, marks the word and wakes a thread that waits on the word. A socket's end of
+// file and a pidfd report the death only after the memory has been given back: with a gigabyte, 66
+// to 105 ms later.
 //
 // Only the kernel reads the list, after the thread's death. Entries are linked under the
 // attendant's lock.
@@ -51,8 +51,8 @@ class Life {
   ~Life() {
     if (at_) ::munmap(at_, 2 * kSize);
   }
-  // Makes two pages: one for the list's entry, which is this program's own, and behind it, at the
-  // offset that the whole list uses, the page that is shared.
+  // Makes two pages. The first, for the list's entry, is this program's own. The second, behind it
+  // at the offset that the whole list uses, is shared.
   void make(Descriptor& passed) {
     Descriptor fd;
     { const Segment pages = Segment::make(kSize, Segment::Peers::write, fd); }

@@ -1,6 +1,7 @@
-// The protocol of a serial line, below a session: some bytes are lost or spoilt, and the peer may
-// start anew at any time (WIRE.md 12.6). This code does no input or output and reads no clock. The
-// owner of the line passes received bytes to it, sends what it produces, and tells it the time.
+// The protocol of a serial line, below a session. On such a line some bytes are lost or spoilt, and
+// the peer may start anew at any time (WIRE.md 12.6). This code does no input or output and reads
+// no clock. The owner of the line passes received bytes to the protocol, sends the bytes that the
+// protocol produces, and tells it the time.
 //
 //                  START(t, 0 or mine)        START(t, mine), or a packet under the key of both
 //   seeking ──────────────────────────► heard ───────────────────────────────────────────► linked
@@ -9,13 +10,14 @@
 //
 // The bytes on the line are divided into pieces by zero bytes (COBS). A piece is a START or a
 // packet. A START has 40 bytes before COBS: checksum 4, `WEFTLINE` 8, mine 4, theirs 4, lease 4
-// (ms), again 4 (ms), zero 12. A packet is one of resend.hpp, with its checksum exclusive-or'd with
-// the CRC-32 of {sender's token, receiver's token}. So a packet of another session, and an echo of
-// one's own, has a wrong checksum.
+// (ms), again 4 (ms), zero 12. A packet is that of resend.hpp, with its checksum exclusive-or'd
+// with the CRC-32 of {sender's token, receiver's token}. So a packet of another session, or an echo
+// of this side's own packet, has a wrong checksum.
 //
 // Invariants
-//  1 Bytes are queued and given only while linked, and only those of one start of one peer.
-//  2 A packet is taken whole or not at all; after garbage, reading begins again at the next zero
+//  1 Bytes are queued and given to the session only while the line is linked, and all of them
+//  belong to one start of one peer. 2 A packet is taken whole or not at all; after garbage, reading
+//  begins again at the next zero
 //    byte.
 #pragma once
 #include <algorithm>
@@ -28,13 +30,13 @@ namespace weft::inline WEFT_ABI::wire {
 
 struct LineOptions {
   std::uint32_t window = 4;  // the maximum number of packets that may be under way
-  // the maximum number of the session's bytes in one packet; at most 1,024
+  // The maximum number of the session's bytes in one packet; at most 1,024.
   std::uint32_t most = 192;
-  // the time in ms after which a packet without acknowledgement is sent again; both sides use the
-  // longer of their two times
+  // The time in ms after which a packet without acknowledgement is sent again. Both sides use the
+  // longer of their two times.
   std::uint32_t again_ms = 200;
-  // the time in ms without a sign of life after which the peer counts as gone; 0: never. Both sides
-  // use the longer of their two times.
+  // The time in ms without a sign of life after which the peer counts as gone; 0 means never. Both
+  // sides use the longer of their two times.
   std::uint32_t lease_ms = 3000;
 };
 
@@ -74,10 +76,10 @@ class Line {
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   static constexpr std::size_t kStart = 40, kMost = 1024, kLargest = 32'768;
 
-  // `token` is random and not 0. If `again_most_ms` is not 0, the link has only one session
-  // (WIRE.md 13.3): its peer may hold what has come for as long as it lives, and never starts anew.
-  // While nothing is acknowledged, the time before packets are sent again doubles, up to this
-  // limit; and a packet may have kLargest bytes.
+  // Makes the protocol of one line. `token` is random and not 0. If `again_most_ms` is not 0, the
+  // link has only one session (WIRE.md 13.3): its peer may hold received bytes back for as long as
+  // it lives, and never starts anew. While nothing is acknowledged, the time before packets are
+  // sent again doubles, up to this limit; and a packet may have kLargest bytes.
   Line(const LineOptions& o, std::uint32_t token, std::uint32_t again_most_ms = 0)
       : options_(o),
         again_most_(again_most_ms),
@@ -96,8 +98,9 @@ class Line {
   }
 
   bool linked() const noexcept { return resender_.has_value() && !lost_; }
-  const char* lost() const noexcept { return lost_; }  // why the line is lost; null if it is not
-  // Returns whether all that was queued is acknowledged.
+  // Says why the line is lost; null if it is not lost.
+  const char* lost() const noexcept { return lost_; }
+  // Returns whether all bytes that were queued are acknowledged.
   bool settled() const noexcept { return !resender_ || resender_->under_way() == 0; }
 
   // While the hold is on, received packets are not acknowledged.
@@ -107,13 +110,13 @@ class Line {
   }
   // Returns whether output() has put off an acknowledgement.
   bool owes() const noexcept { return linked() && resender_->owes(); }
-  // Called when the carrier below works again: what is not acknowledged is sent again now.
+  // Sends what is not acknowledged again now. Called when the carrier below works again.
   void hurry(std::int64_t now) {
     wait_ = again_;
     if (!settled()) again_at_ = now;
   }
 
-  // Queues as many of these bytes as there is room for. Returns how many.
+  // Queues as many of these bytes as there is room for. Returns their number.
   std::size_t queue(Bytes out) { return linked() ? resender_->queue(out) : 0; }
 
   // Takes in bytes that were received from the line. Appends bytes of the session to `session`.
@@ -128,8 +131,8 @@ class Line {
       piece_.clear();
     }
   }
-  // Appends the bytes that are to be sent now. `patient`: acknowledgements that can go with the
-  // next packet wait for it; the caller must soon ask again with `patient` false.
+  // Appends the bytes that are to be sent now. If `patient` is true, acknowledgements that can go
+  // with the next packet wait for it; the caller must soon call again with `patient` false.
   void output(std::int64_t now, Buffer& line, bool patient = false) {
     if (lost_) return;
     if (says_start_ || (!linked() && now >= start_at_)) {
@@ -218,7 +221,7 @@ class Line {
       return get<std::uint32_t>(packet_.data() + 12 + 4 * i);
     };
     const std::uint32_t from = field(0), to = field(1);
-    if (from == 0 || from == mine_) return;  // the START is an echo of this side's own
+    if (from == 0 || from == mine_) return;  // The START is an echo of this side's own START.
     if (linked()) {
       // Either the peer has drawn the same token again, or the peer sent this START before it knew
       // this side, and its later packets have overtaken the START. The second happens once, and
@@ -238,7 +241,7 @@ class Line {
       return;
     }
     says_start_ = true;
-    // the START is meant for an earlier program; this side's START tells the peer so
+    // The START is meant for an earlier program; this side's START tells the peer so.
     if (to != 0 && to != mine_) return;
     theirs_ = from;
     lease_ = options_.lease_ms == 0 || field(2) == 0
@@ -258,21 +261,21 @@ class Line {
   }
 
   const LineOptions options_;
-  // the maximum of `wait_` in ms; 0 if this is not a link of one session
+  // The maximum of `wait_` in ms; 0 if this is not a link of one session.
   const std::uint32_t again_most_;
-  // the maximum number of the session's bytes in a packet; the maximum size of a packet in COBS
+  // The maximum number of the session's bytes in a packet; the maximum size of a packet in COBS.
   const std::size_t most_, longest_;
   const std::uint32_t mine_;
   std::uint32_t theirs_ = 0;  // the peer's token; 0 if no peer has been noticed
-  // wait_: the time before packets are sent again, `again_` or a doubling of it
+  // wait_ is the time before packets are sent again: `again_`, or a doubling of it.
   std::uint32_t again_, lease_, wait_ = 0;
-  std::optional<Resender> resender_;  // set once it is linked
+  std::optional<Resender> resender_;  // set once the line is linked
   const char* lost_ = nullptr;
   bool says_start_ = false, holds_ = false;
-  // a packet of the peer has come; from now on the peer's START names this side, unless the peer
-  // began anew
+  // A packet of the peer has come. From now on the peer's START names this side, unless the peer
+  // has begun anew.
   bool knows_me_ = false;
-  // when a START came that did not name this side and that no packet has followed
+  // The time at which a START came that did not name this side and that no packet has followed.
   std::int64_t unnamed_at_ = kNever;
   std::int64_t start_at_ = 0, again_at_ = kNever, heard_at_ = 0, beat_at_ = 0;
   Buffer piece_, packet_;

@@ -1,8 +1,8 @@
 // What all links have in common: the ends that pass over a link, and the end of its session
 // (WIRE.md 7, 12).
 //
-// A link carries bytes; this class has the functions that programs call. Invariant: `news_` changes
-// whenever anything has happened for which wait() or end_named() waits.
+// A link carries bytes; this base class has the functions that programs call. Invariant: `news_`
+// changes whenever something has happened for which wait() or end_named() waits.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -35,8 +35,8 @@ class LinkBase : protected Link {
   }
 
   // Hands over an end whose home may be any program. If the home is a third program, this waits
-  // until the peer has adopted the end there; after that the giver may leave. Throws BadUse also if
-  // no link can introduce those two programs.
+  // until the peer has adopted the end at that home; after that this program may leave. Throws what
+  // give() of a channel's end throws, and BadUse if no link can introduce those two programs.
   template <class T>
   void give(ReaderEnd<T> e, const std::string& name) {
     give_either<T>(std::move(e), false, name);
@@ -47,7 +47,7 @@ class LinkBase : protected Link {
   }
 
   // Hands over a share of a barrier of this program or another (rule 8.7). The giver keeps the
-  // barrier, and enrols the parties. Throws BadUse as give() of an end does.
+  // barrier, and enrols the parties. Throws what give() of an end throws.
   void give(const Barrier& b, const std::string& name) {
     check_name(name);
     auto port = std::make_shared<BarrierPortOf>(b);
@@ -59,9 +59,9 @@ class LinkBase : protected Link {
   }
 
   // Returns the end that the peer hands to this program by this name. Waits until the peer has done
-  // so; if that takes longer than a standstill (rule 10.6), a line on stderr says what has come.
-  // Throws BadUse if the end is of another type or side, or was taken already; PeerDied if the
-  // session ends first.
+  // so; if the wait lasts longer than a standstill (rule 10.6), a line on stderr says what has
+  // come. Throws BadUse if the end is of another type or side, or was taken already; PeerDied if
+  // the session ends first.
   template <class T>
   FarReader<T> reader(const std::string& name) {
     return FarReader<T>(far_end(end_named(name, false, Value<T>::type())));
@@ -70,7 +70,7 @@ class LinkBase : protected Link {
   FarWriter<T> writer(const std::string& name) {
     return FarWriter<T>(far_end(end_named(name, true, Value<T>::type())));
   }
-  // As reader(), for an end whose home may be any program, also this one.
+  // Returns an end as the function above does; its home may be any program, even this one.
   template <class T>
   ReaderEnd<T> reader_end(const std::string& name) {
     return either_end<ReaderEnd<T>, FarReader<T>, PortOf<T, core::Side::in>>(
@@ -82,7 +82,8 @@ class LinkBase : protected Link {
         end_named(name, true, Value<T>::type()));
   }
 
-  // As reader(), for a barrier. Throws BadUse also if the barrier's home is this program.
+  // Returns a barrier as reader() returns an end. Throws BadUse also if the barrier's home is this
+  // program.
   FarBarrier barrier(const std::string& name) {
     Carrier::Got g = end_named(name, false, kBarrierType);
     if (!g.there)
@@ -115,8 +116,8 @@ class LinkBase : protected Link {
     const Space::Step step(*peer_->space);
     peer_->session.bye(why);
   }
-  // For a language binding that has ends of its own: the other space, and a count of news to wait
-  // for.
+  // These serve a language binding that has ends of its own: the other space, and a count of news
+  // to wait for.
   const std::shared_ptr<Peer>& peer() const noexcept { return peer_; }
   std::uint32_t news() const noexcept { return news_.load(); }
   void wait_for_news(std::uint32_t seen) const noexcept { news_.wait(seen); }
@@ -127,8 +128,8 @@ class LinkBase : protected Link {
     peer_->fate = std::move(f);
   }
   // Sets whether the session counts as something outside that may wake a run (rule 10.3). At first
-  // it does; it does not while what it may bring is counted separately. Must not be called in a
-  // step.
+  // it counts; it does not count while what it may bring is counted separately. Must not be called
+  // in a step.
   void be_outside(bool so) {
     {
       const Space::Step step(*peer_->space);
@@ -146,7 +147,7 @@ class LinkBase : protected Link {
   explicit LinkBase(std::shared_ptr<Peer> p) : peer_(std::move(p)) { peer_->space->linked(1); }
   ~LinkBase() { peer_->space->linked(-1); }
 
-  // Called once, when the link can carry bytes: from now on flush() is called.
+  // Called once, when the link can carry bytes. From now on flush() is called.
   void begin() {
     const Space::Step step(*peer_->space);
     peer_->link = this;
@@ -164,7 +165,7 @@ class LinkBase : protected Link {
     };
     peer_->session.greet();
   }
-  // Called when the link carries no more, before anything that flush() needs is destroyed.
+  // Called when the link carries no more bytes, before anything that flush() needs is destroyed.
   void end() {
     const Space::Step step(*peer_->space);
     peer_->link = nullptr;
@@ -186,7 +187,7 @@ class LinkBase : protected Link {
   void pass_on(const std::shared_ptr<FarEnd>& far, bool writes, const std::string& type,
                const std::string& name) {
     check_name(name);
-    greeted();  // who the peer is, and so whom to introduce, is known only after its HELLO
+    greeted();  // Who the peer is, and so whom to introduce, is known only after the peer's HELLO.
     std::uint64_t token;
     {
       const Space::Step step(*peer_->space);
@@ -277,7 +278,8 @@ class LinkBase : protected Link {
       news_.wait(seen);
     }
   }
-  // As above. If the wait takes long, a line on stderr says, once, what the peer has not done.
+  // Waits until so() is true, as the function above does. If the wait takes long, a line on stderr
+  // says, once, what the peer has not done.
   template <class F, class G>
   void until(F&& so, G&& not_done) {
     const std::chrono::nanoseconds patience(runtime::patience().load(std::memory_order_relaxed));
@@ -299,12 +301,12 @@ class LinkBase : protected Link {
     return "'" + g.name + "'";
   }
 
-  // a thread that waits for an answer waits for something outside (rule 10.3)
-  // used only by the thread that calls be_outside()
+  // A thread that waits for an answer waits for something outside (rule 10.3). Only the thread that
+  // calls be_outside() uses this.
   std::optional<Outside> outside_{Outside::link};
   // Counts changes: an end was handed to this program, or the session is over.
   std::atomic<std::uint32_t> news_{0};
-  std::mutex news_lock_;  // held when news_ changes; may be taken in a step or not
+  std::mutex news_lock_;  // held when news_ changes; may be taken in a step or outside one
   std::condition_variable news_came_;
 };
 

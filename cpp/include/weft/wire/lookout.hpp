@@ -1,6 +1,6 @@
-// For threads that only carry bytes, and wait for what a connection brings (WIRE.md 17.25). A CPU
+// The wait of a thread that only carries bytes, for input of a connection (WIRE.md 17.25). A CPU
 // that sleeps often takes longer to wake than an answer takes to come. So such a thread polls
-// before it sleeps, as long as that pays (runtime/waiting.hpp).
+// before it sleeps, as long as polling pays (runtime/waiting.hpp).
 //
 //   poll() ──there is input──► over
 //     └──polls, and yields its CPU──input comes──► came()
@@ -8,7 +8,7 @@
 //                                └──a yield took long: the next waits do not poll
 //
 // If the thread shares its CPU with the peer, or with a thread that it has just woken, it lets that
-// one run at once.
+// thread run at once.
 #pragma once
 #include <poll.h>
 
@@ -21,7 +21,7 @@ namespace weft::inline WEFT_ABI::wire::detail {
 
 class Lookout {
  public:
-  // Works as ::poll() does. Used by one thread.
+  // Works as ::poll() does. Only one thread uses a Lookout.
   int poll(pollfd* fds, nfds_t n, int ms) noexcept {
     int found = ::poll(fds, n, 0);
     if (found != 0 || ms == 0) return found;

@@ -1,15 +1,15 @@
 // Named meeting points, for programs of one user that were not started together (WIRE.md 12.3).
-// POSIX.
+// This file needs POSIX.
 //
 //   wire::Meeting point(space, "orders");                      auto link = wire::meet(space, "orders");
 //   auto link = point.next();                                  auto in = link->reader<Order>("in");
 //   link->give(in.reader(), "in");
 //
 // A point is a Unix socket in a directory that belongs to the user and that no other user may
-// enter: $XDG_RUNTIME_DIR/weft, or /tmp/weft-UID. Both sides ask the system for the other's user
-// (SO_PEERCRED) and refuse another user. Beside the socket lies a lock file, which is locked as
-// long as the point lives. If the file is not locked, the program that had the name was killed, and
-// the name may be taken over.
+// enter: $XDG_RUNTIME_DIR/weft, or /tmp/weft-UID. Both sides ask the system which user the other
+// program belongs to (SO_PEERCRED), and refuse another user. Beside the socket lies a lock file,
+// which is locked as long as the point lives. If the file is not locked, the program that had the
+// name was killed, and the name may be taken over.
 #pragma once
 #include <poll.h>
 #include <sys/file.h>
@@ -22,7 +22,8 @@
 namespace weft::inline WEFT_ABI::wire {
 
 struct MeetingOptions {
-  // empty: the user's own directory, which is made if needed; any other must exist
+  // The directory of the point. If it is empty, the user's own directory is used, and made if
+  // needed; any other directory must exist.
   std::string directory;
   bool other_users = false;  // whether any user who may enter the directory may connect
 };
@@ -81,8 +82,8 @@ inline bool same_user(int socket) noexcept {
 
 class Meeting {
  public:
-  // Opens the point. Throws BadUse if the name is taken or the directory is not usable; the text
-  // says what to do.
+  // Opens the point. Throws BadUse if the name is taken or the directory is not usable; the text of
+  // the error says what to do.
   Meeting(std::shared_ptr<Space> space, std::string name, const MeetingOptions& o = {})
       : space_(std::move(space)),
         name_(std::move(name)),
@@ -94,7 +95,7 @@ class Meeting {
     if (::lstat(path_.c_str(), &s) == 0) {
       if (!S_ISSOCK(s.st_mode))
         give_up(path_ + " is there and is not a socket: remove it, or choose another name");
-      // the lock was free, so the program that left the socket there is dead
+      // The lock was free, so the program that left the socket there is dead.
       ::unlink(path_.c_str());
     }
     const sockaddr_un a = detail::address_of(path_);
@@ -110,14 +111,16 @@ class Meeting {
     if (bell_[0] < 0) return;
     ::unlink(path_.c_str());
     ::unlink(
-        // removed while it is locked, so that a program that has opened the file meanwhile notices
+        // The file is removed while it is locked, so that a program that has opened it meanwhile
+        // notices.
         lock_path().c_str());
     for (const int fd : bell_) ::close(fd);
   }
 
   // Waits for the next program that connects. A program of another user is refused, and on_refused
   // is called. Returns null after close(). Called by one thread at a time. The hand-shake is left
-  // to link->greeted(), so a program that says nothing does not hold up those that come after it.
+  // to link->greeted(), so a program that says nothing does not hold up the programs that come
+  // after it.
   std::unique_ptr<StreamLink> next() {
     const Outside waiting;
     for (;;) {
@@ -129,7 +132,7 @@ class Meeting {
         if (errno == EMFILE || errno == ENFILE)
           detail::no_meeting(name_,
                              "no descriptor is left for who comes: close some, or raise the limit");
-        continue;  // the program has closed the connection again
+        continue;  // The program has closed the connection again.
       }
       if (!options_.other_users && !detail::same_user(s.get())) {
         refused("a program of another user came");
@@ -141,15 +144,15 @@ class Meeting {
   // Makes next() return. May be called from any thread.
   void close() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // the thread has been told already
+    if (::write(bell_[1], &one, 1) < 0) return;  // The thread has been told already.
   }
   const std::string& path() const noexcept { return path_; }
   // Called for each program that was refused, by the thread that is in next().
   void (*on_refused)(const std::string& why) = nullptr;
 
  private:
-  // The holder of the lock has the name if its file is still the one at the path: a program that
-  // gives up the name removes the file before it frees the lock.
+  // Takes the lock. Its holder has the name if the locked file is still the one at the path: a
+  // program that gives up the name removes the file before it frees the lock.
   void take_lock() {
     for (;;) {
       lock_ =
@@ -182,13 +185,13 @@ class Meeting {
   const std::string path_;
   Descriptor lock_, socket_;
   int bell_[2] = {-1, -1};
-  // while the point is open, a program may connect and wake a run (rule 10.3)
+  // While the point is open, a program may connect and wake a run (rule 10.3).
   const Outside outside_{Outside::due};
 };
 
 // Makes a session with the program that has opened this point, and waits until that program has
-// accepted it. Throws BadUse if there is none, it belongs to another user, or the two programs have
-// no version in common.
+// accepted it. Throws BadUse if no program has opened it, that program belongs to another user, or
+// the two programs have no version of the protocol in common.
 inline std::unique_ptr<StreamLink> meet(const std::shared_ptr<Space>& space,
                                         const std::string& name, const MeetingOptions& o = {}) {
   const std::string path = detail::meeting_path(name, o);

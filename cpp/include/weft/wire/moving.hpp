@@ -1,14 +1,15 @@
-// Ends that move between spaces (WIRE.md 7.4, 7.5): what this space knows of an end whose home is
-// another space, and how values carry ends.
+// Ends that move between spaces (WIRE.md 7.4, 7.5). This file has what this space knows of an end
+// whose home is another space, and how values carry ends.
 //
 // What moves is a description {home, key, token, number, side, name}. The receiver gets a share of
-// its own at the home; the sender's share stays until the home has confirmed that. The receiver
-// identifies the sender's end to the home by the end's *key*, which no other program knows.
+// its own at the home; the sender's share stays until the home has confirmed the receiver's share.
+// The receiver identifies the sender's end to the home by the end's *key*, which no other program
+// knows.
 //
 // A program that has adopted an end may send it on before the home knows of the adoption. The next
-// program's ADOPT is on another session, and may arrive first. So the earlier keys go along
-// (`before`). A share is given up only when the home knows the next key, so the home knows one of
-// them.
+// program's ADOPT is on another session, and may arrive first. So the earlier keys go along with
+// the end (`before`). A share is given up only when the home knows the next key, so the home knows
+// one of these keys.
 //
 //   put() ──► under way with an operation ──settled(): not taken──► the sender keeps its end
 //                └──settled(), sent(): taken──► delivered ──ADOPTED, DROPPED──► the sender's share
@@ -36,13 +37,13 @@ namespace weft::inline WEFT_ABI::wire {
 class Peer;
 class Space;
 
-// the type that is sent for a share of a barrier, which is not an end (WIRE.md 4.9)
+// The type that is sent for a share of a barrier, which is not an end (WIRE.md 4.9).
 inline constexpr const char* kBarrierType = "barrier";
 
 // An end whose home is another space. All its copies in this program share one FarEnd.
 class FarEnd {
  public:
-  // how often an end may move before its home answers
+  // How often an end may move before its home answers.
   static constexpr std::size_t kBefore = 16;
 
   FarEnd(std::shared_ptr<Peer> p, std::uint32_t number, std::uint64_t key, std::string name);
@@ -51,15 +52,15 @@ class FarEnd {
   ~FarEnd();
 
   void poison(std::uint8_t strength);
-  // Marks the end: when it is given back, it will count as died.
+  // Marks the end, so that it counts as died when it is given back.
   void will_have_died() noexcept { died_ = true; }
 
   std::shared_ptr<Peer> peer;
   const std::uint32_t number;
   const std::uint64_t key;
   core::SyncObject place;
-  // The end's keys at its earlier holders, the latest first; emptied when the home has said
-  // ADOPTED. Protected by the space's lock.
+  // The end's keys at its earlier holders, the latest first; the list is emptied when the home has
+  // said ADOPTED. Protected by the space's lock.
   std::vector<std::uint64_t> before;
 
  private:
@@ -82,15 +83,15 @@ class Carrier {
   void put(const E& end, Buffer& out) {
     end.put_by(*this, out);
   }
-  // Reads the end at the beginning of `in`, and removes its bytes from `in`. Returns nothing if the
-  // bytes there are no end, or one of another side or type.
+  // Reads the end at the beginning of `in`, and removes its bytes from `in`. Returns nothing if
+  // these bytes are not an end, or are an end of another side or type.
   template <class E>
   std::optional<E> get(Bytes& in) {
     return E::get_by(*this, in);
   }
 
-  // Returns whether a descriptor can go with a value. If so, pass() takes ownership of one that
-  // goes with the value being put; passed() returns the next one that has come.
+  // Returns whether a descriptor can go with a value. If so, pass() takes ownership of a descriptor
+  // that goes with the value being put, and passed() returns the next descriptor that has come.
   bool passes() const noexcept;
   void pass(int descriptor) noexcept;
   int passed() noexcept;
@@ -104,10 +105,11 @@ class Carrier {
 
   // Puts an end whose home is this space. The port has a count of the end of its own.
   void put_local(std::shared_ptr<Port> p, const core::SyncObject& place, Buffer& out);
-  // Puts an end whose home is another space. If `e` is null, the end is closed.
+  // Puts an end whose home is another space. If `e` is null, a closed end is put.
   void put_far(const std::shared_ptr<FarEnd>& e, bool writes, Buffer& out, bool barrier = false);
   struct Got {
-    std::shared_ptr<Port> here;  // if the end's home is this space: the port of its earlier holder
+    // The port of the end's earlier holder, if the end's home is this space.
+    std::shared_ptr<Port> here;
     std::shared_ptr<FarEnd> there;
   };
   std::optional<Got> take(Bytes& in, bool writes, const std::string& type);
@@ -116,19 +118,20 @@ class Carrier {
 
   // --- called by a session's parts as a home and as a party ---
 
-  // The value of this guard is unloaded next. The values of one operation begin with guard 0.
+  // Says that the value of this guard is unloaded next. The values of one operation begin with
+  // guard 0.
   void begin(std::uint32_t guard) noexcept;
-  // The value was sent with this operation. If `op` is 0, it was sent in an answer, so it is the
-  // peer's now.
+  // Says that the value was sent with this operation. If `op` is 0, the value was sent in an
+  // answer, and so belongs to the peer now.
   void sent(std::uint64_t op) noexcept;
   // Sets whether values that are put from now on go by copy, and not in memory that both programs
   // map.
   void by_copy(bool so) noexcept { by_copy_ = so; }
   bool copies() const noexcept { return by_copy_; }
-  // The value was not sent after all.
+  // Says that the value was not sent after all.
   void take_back();
   // Returns why a value that has come could not be taken: `of_no_type`, or that there is no memory
-  // for it.
+  // for the value.
   const char* wrong(const char* of_no_type) noexcept {
     if (!std::exchange(no_room_, false)) return of_no_type;
     return "a value in shared memory for which this program has no room (its limits of memory: "
@@ -136,13 +139,13 @@ class Carrier {
   }
   // Returns why the value cannot be sent, or null.
   const char* trouble() const noexcept { return trouble_; }
-  // The operation is over: the value of guard `taken` was taken, the others were not. If `taken` is
-  // -1, none was taken.
+  // Says that the operation is over, and that the value of guard `taken` was taken and the other
+  // values were not. If `taken` is -1, none was taken.
   void settled(std::uint64_t op, int taken);
 
   bool adopted(std::uint64_t token, const Peer& by);
   void dropped(std::uint64_t token);
-  void lost();  // the session with the peer is over; its operations are settled
+  void lost();  // called when the session with the peer is over, and its operations are settled
   std::size_t under_way() const noexcept { return moving_.size(); }
   // Returns the token of the end that was put last; 0 if the end is under way to its home or from
   // there.
@@ -165,7 +168,7 @@ class Carrier {
                 std::span<const std::uint64_t> before = {});
 
   Peer& peer_;
-  // in the order of put_far(); those that have not been sent come last
+  // The ends that move, in the order of put_far(). Those that have not been sent come last.
   std::vector<Moving> moving_;
   std::vector<std::uint32_t> lent_;  // numbers of the ends that put_local() has put since begin(0)
   std::size_t unsent_ = 0;           // how many of moving_ have not been sent

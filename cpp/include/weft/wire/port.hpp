@@ -25,16 +25,16 @@ class Port {
   // Begins an operation at this channel alone.
   virtual Status begin(core::Node&) noexcept = 0;
   virtual bool withdraw(core::Node&) noexcept = 0;  // returns true if it was still queued
-  // Acts as core::ChannelEngine::has_met does, for an operation that became pending.
+  // Does what core::ChannelEngine::has_met does, for an operation that became pending.
   virtual bool has_met(const core::Node&) noexcept = 0;
-  // Wakes the node once this end might commit (core::ChannelEngine::watch). withdraw() undoes that.
+  // Wakes the node once this end might commit (core::ChannelEngine::watch). withdraw() undoes this.
   virtual Status watch(core::Node&) noexcept = 0;
   virtual const void* channel() const noexcept = 0;
-  // Returns the channel as reports name it; null if they cannot name it.
+  // Returns the channel as reports name it; null if reports cannot name it.
   virtual const core::SyncObject* place() const noexcept { return nullptr; }
   // Returns how the channel has ended for this side; `ok` if it has not.
   virtual Status ended() const noexcept = 0;
-  // Lends credits to the holder of this writer end, as core::Lending does.
+  // Lends credits to the holder of this writer end, as core::Lending lends them.
   virtual int lend(core::Node*, std::uint32_t) noexcept { return -1; }
   // Puts a value that the holder of credits has sent. Returns false if the payload is not a value
   // of the type, and nothing was put.
@@ -56,7 +56,7 @@ class Port {
   virtual void arm(core::Guard&) noexcept = 0;
   virtual std::uint8_t strength() const noexcept = 0;
   virtual void poison(std::uint8_t strength) noexcept = 0;
-  // Gives the count of the end back. A second call does nothing.
+  // Gives the end's count back. A second call does nothing.
   virtual void close(bool died) noexcept = 0;
 
  private:
@@ -73,8 +73,8 @@ class PortOf final : public Port {
       : Port(S == core::Side::out), end_(std::move(e)), core_(end_.checked("to hand out")) {
     core_->references.up();
   }
-  // Makes one more owner of an open end. That is possible even for a channel that has one end at a
-  // time (rule 1.8), since one of the two is destroyed in the end.
+  // Makes one more owner of an open end. This is possible even for a channel that may have only one
+  // end at a time (rule 1.8), since one of the two owners is destroyed in the end.
   static End another_of(Engine& c) noexcept {
     if constexpr (S == core::Side::in)
       c.another_reader();
@@ -85,7 +85,7 @@ class PortOf final : public Port {
   }
   ~PortOf() override {
     close(false);
-    weft::detail::release<T, Shared>(core_);  // visitors may have outlived the end
+    weft::detail::release<T, Shared>(core_);  // Visitors may have outlived the end.
   }
 
   std::string type() const override { return Value<T>::type(); }

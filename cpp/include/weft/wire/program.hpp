@@ -1,12 +1,12 @@
-// A program that is started with a session (WIRE.md 12.2): both the starter's side and the started
-// program's. POSIX.
+// A program that is started with a session (WIRE.md 12.2). This file has the starter's side and the
+// started program's side, and needs POSIX.
 //
 //   wire::Program filter(space, {"/usr/bin/env", "my-filter"});       wire::StreamLink starter = …(space, wire::inherited());
 //   filter.link().give(in.reader(), "in");                            auto in = starter.reader<int>("in");
 //
 // With a link in shared memory (shm.hpp) use ProgramOver<ShmLink> here and ShmLink there. The
-// started program finds its socket in the environment variable WEFT_WIRE. No other descriptor of
-// the starter is passed to it by this class.
+// started program finds its socket in the environment variable WEFT_WIRE. This class passes no
+// other descriptor of the starter to the program.
 //
 //   started ──it ends: how_ended(), wait()──► a zombie, with its status ──wait()──► gone: status_
 #pragma once
@@ -33,14 +33,15 @@ namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
 
-// The started program: its OS process, and how that has ended. This object lives as long as
-// something may ask why the session is over.
+// The started program: its OS process, and how that OS process has ended. This object lives as long
+// as something may ask why the session is over.
 //
 // The lock guards pid_ and status_: once the status has been taken, the system may give the number
 // to another OS process. No thread waits while it holds the lock.
 class Started final : public Fate {
  public:
-  // Throws BadUse if the program cannot be started. The text has the path and the system's reason.
+  // Starts the program. Throws BadUse if it cannot be started. The text of the error has the path
+  // and the system's reason.
   Started(const std::vector<std::string>& command, int socket) : name_(command[0]) {
     if (std::any_of(command.begin(), command.end(),
                     [](const std::string& a) { return a.find('\0') != std::string::npos; }))
@@ -54,7 +55,7 @@ class Started final : public Fate {
     for (const std::string& v : variables) environment.push_back(const_cast<char*>(v.c_str()));
     arguments.push_back(nullptr);
     environment.push_back(nullptr);
-    // The socket stays open in the new OS process only, because there it is duplicated onto itself.
+    // The socket stays open only in the new OS process, because it is duplicated onto itself there.
     posix_spawn_file_actions_t actions;
     int wrong = ::posix_spawn_file_actions_init(&actions);
     if (wrong == 0) {
@@ -86,7 +87,7 @@ class Started final : public Fate {
     }
     return take();
   }
-  // Waits for at most `most`. Returns whether the program has ended. It checks repeatedly, since
+  // Waits for at most `most`. Returns whether the program has ended. This checks repeatedly, since
   // waitid() takes no time limit.
   bool ends_within(std::chrono::nanoseconds most) const noexcept {
     using clock = std::chrono::steady_clock;
@@ -102,8 +103,8 @@ class Started final : public Fate {
       return true;
     }
   }
-  // Waits until the program has ended. It should end by itself, since its session has ended; if it
-  // does not, a line on stderr names it.
+  // Waits until the program has ended. The program should end by itself, since its session has
+  // ended; if it does not, a line on stderr names the program.
   void wait_and_tell() noexcept {
     const std::chrono::nanoseconds patience(runtime::patience().load(std::memory_order_relaxed));
     if (patience.count() > 0 && !ends_within(patience))
@@ -115,7 +116,7 @@ class Started final : public Fate {
     static_cast<void>(wait());
   }
 
-  // Returns how the program has ended, as text for people. Waits up to 50 ms for that: a program
+  // Returns how the program has ended, as text for people. Waits up to 50 ms for its end: a program
   // that ends closes its socket just before the system knows its status.
   std::string text() noexcept override {
     if (!ends_within(std::chrono::milliseconds(50))) return {};
@@ -176,8 +177,8 @@ class Started final : public Fate {
 template <class L>
 class ProgramOver {
  public:
-  // Starts the program at the path command[0] with these arguments. Throws BadUse if it cannot be
-  // started; the text has the path and the reason.
+  // Starts the program at the path command[0] with these arguments. Throws BadUse if the program
+  // cannot be started; the text of the error has the path and the reason.
   ProgramOver(const std::shared_ptr<Space>& space, const std::vector<std::string>& command) {
     if (command.empty())
       weft::detail::bad_use(
@@ -199,8 +200,9 @@ class ProgramOver {
   }
   ProgramOver(const ProgramOver&) = delete;
   ProgramOver& operator=(const ProgramOver&) = delete;
-  // Ends the session, and waits until the program has ended. It should end by itself once it knows
-  // that. If it does not within the time of a standstill (rule 10.6), a line on stderr names it.
+  // Ends the session, and waits until the program has ended. The program should end by itself once
+  // it knows of the session's end. If it does not within the time of a standstill (rule 10.6), a
+  // line on stderr names the program.
   ~ProgramOver() {
     link_.reset();
     program_->wait_and_tell();
@@ -210,9 +212,9 @@ class ProgramOver {
   // Returns the id of the OS process; -1 once its status has been taken.
   pid_t pid() const noexcept { return program_->pid(); }
   void kill(int signal = SIGKILL) const noexcept { program_->kill(signal); }
-  // Waits until the program has ended. Returns its status, as waitpid(2) gives it, also when called
-  // again. -1: the status is not known (SIGCHLD is ignored in this program, or other code has taken
-  // the status).
+  // Waits until the program has ended. Returns its status, as waitpid(2) gives it; further calls
+  // return it again. -1 means that the status is not known (this program ignores SIGCHLD, or other
+  // code has taken the status).
   int wait() { return program_->wait(); }
 
  private:
@@ -223,8 +225,8 @@ class ProgramOver {
 using Program = ProgramOver<StreamLink>;
 
 // Called in a program that was started with a session: returns its socket, for a link of the same
-// kind. Call it once. Returns -1 if the program was not started with a session. Throws BadUse if
-// the variable does not name an open descriptor.
+// kind. This may be called once. Returns -1 if the program was not started with a session. Throws
+// BadUse if the variable does not name an open descriptor.
 inline int inherited() {
   const char* const v = std::getenv("WEFT_WIRE");
   if (!v) return -1;

@@ -1,7 +1,7 @@
-// For threads that mostly sleep, and pass on what arrives (WIRE.md 17.24). The system lets a thread
-// that computes finish its time slice, a millisecond or more, before a thread that was woken gets
-// the CPU. A thread that has asked for a short slice need not wait for that (on Linux 6.12 and
-// later; earlier systems ignore the request).
+// Makes a thread that mostly sleeps, and passes on what arrives, run promptly (WIRE.md 17.24). The
+// system lets a thread that computes finish its time slice, a millisecond or more, before a thread
+// that was woken gets the CPU. A thread that has asked for a short slice need not wait for that (on
+// Linux 6.12 and later; earlier systems ignore the request).
 #pragma once
 #include <cstdint>
 
@@ -15,7 +15,7 @@
 namespace weft::inline WEFT_ABI::wire {
 
 namespace detail {
-struct Attributes {  // the size of the first version of Linux's struct
+struct Attributes {  // has the size of the first version of Linux's struct
   std::uint32_t size;
   std::uint32_t policy;
   std::uint64_t flags;
@@ -24,8 +24,8 @@ struct Attributes {  // the size of the first version of Linux's struct
   std::uint64_t runtime, deadline, period;
 };
 
-// Gives this thread a short time slice. Threads that it starts have the usual one. Nothing changes
-// for a thread whose priority was raised, or that has another scheduling policy.
+// Gives this thread a short time slice. Threads that this thread starts have the usual slice.
+// Nothing changes for a thread whose priority was raised, or that has another scheduling policy.
 inline void be_prompt() noexcept {
 #if defined(SYS_sched_setattr) && defined(SYS_sched_getattr)
   static_assert(sizeof(Attributes) == 48);
@@ -34,12 +34,12 @@ inline void be_prompt() noexcept {
   constexpr std::uint64_t kShortest = 100'000;  // in ns
   Attributes a{};
   if (::syscall(SYS_sched_getattr, 0, &a, sizeof(a), 0) != 0) return;
-  // a thread with a raised priority is left alone: threads that it starts would lose the priority
+  // A thread with a raised priority is left alone: threads that it starts would lose the priority.
   if (a.policy != kOrdinary || a.nice < 0) return;
   a.size = sizeof(a);
   a.flags |= kNotForOthers;
   a.runtime = kShortest;
-  ::syscall(SYS_sched_setattr, 0, &a, 0);  // where the system forbids the call, nothing changes
+  ::syscall(SYS_sched_setattr, 0, &a, 0);  // Where the system forbids the call, nothing changes.
 #endif
 }
 }  // namespace detail

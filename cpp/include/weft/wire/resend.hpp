@@ -7,8 +7,9 @@
 //   receiver:  takes a packet if it is the next; acknowledges what was taken so far, whatever comes
 //              hold(true): does not acknowledge what is taken from now on ──hold(false)──► that too
 //
-// A packet consists of checksum 4 (CRC-32 of what follows), number 4, acknowledged 4 (all below
-// this number), length 2, flags 2 (1: it has a number and bytes), and the bytes. Numbers wrap.
+// A packet consists of these fields, with their sizes in bytes: checksum 4 (CRC-32 of all that
+// follows), number 4, acknowledged 4 (all packets below this number), length 2, flags 2 (1 says
+// that the packet has a number and bytes), and the bytes. Numbers wrap.
 //
 // Invariants
 //  1 next − base ≤ window; the kept packets are those from base to next, in order.
@@ -41,9 +42,9 @@ class Resender {
  public:
   static constexpr std::size_t kPacketHeader = 16;
 
-  // `window` is the maximum number of packets under way, `most` the maximum number of the session's
-  // bytes in one packet, `patience` the number of resend intervals without an acknowledgement after
-  // which the link is lost.
+  // Begins a link. `window` is the maximum number of packets under way, `most` the maximum number
+  // of the session's bytes in one packet, `patience` the number of resend intervals without an
+  // acknowledgement after which the link is lost.
   explicit Resender(std::uint32_t window = 4, std::size_t most = 1024, std::uint32_t patience = 50,
                     std::uint32_t first = 0) noexcept
       : window_(window),
@@ -54,7 +55,7 @@ class Resender {
         due_(first),
         seen_(first) {}
 
-  // Queues as many of these bytes as there is room for. Returns how many.
+  // Queues as many of these bytes as there is room for. Returns their number.
   std::size_t queue(Bytes out) {
     std::size_t took = 0;
     while (took < out.size() && next_ - base_ < window_) {
@@ -65,9 +66,9 @@ class Resender {
     }
     return took;
   }
-  // Makes the next packet to send. Returns false if there is none. `patient`: an acknowledgement
-  // that could go with the next packet waits for it, until a quarter of a window is not
-  // acknowledged.
+  // Makes the next packet to send. Returns false if there is none. If `patient` is true, an
+  // acknowledgement that could go with the next packet waits for it, until a quarter of a window is
+  // not acknowledged.
   bool next(Buffer& packet, bool patient = false) {
     if (sent_ < kept_.size()) {
       make(packet, base_ + static_cast<std::uint32_t>(sent_), kept_[sent_], 1);
@@ -78,8 +79,8 @@ class Resender {
     make(packet, 0, {}, 0);
     return true;
   }
-  // Called when a resend interval has passed: sends again what is not acknowledged. Returns false
-  // if that happened too often, and the link is lost.
+  // Sends again what is not acknowledged. Called when a resend interval has passed. Returns false
+  // if this has happened too often, and the link is lost.
   bool waited() noexcept {
     if (kept_.empty()) return true;
     sent_ = 0;
@@ -150,16 +151,16 @@ class Resender {
   const std::uint32_t window_;
   const std::size_t most_;
   const std::uint32_t patience_;
-  // for the sender: the number of the oldest packet without acknowledgement; the next number
+  // For the sender: the number of the oldest packet without acknowledgement; the next number.
   std::uint32_t base_, next_;
   std::deque<Buffer> kept_;
-  std::size_t sent_ = 0;  // how many of kept_ were sent since the last while
+  std::size_t sent_ = 0;  // how many of kept_ were sent since waited() last started over
   std::uint32_t whiles_ = 0;
-  // for the receiver: the next number that it takes; one more than the highest number that came
+  // For the receiver: the next number that it takes; one more than the highest number that came.
   std::uint32_t due_, seen_;
   bool owes_ = false;  // an acknowledgement is owed
   bool holds_ = false;
-  // while the hold is on: the number up to which packets are acknowledged
+  // While the hold is on: the number up to which packets are acknowledged.
   std::uint32_t told_ = 0;
   std::uint32_t untold_ = 0;  // packets taken since the last acknowledgement was sent
 };

@@ -5,7 +5,7 @@
 // once, checked, and used from the copy. This side's position in the ring is kept in its own
 // memory.
 //
-// The bell: a thread that publishes rings only if no thread of the reader looks.
+// The bell: a thread that publishes rings the bell only if no thread of the reader looks.
 //
 //   standby ──a thread that waits begins to look──► looking ──it parks──► parked ──knock()──► looking
 //      ▲ └──knock()──► rung ──the bell's own thread looks──► looking          │
@@ -13,8 +13,9 @@
 //
 // Invariants
 //  1 A thread that writes `who` on the reader's side then looks into the ring before it parks or
-//    leaves. A thread that publishes reads `who` after it has published. Both are sequentially
-//    consistent, so one of the two sees the other: no frame lies in the ring while no thread looks.
+//    leaves. A thread that publishes reads `who` after it has published. Both accesses are
+//    sequentially consistent, so one of the two threads sees the other: no frame lies in the ring
+//    while no thread looks.
 //  2 `tail - head` is at most the size; anything else is the other side's fault.
 #pragma once
 #include <algorithm>
@@ -33,17 +34,17 @@ struct Bell {
   prim::atomic<std::uint32_t> service{0};  // the word on which the bell's own thread waits
 };
 
-// The indices of a ring. Its bytes lie elsewhere. Each cache line has one writer. Only the first
-// line and the bell's line hold what the other side reads at every value, so that two lines move
-// between CPUs and not four.
+// The indices of a ring, whose bytes lie elsewhere. Each cache line has one writer. Only the first
+// line and the bell's line hold what the other side reads at every value, so that two lines, and
+// not four, move between CPUs.
 struct Direction {
   alignas(64) prim::atomic<std::uint32_t> tail{0};  // how many bytes were published; wraps
   prim::atomic<std::uint32_t> starved{0};           // the writer waits for room
-  // a party waits for the bytes before this position, which is counted as `tail` is
+  // A party waits for the bytes before this position, which is counted as `tail` is.
   prim::atomic<std::uint32_t> urgent{0};
   alignas(64) prim::atomic<std::uint32_t> head{0};  // how many bytes were taken; wraps
   alignas(64) Bell bell;                            // the bell of the reader
-  // the CPU on which the reader last looked: a hint
+  // The CPU on which the reader last looked; this is only a hint.
   alignas(64) prim::atomic<std::uint32_t> cpu{UINT32_MAX};
 };
 
@@ -56,8 +57,8 @@ class Outlet {
     d_ = &d, bytes_ = bytes, size_ = size;
   }
 
-  // Copies the bytes that fit, and publishes them. Returns how many; kBroken if the other side has
-  // written nonsense.
+  // Copies the bytes that fit, and publishes them. Returns their number; kBroken if the other side
+  // has written nonsense.
   std::size_t put(Bytes in) noexcept {
     // Usually the last known position of the reader is enough, and the cache line that holds it
     // stays with the reader.
@@ -65,7 +66,7 @@ class Outlet {
     if (size_ - (tail - head_) < in.size()) head_ = head();
     if (tail - head_ == size_ && !in.empty()) {
       d_->starved.store(1, std::memory_order_seq_cst);
-      head_ = head();  // the reader may have made room before it could see `starved`
+      head_ = head();  // The reader may have made room before it could see `starved`.
     }
     const std::uint32_t room = size_ - (tail - head_);
     if (room > size_) return kBroken;
@@ -78,7 +79,8 @@ class Outlet {
     d_->tail.store(tail + n, std::memory_order_seq_cst);
     return n;
   }
-  // Marks the next `n` bytes as urgent: a party waits for them. Called before they are put.
+  // Marks the next `n` bytes as urgent, since a party waits for them. Called before these bytes are
+  // put.
   void hurry(std::size_t n) noexcept {
     d_->urgent.store(tail_.load(std::memory_order_relaxed) + static_cast<std::uint32_t>(n),
                      std::memory_order_relaxed);
@@ -95,8 +97,8 @@ class Outlet {
   std::byte* bytes_ = nullptr;
   std::uint32_t size_ = 0;
   std::uint32_t head_ = 0;  // the reader's last known position; used by the thread in a step
-  // written by the thread in a step, and read by one that attends; the explorer need not preempt a
-  // thread here
+  // Written by the thread in a step, and read by a thread that attends. The explorer need not
+  // preempt a thread here.
   std::atomic<std::uint32_t> tail_{0};
 };
 
@@ -107,7 +109,7 @@ class Inlet {
     d_ = &d, bytes_ = bytes, size_ = size;
   }
 
-  // Returns whether there is something to read. Any thread may call it.
+  // Returns whether there is something to read. Any thread may call this.
   bool any() const noexcept {
     return d_->tail.load(std::memory_order_seq_cst) != head_.load(std::memory_order_relaxed) &&
            !broken_.load(std::memory_order_relaxed);
@@ -117,7 +119,7 @@ class Inlet {
     return static_cast<std::int32_t>(d_->urgent.load(std::memory_order_seq_cst) -
                                      head_.load(std::memory_order_relaxed)) > 0;
   }
-  // Copies as many bytes as there are and `out` has room for. Returns how many; kBroken if the
+  // Copies as many bytes as there are and `out` has room for. Returns their number; kBroken if the
   // other side has written nonsense. Sets `room` if the writer waits for room, and is to be woken.
   std::size_t take(std::span<std::byte> out, bool& room) noexcept {
     const std::uint32_t head = head_.load(std::memory_order_relaxed);
@@ -134,8 +136,8 @@ class Inlet {
            d_->starved.exchange(0, std::memory_order_seq_cst) != 0;
     return n;
   }
-  // Called by the thread that looks. After the call, and before that thread parks or leaves, it
-  // must look at the ring once more.
+  // Says how this side waits. Called by the thread that looks. After the call, and before that
+  // thread parks or leaves, it must look at the ring once more.
   void say(Bell::Who who) noexcept { d_->bell.who.store(who, std::memory_order_seq_cst); }
   bool may_park() noexcept {
     say(Bell::parked);
@@ -153,8 +155,8 @@ class Inlet {
   prim::atomic<bool> broken_{false};
 };
 
-// What a call of knock() leaves to do: nothing, or to wake the thread that waits on a word, which
-// knock() has changed.
+// What a call of knock() leaves to be done: nothing, or waking the thread that waits on a word,
+// which knock() has changed.
 struct Knock {
   prim::atomic<std::uint32_t>* wake = nullptr;
 };

@@ -1,17 +1,18 @@
-// Detects deadlock over several programs, and finds which process waits where in all of them (rule
-// 10.1, WIRE.md 10.6).
+// Detects deadlock over several programs, and finds out where the processes of all these programs
+// wait (rule 10.1, WIRE.md 10.6).
 //
 //   auto space = wire::Space::make("main");
-//   wire::Rounds rounds(space);                  // before the links of the space; one a program
+//   wire::Rounds rounds(space);                  // before the links; one for each program
 //   …
 //   std::puts(rounds.everywhere().text().c_str());
 //
 // While this object lives, its program answers the questions of other programs. A run that has
-// waited only for links for 50 ms asks whether that is so everywhere, and no frame is under way. If
-// so, nothing will ever wake these runs: each of them throws Deadlock, and the report has the knot
-// over all programs. Some programs keep all programs that can reach them from concluding anything:
-// one without Rounds, with a thread that is not a process (a weft::Outside), that waits for a
-// signal (weft::signals), or with links of another space.
+// waited only for links for 50 ms asks whether all runs in all programs do so, and no frame is
+// under way. If so, nothing will ever wake these runs: each of them throws Deadlock, and the report
+// has the knot over all programs. Some programs keep all programs that can reach them from
+// concluding anything: a program without Rounds, a program with a thread that is not a process (a
+// weft::Outside), a program that waits for a signal (weft::signals), and a program with links of
+// another space.
 //
 //   a run stands ──links_stand──► look(): a round ──some process can go on──► later, five times
 //                                   │ all stand still
@@ -21,10 +22,10 @@
 // Invariants
 //  1 `found_`, `condemned_`, `stands_` and `stop_` are protected by `lock_`; no other lock is taken
 //    under it. Runs are condemned in the step that learns of the deadlock, before other programs
-//    that were told can act; their processes are cancelled by the thread of this object, which
-//    holds no lock then.
-//  2 What a program says describes one moment. It is said in a step of its space, so no frame is
-//    received meanwhile, and all its runs are idle at once.
+//    that were told can act; the thread of this object cancels their processes, and holds no lock
+//    while it does so.
+//  2 What a program says describes one moment. The program says it in a step of its space, so no
+//    frame is received meanwhile, and all its runs are idle at once.
 #pragma once
 #include <unistd.h>
 #include <chrono>
@@ -64,7 +65,7 @@ class PinnedRuns {
 
 class Rounds final : private Asking {
  public:
-  // Throws BadUse if this program has a Rounds already.
+  // Makes this program answer and ask. Throws BadUse if this program has a Rounds already.
   explicit Rounds(std::shared_ptr<Space> space);
   Rounds(const Rounds&) = delete;
   Rounds& operator=(const Rounds&) = delete;

@@ -1,5 +1,5 @@
 // Memory that two programs share. It has no name and a fixed size, and its pages are allocated when
-// it is made (WIRE.md 12.4). Linux.
+// it is made (WIRE.md 12.4). This file needs Linux.
 //
 // A memfd is sealed against shrinking and growing, so no program can take pages away while another
 // reads them. Its pages are allocated when it is made, so that a lack of memory is an error and not
@@ -41,14 +41,14 @@ class Segment {
   }
 
   enum class Peers : std::uint8_t { write, read };
-  // Makes a segment and maps it. `peers`: what programs that receive its descriptor may do.
-  // `passed` gets the descriptor. Throws BadUse if there is no memory or no descriptor.
+  // Makes a segment and maps it. `peers` says what programs that receive its descriptor may do with
+  // it. `passed` gets the descriptor. Throws BadUse if there is no memory or no descriptor.
   static Segment make(std::size_t size, Peers peers, Descriptor& passed) {
     Segment s;
     if (const int wrong = try_make(size, peers, s, passed)) no_room(size, wrong);
     return s;
   }
-  // As make(), but returns 0 or the system's error.
+  // Does what make() does, but returns 0 or the system's error.
   static int try_make(std::size_t size, Peers peers, Segment& made, Descriptor& passed) {
     if (more_than_there_is(size)) return ENOMEM;
     Descriptor fd(::memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -81,8 +81,8 @@ class Segment {
     (void)::mprotect(s.at_, size, PROT_READ);
     return s;
   }
-  // Maps a peer's segment. Returns null, or what is wrong. The fault kNoRoom is this program's, not
-  // the peer's.
+  // Maps a peer's segment. Returns null, or says what is wrong. kNoRoom is a fault of this program,
+  // not of the peer.
   static constexpr char kNoRoom[] = "a segment for which this program has no memory";
   static const char* map(const Descriptor& fd, std::size_t size, Peers we, Segment& out) {
     struct stat st;
@@ -114,14 +114,14 @@ class Segment {
 
  private:
   // Returns whether the size is more than half of the machine's memory. A system may promise more
-  // memory than it has, and then kills the program that uses it, or another.
+  // memory than it has, and then kill the program that uses the memory, or another program.
   static bool more_than_there_is(std::size_t size) noexcept {
     return size > static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
                       static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 2;
   }
   // Returns 0, or the system's error. A signal interrupts posix_fallocate(), which then frees what
-  // that call has allocated. So it is called for pieces that take less time than the interval
-  // between two signals of a fast timer.
+  // that call has allocated. So the function is called for pieces that take less time than the
+  // interval between two signals of a fast timer.
   static int allocate(int fd, std::size_t size) noexcept {
     constexpr std::size_t kPiece = std::size_t{256} << 10;
     for (std::size_t at = 0; at < size;) {
@@ -163,8 +163,8 @@ inline bool send_descriptors(int socket, Bytes bytes, std::span<const int> fds) 
   }
   return ::sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(bytes.size());
 }
-// Receives one such message. Returns the number of bytes, as recvmsg(2) does. `fds` takes ownership
-// of all descriptors that came, even if there are too many.
+// Receives one message with bytes and descriptors. Returns the number of bytes, as recvmsg(2) does.
+// `fds` takes ownership of all descriptors that came, even if there are too many.
 inline ssize_t receive_descriptors(int socket, std::span<std::byte> bytes,
                                    std::vector<Descriptor>& fds) {
   iovec v{bytes.data(), bytes.size()};

@@ -1,23 +1,23 @@
-// A select over far ends, and over ends and other guards of this program beside them. It chooses
-// the first guard that is ready, in the order in which the guards were added (rule 5.4).
+// A select over far ends, and beside them over ends and other guards of this program. The select
+// chooses the first guard that is ready, in the order in which the guards were added (rule 5.4).
 //
 //   wire::FarSelect s;
 //   s.in(r).out(w, 5).on(weft::after(1s));
 //   if (s() == 0) use(s.value<int>());        // in a coroutine: co_await s.go()
 //
 // The select owns the values of its outputs. s.unsent<int>(1) gives back a value that was not sent,
-// whatever the select threw.
+// whatever the select has thrown.
 //
 // If all ends have one home, that home decides, in one round trip (WIRE.md 4.5). Otherwise the
-// homes are asked in turn (WIRE.md 5): that takes a round trip for each until one is ready, and two
-// once a partner comes. At least one end must be far.
+// homes are asked in turn (WIRE.md 5). That takes a round trip for each home until one is ready,
+// and two round trips once a partner comes. At least one end must be far.
 //
 // A barrier of another program can be a guard too, s.meet(b), if all ends of the select belong to
 // channels of that program (WIRE.md 4.10).
 //
-// One object is one select. For a fair sequence of selects (rule 5.4), let each begin at the guard
-// after the one that was chosen last: from(i). A select throws what a select of local ends throws,
-// with the index of the guard. PeerDied is in doubt if an output was under way.
+// One object is one select. For a fair sequence of selects (rule 5.4), let each select begin, by
+// from(i), at the guard after the one that was chosen last. A select throws what a select of local
+// ends throws, with the index of the guard. PeerDied is in doubt if an output was under way.
 //
 // With a timer, a process's end, or a value that is made after the commit, the process waits by an
 // ordinary select for these and for a latch, which is set when the homes have answered:
@@ -62,9 +62,9 @@ class FarSelect {
     return here<T, core::Side::out>(*w.checked("select"),
                                     std::make_unique<RoomOf<T>>(std::move(v)));
   }
-  // Adds a guard that is chosen when all other parties of the barrier have arrived (rule 8.4). Then
-  // all ends of the select must have the barrier's home, no when() may be false, and no guard may
-  // have ends(): otherwise the select is bad use.
+  // Adds a guard that is chosen when all other parties of the barrier have arrived (rule 8.4). With
+  // such a guard, all ends of the select must have the barrier's home, no when() may be false, and
+  // no guard may have ends(); otherwise the select is bad use.
   FarSelect& meet(const FarBarrier& b) {
     far(b.checked("select"), false, std::make_unique<NoRoom>());
     barriers_.push_back(guards_.size() - 1);
@@ -72,8 +72,8 @@ class FarSelect {
   }
   // A barrier of this program cannot stand beside ends of another program.
   FarSelect& meet(const Barrier& b) = delete;
-  // Adds an output whose value f makes, once this guard has been chosen and before the reader goes
-  // on (rule 5.8). The select throws what f throws.
+  // Adds an output whose value is made by f, once this guard has been chosen and before the reader
+  // goes on (rule 5.8). The select throws what f throws.
   template <class T, class F>
   FarSelect& out_with(const FarWriter<T>& w, F f) {
     return makes<T>(far(w.checked("select"), true, std::make_unique<RoomOf<T>>()), std::move(f));
@@ -83,8 +83,8 @@ class FarSelect {
     return makes<T>(here<T, core::Side::out>(*w.checked("select"), std::make_unique<RoomOf<T>>()),
                     std::move(f));
   }
-  // Adds weft::after(1s), weft::at(ns), weft::skip(), or a watch's ended(). Each may have its own
-  // when().
+  // Adds weft::after(1s), weft::at(ns), weft::skip(), or a watch's ended(). Each of these guards
+  // may have its own when().
   FarSelect& on(std::variant<DeadlineGuard, Skip, EndOf> g) {
     if (const EndOf* e = std::get_if<EndOf>(&g); e && !e->state) weft::detail::moved_end("select");
     others_.push_back({static_cast<int>(number_++), std::move(g)});
@@ -98,8 +98,8 @@ class FarSelect {
     spans_ = spans_ || !on;
     return *this;
   }
-  // Makes the retirement of a channel an outcome of the select, as poison is (rule 5.6). It applies
-  // to the channel of the end that was added last.
+  // Makes the retirement of a channel an outcome of the select, as poison is (rule 5.6). This
+  // applies to the channel of the end that was added last.
   FarSelect& ends() {
     static_cast<void>(last("ends"));
     ends_.back().loud = spans_ = true;
@@ -132,14 +132,14 @@ class FarSelect {
             "select: a barrier can be a guard only if its program has made the channels of all "
             "other guards, and none of them is off or has ends(): make the channels there, or wait "
             "for the barrier in a process of its own");
-      // A home tries guards in the order of the offer, so it cannot begin elsewhere.
+      // A home tries guards in the order of the offer, so it cannot begin at another guard.
       if (s.first_ != 0 && !s.delegated()) s.spans_ = true;
       guards = std::span(s.guards_.begin(), s.guards_.size());
     }
     bool await_ready() {
       if (s_.simple()) return FarWait::await_ready();
-      // While the process is parked it has the operations of this awaiter, so that woken() runs
-      // before the coroutine does.
+      // While the process is parked it has the ops of this awaiter, so that woken() runs before the
+      // coroutine does.
       struct Ops {
         Awaiter* a;
         explicit Ops(Awaiter* me) : a(me) {
@@ -154,7 +154,8 @@ class FarSelect {
       if (!over) ops.a = nullptr;
       return over && weft::detail::goes_on(&process());
     }
-    // Returns the index of the guard that was chosen. Throws what that guard throws, and Cancelled.
+    // Returns the index of the guard that was chosen. Throws what an operation at that guard
+    // throws, and Cancelled.
     int await_resume() {
       process().op = nullptr;
       if (failure_) std::rethrow_exception(failure_);
@@ -200,8 +201,8 @@ class FarSelect {
       span_.emplace(*peer()->space, *this, std::move(all), 0, Span::kept(kinds()), looks_);
       return span_->begin();
     }
-    // The home of the barriers decides. That also holds for a select that only looks, which offers
-    // its guards and withdraws at once.
+    // The home of the barriers decides. That home also decides a select that only looks; such a
+    // select offers its guards and withdraws at once.
     bool start_at_barriers() {
       for (const std::size_t i : order_) offer_.push_back(s_.guards_[i]);
       guards = offer_;
@@ -234,7 +235,7 @@ class FarSelect {
     bool begin_and_wait() {
       weft::detail::meet_request(process());
       put_in_order();
-      // no guard comes before the one that is ready without asking
+      // No guard comes before the one that is ready without asking.
       if (order_.empty() && instead_ >= 0) {
         outcome.status = Status::cancelled;
         return true;
@@ -277,8 +278,8 @@ class FarSelect {
               (timer < 0 || g.deadline < earliest))
             timer = number, earliest = g.deadline;
           lasting_.push_back(number);
-          // this program decides whether the select is over (rule 5.6); if it has a barrier, the
-          // barrier holds it open anyway
+          // This program decides whether the select is over (rule 5.6). If the select has a
+          // barrier, the barrier holds it open anyway.
           if (g.kind == core::Kind::latch && !s_.delegated()) s_.spans_ = true;
         }
       }
@@ -326,7 +327,7 @@ class FarSelect {
         }
         if (over_) return true;
         make = std::exchange(making_, kNone);
-        if (make != kNone) latch_ = 1;  // the first latch has been set
+        if (make != kNone) latch_ = 1;  // The first latch has been set.
       }
       if (make == kNone) return wait_on(1);
       try {
@@ -336,7 +337,7 @@ class FarSelect {
       }
       {
         const Space::Step step(*peer()->space);
-        if (over_) return true;  // the session has ended meanwhile
+        if (over_) return true;  // The session has ended meanwhile.
         if (failure_) {
           span_ ? span_->failed() : peer()->far.failed(*this);
           return true;
@@ -384,15 +385,15 @@ class FarSelect {
     static constexpr runtime::OpKind kKind{"select", &withdraw, &visit};
 
     FarSelect& s_;
-    // the indices of the ends, in the order in which their homes are asked; for a choice that spans
-    // several homes or has a barrier
+    // The indices of the ends, in the order in which their homes are asked. This is used for a
+    // choice that spans several homes or has a barrier.
     InlineVector<std::size_t, kUsual> order_;
     std::vector<FarGuard> offer_;  // used with a barrier: the guards in that order
     bool looks_ = false;
-    // the guard that is chosen if the homes answer that nothing has happened, or -1
+    // The guard that is chosen if the homes answer that nothing has happened, or -1.
     int instead_ = -1;
     std::vector<int> lasting_;
-    // the local guards that the process waits for: the latch, and lasting_
+    // The local guards that the process waits for: the latch, and lasting_.
     runtime::FixedArray<core::Guard> meanwhile_;
     core::Select select_;
     runtime::TimerNode timer_;
@@ -400,27 +401,28 @@ class FarSelect {
     std::exception_ptr failure_;
     const core::WakerOps* usual_ = nullptr;
     // Protected by the space's lock:
-    // the guard that has committed and whose value is still to be made
+    // the guard that has committed and whose value is still to be made.
     std::uint32_t making_ = kNone;
     std::uint32_t latch_ = 0;  // which of the two latches is set next
     bool over_ = false;
     core::LatchEngine<Shared> latches_[2];
-    // the last member: its destructor ends the choice if it is still under way
+    // The last member, since its destructor ends the choice if that is still under way.
     std::optional<Span> span_;
   };
   struct Go {
     FarSelect& s;
     Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(s, p); }
   };
-  // co_await: selects, and returns the index of the guard that was chosen.
+  // Selects; co_await the result. Returns the index of the guard that was chosen. Throws what an
+  // operation at that guard throws, and Cancelled.
   [[nodiscard]] Go go() { return {*this}; }
-  // Selects in a thread, and blocks the thread meanwhile.
+  // Selects in a thread, and blocks the thread meanwhile. Returns and throws what go() does.
   int operator()() {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("select");
     return Awaiter(*this, &self).wait(self);
   }
-  // Returns the value of the input that was chosen. Call it once. Throws BadUse if no input was
-  // chosen, or its value is of another type.
+  // Returns the value of the input that was chosen. This may be called once. Throws BadUse if no
+  // input was chosen, or its value is of another type.
   template <class T>
   T value() {
     Room* const room = chosen_ < 0 || guards_[static_cast<std::size_t>(chosen_)].writes
@@ -432,8 +434,8 @@ class FarSelect {
     return static_cast<RoomOf<T>*>(room)->take();
   }
   // Returns the value of output `guard` (an index), which was not sent: another guard was chosen,
-  // or the select threw (rule 5.10). Call it once. Throws BadUse if the value was sent, or the
-  // guard is not an output of this type.
+  // or the select threw (rule 5.10). This may be called once. Throws BadUse if the value was sent,
+  // or the guard is not an output of this type.
   template <class T>
   T unsent(int guard) {
     for (std::size_t i = 0; i < ends_.size(); ++i) {
@@ -475,7 +477,7 @@ class FarSelect {
   }
   template <class T, class F>
   FarSelect& makes(FarSelect& me, F f) {
-    // the room may move to the part that decides, but stays the same object
+    // The room may move to the part that decides, but stays the same object.
     auto* const room = static_cast<RoomOf<T>*>(ends_.back().room.get());
     makers_.resize(guards_.size());
     makers_.back() = [room, f = std::move(f)]() mutable { room->put(f()); };
@@ -483,7 +485,7 @@ class FarSelect {
     return me;
   }
   FarSelect& far(const std::shared_ptr<FarEnd>& e, bool writes, std::unique_ptr<Room> room) {
-    // a far end is added, and all ends so far are local
+    // A far end is added, and all ends so far are local.
     if (far_ == guards_.size() && !ends_.empty()) spans_ = true;
     for (const End& other : ends_) {
       if (!other.far) continue;
@@ -517,10 +519,10 @@ class FarSelect {
     std::shared_ptr<Port> port;   // the port, if the end is local
     const core::SyncObject* place;
     std::unique_ptr<Room> room;
-    int number;  // its index among all guards
+    int number;  // the end's index among all guards
     bool loud = false;
   };
-  // These have one element for each end, in the order in which the ends were added:
+  // These lists have one element for each end, in the order in which the ends were added:
   InlineVector<End, kUsual> ends_;
   InlineVector<FarGuard, kUsual> guards_;
   std::vector<std::size_t> barriers_;          // the indices of the ends that are barriers

@@ -1,14 +1,14 @@
-// A link over a serial line: a UART, USB that behaves as one, a pseudo-terminal, TCP (WIRE.md
-// 12.6). POSIX. The peer is usually a board of the small profile.
+// A link over a serial line: a UART, USB that behaves as a UART, a pseudo-terminal, TCP (WIRE.md
+// 12.6). The peer is usually a board of the small profile. This file needs POSIX.
 //
 //   auto space = wire::Space::make("main");
 //   wire::SerialLink board(space, wire::open_line("/dev/ttyACM0", 115200));
 //   board.give(leds.reader(), "leds");
 //   board.give(button.writer(), "button");      // before or after the board is connected
 //
-// A link has one session. The session ends when the line does, when the board starts anew, or when
-// nothing has come from the board for the time of the lease; then a new link can be made over the
-// line. One native thread reads, and does what is due at a certain time. A thread that has
+// A link has one session. The session ends when the line ends, when the board starts anew, or when
+// nothing has come from the board for the time of the lease; after that a new link can be made over
+// the line. One native thread reads, and also does what is due at a certain time. A thread that has
 // something to send sends it itself.
 //
 //   session ──frames──► compact.hpp ──► line.hpp: packets, sent again ──► the line
@@ -16,8 +16,8 @@
 // Invariants (the space's lock)
 //  1 Only the link's thread reads; only a thread in a step sends, and uses line_ and the members
 //    around it.
-//  2 Once the session is over, the link's thread stays until all that was queued is acknowledged,
-//    but at most three times `again`, so that BYE arrives.
+//  2 Once the session is over, the link's thread stays until everything that was queued is
+//    acknowledged, but at most three times `again`, so that BYE arrives.
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
@@ -66,8 +66,8 @@ inline void make_line(int fd, unsigned baud) {
   if (::tcsetattr(fd, TCSANOW, &t) != 0)
     weft::detail::bad_use(std::string("the line cannot be set up: ") + std::strerror(errno));
 }
-// Opens a line at `baud` bits per second, and returns its descriptor. Throws BadUse if it cannot be
-// opened.
+// Opens a line at `baud` bits per second, and returns its descriptor. Throws BadUse if the line
+// cannot be opened.
 inline int open_line(const std::string& path, unsigned baud = 115200) {
   const int fd = ::open(path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0)
@@ -83,8 +83,8 @@ inline int open_line(const std::string& path, unsigned baud = 115200) {
 
 class SerialLink final : public LinkBase {
  public:
-  // Takes ownership of the line, which make_line() or open_line() has set up. Throws BadUse if it
-  // is not a line.
+  // Takes ownership of the line, which make_line() or open_line() has set up. Throws BadUse if
+  // `line` is not a line.
   SerialLink(const std::shared_ptr<Space>& space, int line, const LineOptions& o = {})
       : LinkBase(space),
         fd_(line),
@@ -103,7 +103,7 @@ class SerialLink final : public LinkBase {
     begin();
     thread_ = std::thread([this] { serve(); });
   }
-  // Ends the session; ends that the peer still holds through it die.
+  // Ends the session. Ends that the peer still holds through it die.
   ~SerialLink() {
     leave("this program has closed the session");
     join();
@@ -111,7 +111,7 @@ class SerialLink final : public LinkBase {
     for (const int fd : {fd_, bell_[0], bell_[1]}) ::close(fd);
   }
 
-  // The two halves of the destructor, as for StreamLink.
+  // leave() and join() are the two halves of the destructor, as for StreamLink.
   void leave(const std::string& why) { bye(why); }
   void join() {
     if (thread_.joinable()) thread_.join();
@@ -146,12 +146,12 @@ class SerialLink final : public LinkBase {
 
   void flush() noexcept override {
     pump();
-    // wakes the link's thread, which has something to wait for now
+    // This wakes the link's thread, which has something to wait for now.
     if (std::this_thread::get_id() != thread_id_) ring();
   }
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // the pipe is full: the thread is rung already
+    if (::write(bell_[1], &one, 1) < 0) return;  // The pipe is full: the thread is rung already.
   }
 
   // Puts frames into packets, and sends as many packets as the line takes.
@@ -173,7 +173,7 @@ class SerialLink final : public LinkBase {
       ssize_t n = ::send(fd_, out_.data(), out_.size(), MSG_NOSIGNAL);
       if (n < 0 && errno == ENOTSOCK) n = ::write(fd_, out_.data(), out_.size());
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) break;  // the line is full or broken: the reading thread will see why
+      if (n <= 0) break;  // The line is full or broken: the reading thread will see why.
       out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(n));
     }
   }
@@ -200,8 +200,8 @@ class SerialLink final : public LinkBase {
       }
       const std::int64_t wait =
           due == detail::Line::kNever ? -1 : std::clamp<std::int64_t>(due - now(), 0, 3'600'000);
-      // While the line takes nothing, work that is due waits for the line, except the end of the
-      // lease.
+      // While the line takes nothing, work that is due waits for the line, except for the end of
+      // the lease.
       pollfd fds[] = {{fd_, static_cast<short>(POLLIN | (writing ? POLLOUT : 0)), 0},
                       {bell_[0], POLLIN, 0}};
       if (::poll(fds, 2,
@@ -219,7 +219,7 @@ class SerialLink final : public LinkBase {
                                 (errno == ECONNRESET && !std::exchange(reset_, true))));
       const int error = errno;
       const Served served;
-      const Space::Step step(*peer_->space);  // when the step ends, what is queued is sent
+      const Space::Step step(*peer_->space);  // When the step ends, the queued frames are sent.
       if (n > 0) {
         session.clear();
         frames.clear();
@@ -244,7 +244,7 @@ class SerialLink final : public LinkBase {
   int bell_[2] = {-1, -1};
   detail::Line line_;
   detail::Widener widener_;
-  // compact frames that are not queued yet; bytes that are not on the line yet
+  // Compact frames that are not queued yet; bytes that are not on the line yet.
   Buffer compact_, out_;
   bool broken_ = false, reset_ = false;
   std::atomic<std::thread::id> thread_id_{};

@@ -1,18 +1,18 @@
 // A session, as a state machine that takes in received bytes and produces bytes to send (WIRE.md
-// 2). It does no input or output; the link does.
+// 2). The session does no input or output; the link does.
 //
 //   fresh ──greet()──► greeting ──input(): a good HELLO──► open
 //   greeting, open ──bye(), input(): a fault; lost(); open: input(): BYE──► over
 //
 // Invariants (the space's lock)
-//  1 Frames leave with seq 0, 1, 2, …; the first is HELLO. Frames must arrive in the same order, or
+//  1 Frames leave with seq 0, 1, 2, …; the first is HELLO. If frames do not arrive in this order,
 //    the session is over.
 //  2 session_over() of the receiver is called once, after every frame that came before the end.
 //  3 Once the session is over, nothing more is received or queued; what is queued may still be
 //    sent.
-//  4 The output is `out_` from `sent_` on. Each element of `lent_` names a place in `out_`, and its
-//    bytes go before that place: they are bodies of frames, which lie elsewhere. After own() each
-//    of these bodies is kept in its place by its keeper.
+//  4 The output is `out_` from `sent_` on. Each element of `lent_` names a place in `out_`, and
+//    bytes that go before that place. These bytes are bodies of frames, which lie elsewhere. After
+//    own() each of these bodies is kept in its place by its keeper.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -30,7 +30,7 @@ struct Profile {
   static constexpr std::uint32_t home = 1;     // the space may have channels of its own
   static constexpr std::uint32_t credits = 2;  // the space knows CREDIT and RECALL (WIRE.md 6.2)
   static constexpr std::uint32_t rounds = 4;   // the space answers ASK (WIRE.md 10.6)
-  // the space knows credits at a rendezvous (WIRE.md 6.6)
+  // The space knows credits at a rendezvous (WIRE.md 6.6).
   static constexpr std::uint32_t places = 8;
 };
 
@@ -46,10 +46,10 @@ struct Greeting {
 class Receiver {
  public:
   virtual void opened() = 0;  // called when the peer's HELLO was good
-  // Handles a frame. Returns null, or what is wrong with the frame, which is then a fault.
+  // Handles a frame. Returns null, or says what is wrong with the frame, which is then a fault.
   virtual const char* received(const Frame&) = 0;
-  virtual void session_over() noexcept = 0;  // called once
-  // called before BYE is queued: frames that are sent now arrive before it
+  virtual void session_over() noexcept = 0;  // called once, when the session is over
+  // Called before BYE is queued. Frames that are sent now arrive before BYE.
   virtual void before_bye() noexcept {}
 
  protected:
@@ -66,14 +66,14 @@ class Session {
 
   State state() const noexcept { return state_; }
   bool is_over() const noexcept { return state_ == State::over; }
-  // Why the session is over, as text for people.
+  // Says why the session is over, as text for people.
   const std::string& why() const noexcept { return why_; }
   // Returns whether this side has ended the session, by bye() or because of what the peer sent.
   bool is_ours() const noexcept { return ours_; }
   const Greeting& mine() const noexcept { return mine_; }
   const Greeting& theirs() const noexcept { return theirs_; }
   // Returns the size in bytes of the largest frame that either side may send. Before the peer's
-  // HELLO it is the size that every peer accepts.
+  // HELLO has come, this is the size that every peer accepts.
   std::uint32_t largest() const noexcept { return largest_; }
 
   // Sets who the peer must turn out to be, and the size of the peer's largest frame, if the maker
@@ -82,8 +82,8 @@ class Session {
     theirs_.incarnation = expected_ = incarnation;
     largest_ = std::min(mine_.largest, largest);
   }
-  // Return the number of frames so far, in 32 bits: of frames queued for the peer, and of frames
-  // received from it. Frames of rounds are not counted (WIRE.md 10).
+  // These return the number of frames so far, in 32 bits: of frames queued for the peer, and of
+  // frames received from the peer. Frames of rounds are not counted (WIRE.md 10).
   std::uint32_t sent() const noexcept { return next_out_ - rounds_out_; }
   std::uint32_t received() const noexcept { return next_in_ - rounds_in_; }
   // Returns whether both sides answer rounds.
@@ -104,8 +104,8 @@ class Session {
   // Returns whether any frame that a party waits for was queued since the last call.
   bool hurries() noexcept { return std::exchange(hurries_, false); }
 
-  // Called by a link that sends parts(). Then a long body is sent from where it lies, if it stays
-  // there.
+  // Called by a link that sends parts(). From now on a long body is sent from where it lies, if it
+  // stays there.
   void may_lend() noexcept { lends_ = true; }
   bool lends(std::size_t body) const noexcept { return lends_ && body >= kLent; }
   // Copies bodies that stay in place only until now.
@@ -113,37 +113,38 @@ class Session {
     if (borrows_) copy_borrowed();
   }
 
-  // Returns the bytes that are to be sent, or the first part of them; empty only if there are none.
-  // went() must say how many of them were sent.
+  // Returns the bytes that are to be sent, or the first part of these bytes. The result is empty
+  // only if no bytes are to be sent. went() must say how many of the bytes were sent.
   Bytes output() const noexcept {
     Bytes first;
     parts(std::span(&first, 1));
     return first;
   }
   void went(std::size_t bytes);
-  // Stores the first parts of the output, as many as `into` has room for. Returns how many.
+  // Stores the first parts of the output in `into`, as many as it has room for. Returns their
+  // number.
   std::size_t parts(std::span<Bytes> into) const noexcept;
   // Returns how many bytes are to be sent.
   std::size_t queued() const noexcept { return out_.size() - sent_ + lent_bytes_; }
-  // Returns how many bytes the first whole frames have: at most `most`, but at least one frame. For
-  // a link that sends only whole frames.
+  // Returns how many bytes the first whole frames have: at most `most`, but at least one frame.
+  // This is for a link that sends only whole frames.
   std::size_t frames(std::size_t most) const noexcept;
   // Copies the first `bytes` bytes of the output, which must have at least that many.
   void copy_to(std::byte* to, std::size_t bytes) const noexcept;
 
  private:
   std::size_t take_frames(Bytes in);  // handles whole frames; returns how many bytes they have
-  std::size_t take_part(Bytes in);    // handles bytes of part_; returns how many
+  std::size_t take_part(Bytes in);    // handles bytes of part_; returns their number
   void heard(const Frame& f);
   const char* hello(const Frame& f);
   void end(const std::string& why, bool tell);
   void copy_borrowed();
 
   static constexpr std::size_t kNamed = 200;    // the maximum size of a space's name in bytes
-  static constexpr std::size_t kLent = 16'384;  // bytes; a shorter body is quickly copied
+  static constexpr std::size_t kLent = 16'384;  // in bytes; a shorter body is quickly copied
   struct Lent {
     std::size_t before;  // the place in out_ before which the bytes go
-    Bytes bytes;         // those that were not sent yet
+    Bytes bytes;         // those bytes that were not sent yet
     Keeper keeper;
   };
 
@@ -166,21 +167,21 @@ class Session {
   std::size_t sent_ = 0;
   std::vector<Lent> lent_;
   std::size_t first_lent_ = 0,
-              // the index of the first element of lent_ that was not sent; the bytes of all such
-      // elements
+              // The index of the first element of lent_ that was not sent; the number of bytes of
+      // all such elements.
       lent_bytes_ = 0;
   bool lends_ = false, borrows_ = false;  // borrows_: whether an element of lent_ has no keeper
   bool hurries_ = false;
   // At most kUnread answers may wait to be sent. `answers_` counts the answers, `gone_` the bytes
-  // sent. For each kEach answers, `unread_` holds the value that `gone_` will have once those are
-  // sent.
+  // sent. For every kEach answers, `unread_` holds the value that `gone_` will have once these
+  // answers are sent.
   static constexpr std::uint64_t kUnread = 65'536, kEach = 64;
   std::uint64_t answers_ = 0, gone_ = 0;
   std::deque<std::uint64_t> unread_;
-  // set if too many answers wait because the peer does not read; if the peer then sends more, that
-  // is a fault
+  // Set if too many answers wait because the peer does not read. If the peer then sends more, that
+  // is a fault.
   bool piles_up_ = false;
-  std::string refused_;  // why a HELLO was not good
+  std::string refused_;  // why the peer's HELLO was not good
   std::string why_;
   bool ours_ = false;
 };

@@ -1,13 +1,13 @@
-// An array that many programs read and none changes. It is written once, mapped by each program
-// that receives it, and freed with the last mapping (WIRE.md 9.3). Linux.
+// An array that many programs read and none changes. The array is written once, mapped by each
+// program that receives it, and freed with the last mapping (WIRE.md 9.3). This file needs Linux.
 //
 //   const wire::SharedArray<float> table(std::span(weights));   // one copy, here
 //   out(table);                    // to any number of programs: its pages are not copied again
 //   … const wire::SharedArray<float> table = in();
 //
-// The memory is sealed against writing, even by its maker, before any other program sees it: what
-// has been checked once stays valid. Copies share it. Over a link that passes no descriptors the
-// bytes are sent, and the other program seals a copy of its own.
+// The memory is sealed against writing, even by its maker, before any other program sees it, so
+// what has been checked once stays valid. Copies of the array share the memory. Over a link that
+// passes no descriptors the bytes are sent, and the other program seals a copy of its own.
 //
 // Invariant: a program maps each array once. If it receives an array that it has mapped already, it
 // uses that mapping.
@@ -23,7 +23,7 @@ namespace weft::inline WEFT_ABI::wire {
 // The raw bytes of one shared array, whatever its element type.
 class Sealed {
  public:
-  // Makes a sealed copy. Throws BadUse if there is no memory or no descriptor.
+  // Makes a sealed copy of the bytes. Throws BadUse if there is no memory or no descriptor.
   static std::shared_ptr<const Sealed> copy_of(Bytes);
   void put(Buffer& out, Carrier& by) const;
   static std::shared_ptr<const Sealed> get(Bytes in, Carrier& by);

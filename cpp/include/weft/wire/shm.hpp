@@ -1,11 +1,12 @@
-// A link in shared memory, between programs of one machine (WIRE.md 12.4). Linux 5.16.
+// A link in shared memory, between programs of one machine (WIRE.md 12.4). This file needs Linux
+// 5.16.
 //
 //   auto space = wire::Space::make("main");
 //   wire::ShmLink child(space, fd);                           // the rest is as with a StreamLink
 //
 // Each side makes a segment with the ring that it writes, and a page with its life word, and passes
-// both over a Unix socket. After that the socket carries only descriptors, and reports the end. A
-// thread that waits serves the link (attendant.hpp).
+// both over a Unix socket. After that the socket carries only descriptors, and reports the peer's
+// end. A thread that waits serves the link (attendant.hpp).
 //
 //   made ──the peer's descriptors have come, and are good──► open
 //     │                                    open ──either session is over, the peer is gone──► over
@@ -26,31 +27,31 @@ namespace weft::inline WEFT_ABI::wire {
 
 class ShmLink final : public LinkBase, private Attended {
  public:
-  static constexpr std::uint32_t kRing = 1 << 16;  // bytes in each direction
+  static constexpr std::uint32_t kRing = 1 << 16;  // in bytes, for each direction
 
-  // Takes ownership of the socket, a Unix socket. Throws BadUse if it is not one, there is no
-  // memory for the segment, or the system is too old.
+  // Takes ownership of the socket, a Unix socket. Throws BadUse if `fd` is not a Unix socket, there
+  // is no memory for the segment, or the system is too old.
   ShmLink(const std::shared_ptr<Space>& space, int fd) : ShmLink(space, fd, kLater) { enlist(); }
   // The constructor in two parts, for a caller that owns something that the steps of other threads
-  // need (such as a global lock). It calls this part while it owns that, and enlist() while it does
-  // not.
+  // need (such as a global lock). The caller calls this part while it owns that lock, and enlist()
+  // while it does not.
   enum Later { kLater };
   ShmLink(const std::shared_ptr<Space>& space, int fd, Later)
       : ShmLink(std::make_shared<Peer>(detail::space_of(space)), fd) {
     introducer_ = SocketIntroducer::of(*space, &StreamLink::make_introduced, &make_introduced);
   }
-  // Starts to serve the link. Throws BadUse; the link cannot be used then.
+  // Starts to serve the link. Throws BadUse if that is not possible; the link cannot be used then.
   void enlist() {
     if (const char* wrong = try_to_enlist())
       weft::detail::bad_use(std::string("ShmLink: ") + wrong);
   }
-  // Ends the session; ends that the peer still holds through it die.
+  // Ends the session. Ends that the peer still holds through it die.
   ~ShmLink() {
     leave("this program has closed the session");
     join();
   }
 
-  // The two halves of the destructor, as for StreamLink.
+  // leave() and join() are the two halves of the destructor, as for StreamLink.
   void leave(const std::string& why) {
     if (!attendant_) return;
     bye(why);
@@ -89,7 +90,7 @@ class ShmLink final : public LinkBase, private Attended {
     begin();
   }
   // Sends the hand-shake; from now on the attendant serves the link. Must not be called in a step.
-  // Returns null, or what is wrong.
+  // Returns null, or says what is wrong.
   const char* try_to_enlist() noexcept {
     const char* const wrong = attendant_->enter(*this, life_);
     if (wrong) return wrong;
@@ -97,7 +98,7 @@ class ShmLink final : public LinkBase, private Attended {
     const Hello hello;
     const std::array<int, 2> fds{for_peer_[0].get(), for_peer_[1].get()};
     const bool sent = send_descriptors(socket, std::as_bytes(std::span(&hello, 1)), fds);
-    // If the peer is gone already, that is reported when the attendant finds the socket closed.
+    // If the peer is gone already, its end is reported when the attendant finds the socket closed.
     if (!sent && errno != EPIPE && errno != ECONNRESET)
       return "the descriptor is not of a Unix socket, or nothing can be sent there";
     for_peer_ = {};
@@ -165,7 +166,7 @@ class ShmLink final : public LinkBase, private Attended {
   void take() noexcept override {
     thread_local Buffer room(kRing);
     const Served served;
-    const Space::Step step(*peer_->space);  // when the step ends, what is queued is sent
+    const Space::Step step(*peer_->space);  // When the step ends, the queued frames are sent.
     take_some(room);
   }
   void take_some(Buffer& room) noexcept {
@@ -228,9 +229,9 @@ class ShmLink final : public LinkBase, private Attended {
     Buffer room(kRing);
     const Served served;
     const Space::Step step(*peer_->space);
-    take_some(room);  // holds a whole ring: all that the peer has published
+    take_some(room);  // This holds a whole ring, which is all that the peer has published.
     peer_->session.lost(how);
-    if (counted_) attendant_->look_at_sockets();  // lets the watching thread release the link
+    if (counted_) attendant_->look_at_sockets();  // This lets the watching thread release the link.
   }
 
   const Descriptor socket_;
@@ -239,7 +240,7 @@ class ShmLink final : public LinkBase, private Attended {
   std::array<Descriptor, 2> for_peer_;  // kept until the hand-shake has been sent
   Aside aside_;
   bool shut_ = false, enlisted_ = false, left_ = false, last_ = false;
-  // counted_: set if another space has arranged the session
+  // counted_ is set if another space has arranged the session.
   std::shared_ptr<SocketIntroducer> introducer_, counted_;
   std::shared_ptr<Attendant> attendant_;
 };

@@ -1,18 +1,18 @@
 // Memory in which large values go to other programs of this machine (WIRE.md 9.2): a value is
-// written once, and read in place by the other program. Linux.
+// written once, and read in place by the other program. This file needs Linux.
 //
 //   make(): a segment without shares, or a new one ──written──► lend_to(): one more share, and a
 //   descriptor if the peer needs one ──► there: take(): mapped, or known from before
 //     ──the last view is dropped──► the share is given back ──all shares are──► make() again
 //
 // The head of a segment counts its shares. A program that is killed never gives its shares back.
-// Such a segment is removed from `made` when that list is full, and its memory is freed with the
-// last mapping. A mapping of another program's segment with such shares is dropped when no session
-// is open that could yet bring the segment. So nothing has to be cleaned up, and no program is
-// asked.
+// Such a segment is removed from the list `made` when that list is full, and its memory is freed
+// with the last mapping. A mapping of another program's segment with such shares is dropped when no
+// session is open that could still bring the segment. So nothing has to be cleaned up, and no
+// program has to be asked.
 //
 // The head also names the spaces that have the segment mapped and keep it mapped. A value goes to
-// these without a descriptor.
+// these spaces without a descriptor.
 //
 // Invariants
 //  1 The bytes behind the head are written by the maker of the slot, before any other program has a
@@ -20,8 +20,8 @@
 //  2 At most kOpen segments of a program have a descriptor. A value beyond that is held as bytes.
 //  3 A program that lends takes the share first, and then reads which spaces are named. A program
 //    that drops a mapping removes its name first, then looks for shares, and keeps the mapping
-//    while there are any. So one of the two sees the other, and a segment that comes without a
-//    descriptor is always known.
+//    while there are any. So one of the two programs sees the other, and a segment that comes
+//    without a descriptor is always known.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -39,8 +39,8 @@ class Slot {
   // many slots are open.
   static std::unique_ptr<Slot> make(std::size_t length) noexcept;
   // Returns the slot that a frame describes. `by` is a Carrier: passed() gives its descriptors,
-  // mine() this space's name. Returns null if there is no such slot, or there is no memory for it;
-  // in the second case calls no_room().
+  // mine() gives this space's name. Returns null if there is no such slot, or there is no memory
+  // for it; in the second case, calls no_room().
   template <class By>
   static std::unique_ptr<Slot> take(Bytes described, By& by) {
     Description d;
@@ -48,7 +48,7 @@ class Slot {
     std::memcpy(&d, described.data(), kDescribed);
     if (d.mark == kKnown) return known(d);
     for (int fd; (fd = by.passed()) >= 0;)
-      // if there is no match, the descriptor belongs to a frame that was not sent after all
+      // If there is no match, the descriptor belongs to a frame that was not sent after all.
       if (auto s = matching(d, Descriptor(fd), by)) return s;
     return nullptr;
   }
@@ -58,8 +58,8 @@ class Slot {
 
   std::byte* data() const noexcept;
   std::size_t size() const noexcept { return length_; }
-  // Takes a share for the program at the other side of `by`, and describes it for a frame. Returns
-  // false if that is not possible.
+  // Takes a share for the program at the other side of `by`, and describes the slot for a frame.
+  // Returns false if that is not possible.
   template <class By>
   bool lend_to(By& by, Buffer& description) const {
     if (!by.passes()) return false;
@@ -78,12 +78,13 @@ class Slot {
   static bool is_described(Bytes b) noexcept {
     return b.size() == kDescribed && (b[0] == std::byte{kPassed} || b[0] == std::byte{kKnown});
   }
-  static void forget() noexcept;  // called in the child of a fork: the segments are the parent's
+  // Called in the child of a fork: the segments belong to the parent.
+  static void forget() noexcept;
 
  private:
-  // marks at the beginning of a description; no pickle begins with such a byte
+  // The marks at the beginning of a description. No pickle begins with such a byte.
   static constexpr std::uint8_t kPassed = 1, kKnown = 3;
-  // kNone: no descriptor is needed; kNot: the slot cannot be lent
+  // kNone means that no descriptor is needed; kNot means that the slot cannot be lent.
   static constexpr int kNone = -1, kNot = -2;
   struct Description {
     std::uint64_t mark = kPassed, id = 0, size = 0, length = 0, inode = 0;
@@ -92,8 +93,9 @@ class Slot {
   static constexpr std::size_t kHead = 64, kNamed = 6;
   struct Head {
     std::atomic<std::uint64_t> shares;
-    std::uint64_t id;                                // random
-    std::atomic<std::uint64_t> mapped_by[kNamed]{};  // incarnations of spaces; 0 in unused elements
+    std::uint64_t id;  // random
+    // The incarnations of spaces; 0 in unused elements.
+    std::atomic<std::uint64_t> mapped_by[kNamed]{};
   };
   static_assert(sizeof(Head) == kHead);
   struct Piece {
@@ -124,7 +126,7 @@ class Slot {
 
   const std::shared_ptr<Piece> piece_;
   const std::size_t length_;
-  // the fork in which this object was made: in the child of a fork, shares belong to the parent
+  // The fork in which this object was made. In the child of a fork, shares belong to the parent.
   const std::uint32_t fork_;
 };
 

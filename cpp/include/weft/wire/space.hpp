@@ -1,4 +1,4 @@
-// This program as an address space, *space* for short, and its sessions (WIRE.md 1, 2).
+// This program as an address space (*space* for short), and its sessions (WIRE.md 1, 2).
 //
 // All state of the wire is protected by one lock of the space. A thread that holds the lock is in a
 // *step*: it takes in what has arrived, or begins or withdraws an operation. At the end of a step
@@ -10,10 +10,10 @@
 // Invariants
 //  1 A visitor's waker may be called on any thread, and waits for no lock. It makes a step itself
 //    only if no thread is in one. A thread in a step looks for wakers again after it has released
-//    the lock. Both use a read-modify-write of `fresh_`, so one of the two sees the other, and no
-//    waker is forgotten.
+//    the lock. The waker and the thread both use a read-modify-write of `fresh_`, so one of the two
+//    sees the other, and no waker is forgotten.
 //  2 In a step no lock of a channel is held when a link is called, and no code of the user's runs
-//    but the customisation point of values.
+//    except the customisation point of values.
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -29,13 +29,14 @@ namespace weft::inline WEFT_ABI::wire {
 
 class Peer;
 
-// Makes sessions between two spaces that this one knows, and accepts those that other spaces
+// Makes sessions between two spaces that this space knows, and accepts sessions that other spaces
 // arrange (WIRE.md 7.5). It is used in a step.
 class Introducer {
  public:
-  // Returns false if that is not possible.
+  // Makes a session between a and b. Returns false if that is not possible.
   virtual bool introduce(Peer& a, Peer& b) = 0;
-  virtual const char* introduced(Peer& by, const Frame& f) = 0;  // returns null, or what is wrong
+  // Returns null, or says what is wrong.
+  virtual const char* introduced(Peer& by, const Frame& f) = 0;
   virtual ~Introducer() = default;
 };
 
@@ -65,12 +66,12 @@ class Link {
   // Called in a step when there is output, or when the session is over.
   virtual void flush() noexcept = 0;
   // Returns whether a descriptor can go along with the frame that is queued next. If so, pass()
-  // takes ownership of it. passed() returns the next descriptor that has come, or -1.
+  // takes ownership of the descriptor. passed() returns the next descriptor that has come, or -1.
   virtual bool passes() const noexcept { return false; }
   virtual void pass(int) noexcept {}
   virtual int passed() noexcept { return -1; }
-  // Returns whether the link uses shared memory. If so, a session between its peer and the peer of
-  // another such link uses shared memory too.
+  // Returns whether the link uses shared memory. If so, a session between the link's peer and the
+  // peer of another such link uses shared memory too.
   virtual bool shared() const noexcept { return false; }
 
  protected:
@@ -81,7 +82,7 @@ class Link {
 // a step.
 class Inquirer {
  public:
-  // Handles a frame. Returns null, or what is wrong with it.
+  // Handles a frame. Returns null, or says what is wrong with the frame.
   virtual const char* heard(Peer& from, const Frame& f) = 0;
   virtual void gone(Peer& p) noexcept = 0;  // called when the peer's session is over
 
@@ -89,10 +90,10 @@ class Inquirer {
   ~Inquirer() = default;
 };
 
-// Further information about a peer that is gone; for a program that this program has started.
+// Further information about a peer that is gone, if this program has started the peer's program.
 class Fate {
  public:
-  // text for people, appended to the reason; not called in a step
+  // Returns text for people, which is appended to the reason. Not called in a step.
   virtual std::string text() noexcept = 0;
   virtual ~Fate() = default;
 };
@@ -111,7 +112,7 @@ class Space : public std::enable_shared_from_this<Space> {
 
   class Step {
    public:
-    // Begins a step. Within a step of the same space, the new one is part of it.
+    // Begins a step. Within a step of the same space, the new step is a part of that step.
     explicit Step(Space& s) : space_(s), outer_(stepping) {
       if (outer_ == &s) return;
       space_.lock_.lock();
@@ -126,8 +127,8 @@ class Space : public std::enable_shared_from_this<Space> {
    private:
     Space& space_;
     Space* const outer_;
-    // values that are destroyed in a step do not belong to the thread that happens to be in the
-    // step
+    // Values that are destroyed in a step do not belong to the thread that happens to be in the
+    // step.
     const weft::detail::NobodysValues undelivered_;
   };
 
@@ -139,9 +140,9 @@ class Space : public std::enable_shared_from_this<Space> {
   // Answers the visitors that have their outcomes. Called in a step.
   void answer_decided() noexcept;
   // Called when the writer's answer of a commit is about to be queued at `h`. If readers of other
-  // sessions were answered in this step, their answers are sent now: in one step the frames of
-  // several commits gather, and links are flushed one after the other (WIRE.md 4.2). Called in a
-  // step.
+  // sessions were answered in this step, their answers are sent now. Otherwise the writer might be
+  // told first (WIRE.md 4.2): the frames of several commits gather in one step, and links are
+  // flushed one after the other. Called in a step.
   void readers_first(const Home& h) noexcept;
   // Keeps a visitor whose session is over and whose wake-up is still to come. bury() and unbury()
   // remove it. Called in a step.
@@ -165,15 +166,15 @@ class Space : public std::enable_shared_from_this<Space> {
     if (++ranks_ == 0) ++ranks_;
     return ranks_;
   }
-  // Called when one of these choices has ended.
+  // Called when a choice that spans several homes has ended.
   void reconsider();
 
   // --- untaken data of peers on other machines (untaken.hpp), in a step ---
 
   detail::Untaken::Count untaken{0};
   std::size_t most_untaken = detail::Untaken::most();
-  // Makes room to hold `more` bytes for this home: while there are too many, ends the session that
-  // holds most. Returns null; or what is wrong, if that session is this home's own.
+  // Makes room to hold `more` bytes for this home: while there are too many bytes, ends the session
+  // that holds most. Returns null; or says what is wrong, if that session is this home's own.
   const char* relieve(const Home& h, std::size_t more) noexcept;
 
   // --- questions to all programs (rounds.hpp), in a step ---
@@ -187,7 +188,7 @@ class Space : public std::enable_shared_from_this<Space> {
   bool has_all_links() const noexcept { return links_.load() == links_of_all_.load(); }
   Inquirer* inquirer = nullptr;
   std::unordered_set<FarEnd*> far_ends;  // the far ends that this space holds
-  // Links that are made from now on announce that this space may be asked.
+  // Makes links that are made from now on announce that this space may be asked.
   void may_be_asked(Inquirer& by) noexcept {
     inquirer = &by;
     greeting_.profile |= Profile::rounds;
@@ -198,13 +199,13 @@ class Space : public std::enable_shared_from_this<Space> {
   std::weak_ptr<Introducer> introducer;
   bool introduce(Peer& a, Peer& b);
   const std::vector<Peer*>& peers() const noexcept { return peers_; }
-  // Returns the oldest session with that space which is not over, or null.
+  // Returns the oldest session with that space which is not over; null if there is none.
   Peer* session_with(std::uint64_t incarnation) const noexcept;
   // An end that a peer holds under the first of these keys that this space knows (WIRE.md 7.4).
   struct Lent {
     Peer* peer = nullptr;
     std::shared_ptr<Port> port;
-    bool first = false;  // whether it was the first of the keys
+    bool first = false;  // whether this key was the first of the keys
   };
   Lent lent(std::span<const std::uint64_t> keys) const noexcept;
   void know(std::uint64_t key, Home& at, std::uint32_t end) {
@@ -216,9 +217,9 @@ class Space : public std::enable_shared_from_this<Space> {
   }
   std::uint64_t next_token() noexcept { return ++tokens_; }
   detail::Spare& spare() noexcept { return spare_; }  // used in a step
-  // Returns a number that cannot be guessed, and is not zero. Making a random_device takes a
-  // virtual machine tens of microseconds, since it asks the processor for its features. So each
-  // thread makes one and keeps it.
+  // Returns a number that cannot be guessed, and is not zero. Making a random_device takes tens of
+  // microseconds on a virtual machine, since it asks the processor for its features. So each thread
+  // makes one and keeps it.
   static std::uint64_t random() {
     static thread_local std::random_device source;
     std::uint64_t n = 0;
@@ -228,7 +229,7 @@ class Space : public std::enable_shared_from_this<Space> {
   // Returns a peer whose session is over, for ends whose home cannot be reached.
   std::shared_ptr<Peer> nobody();
   // Drops p when the step is over. In a step a peer may be the last owner of its session, and an
-  // operation must not be destroyed by the code that tells it that it is over.
+  // operation must not be destroyed by the code that tells the operation that it is over.
   void bury(std::shared_ptr<void> p) { buried_.push_back(std::move(p)); }
 
  private:
@@ -256,7 +257,7 @@ class Space : public std::enable_shared_from_this<Space> {
   std::vector<Peer*> peers_;
   std::vector<std::unique_ptr<Visitor>> orphans_;
   std::unordered_map<std::uint64_t, Known> keys_;
-  // pairs of incarnations that were introduced to each other
+  // The pairs of incarnations that were introduced to each other.
   std::set<std::pair<std::uint64_t, std::uint64_t>> acquainted_;
   std::uint64_t tokens_ = 0;
   detail::Spare spare_;  // shared by all sessions of the space, of which there may be thousands
@@ -270,7 +271,7 @@ class Space : public std::enable_shared_from_this<Space> {
 };
 
 namespace detail {
-// Throws BadUse if there is no space.
+// Returns the space. Throws BadUse if there is none.
 inline Space& space_of(const std::shared_ptr<Space>& s) {
   if (!s) weft::detail::bad_use("there is no space: Space::make(name) makes this program's");
   return *s;
@@ -310,14 +311,15 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   };
   std::vector<Offered> offered;
   Link* link = nullptr;
-  // called when an end was handed to this space, or one that it handed out was adopted, or the
-  // session is over
+  // Called when an end was handed to this space, an end that this space handed out was adopted, or
+  // the session is over.
   void (*news)(Peer&) noexcept = nullptr;
   void* listener = nullptr;  // for use by `news`
-  bool outside = true;       // whether it may wake a run (LinkBase::be_outside)
-  // null if nothing more is known; written before other threads know the link
+  bool outside = true;       // whether the session may wake a run (LinkBase::be_outside)
+  // Null if nothing more is known about the peer's end. It is written before other threads know the
+  // link.
   std::shared_ptr<Fate> fate;
-  // called when the session is over, after all operations that were under way have been told
+  // Called when the session is over, after all operations that were under way have been told so.
   void (*ended)(Peer&) noexcept = nullptr;
 
   const std::shared_ptr<Space> space;
@@ -332,8 +334,8 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
     return session.why() + (fate && !session.is_ours() ? fate->text() : "");
   }
 
-  // Retires the end; operations that wait for a credit there are first offered to the home (WIRE.md
-  // 7.3).
+  // Retires the end. Operations that wait for a credit at this end are first offered to the home
+  // (WIRE.md 7.3).
   void retire(std::uint32_t end, bool died) {
     far.closing(end);
     if (Adopting* const a = adopting(end)) a->closed = !died && !a->poisoned;
@@ -345,12 +347,12 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
     session.send(Frame{Kind::poison, 0, end, 0, 0, strength, {}});
   }
 
-  // Hands an end of a third space to the peer, by this name. Returns null, or why that is not
+  // Hands an end of a third space to the peer, by this name. Returns null, or says why that is not
   // possible.
   const char* pass(const std::shared_ptr<FarEnd>& e, bool writes, const std::string& type,
                    const std::string& name);
-  // Takes over an end whose home is the peer. `from` handed it over, and holds it under the first
-  // of these keys; the others are earlier keys (WIRE.md 7.4).
+  // Takes over an end whose home is the peer. `from` handed the end over, and holds it under the
+  // first of these keys; the others are earlier keys (WIRE.md 7.4).
   std::shared_ptr<FarEnd> adopt(std::vector<std::uint64_t> keys, std::uint64_t token,
                                 const std::string& type, const std::string& name, Peer& from);
   // Returns how many ends at this home were taken over and not confirmed yet.
@@ -368,13 +370,14 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   void before_bye() noexcept override;
 
   // An end of the peer that this space has adopted and the home has not confirmed. If the home
-  // never confirms it, its earlier holder is told.
+  // never confirms the adoption, the end's earlier holder is told.
   struct Adopting {
     std::uint32_t number;
     std::uint64_t token;
     std::weak_ptr<Peer> from;
     std::weak_ptr<FarEnd> end;
-    // closed in good order, or poisoned by this program, before the home has confirmed the adoption
+    // Whether this program closed the end in good order, or poisoned it, before the home has
+    // confirmed the adoption.
     bool closed = false, poisoned = false;
   };
   Adopting* adopting(std::uint32_t number) noexcept {

@@ -1,14 +1,14 @@
-// A choice that spans: its guards belong to several homes. This is the code of the choice's
-// *place*, the space of the process that makes the choice (WIRE.md 5). One of the homes may be this
-// space.
+// A choice that spans is a choice whose guards belong to several homes. This is the code for the
+// choice's *place*, the space of the process that makes the choice (WIRE.md 5). One of the homes
+// may be this space.
 //
 //   begin() ──► asks each home in the order of the guards, offers at once ──NOTREADY──► the next
 //   all asked ──► waits ──READY──► tries that home ──► …
 //   DONE, ENDED ──► over: the other homes to which it was offered are told that it has gone
 //
 // At most one home is trying at a time, and only that home can commit. So the choice commits once,
-// whatever happens at the other homes; and if a session ends, only what was being tried there can
-// be in doubt (WIRE.md 8).
+// whatever happens at the other homes; and if a session ends, only the guards that were being tried
+// there can be in doubt (WIRE.md 8).
 //
 // The homes are asked in the order of the guards, so the first guard that is ready is chosen; a
 // fair select begins at another guard each time (rule 5.4). A choice that only looks (with a skip,
@@ -16,9 +16,9 @@
 //
 // Invariants (the space's lock)
 //  1 trying_ is the part that has been asked and has not answered. No other part can commit.
-//  2 whole_.over() is called once, when no part can have any more messages; not if begin() returns
-//    that the choice is over. Nothing of this object is used after that call: the process that
-//    waits goes on, and destroys it.
+//  2 whole_.over() is called once, when no part can have any more messages; it is not called if
+//    begin() returns that the choice is over. Nothing of this object is used after that call: the
+//    process that waits goes on, and destroys the object.
 #pragma once
 #include <memory>
 
@@ -28,7 +28,7 @@
 namespace weft::inline WEFT_ABI::wire {
 
 class Span {
-  // the number of guards for which no allocation is needed
+  // The number of guards for which no allocation is needed.
   static constexpr std::size_t kUsual = 4;
 
  public:
@@ -39,10 +39,10 @@ class Span {
     bool writes = false;
     std::unique_ptr<Room>* room = nullptr;
     bool ends = false;  // whether the retirement of its channel is an outcome
-    // the guard's precondition is false, so it takes no part, but its home says whether its channel
-    // is open
+    // The guard's precondition is false, so the guard takes no part; but its home says whether its
+    // channel is open.
     bool off = false;
-    // an output whose value is made after the commit: its room is filled at that time
+    // An output whose value is made after the commit; its room is filled at that time.
     bool later = false;
   };
   using Guards = InlineVector<Guard, kUsual>;
@@ -72,30 +72,33 @@ class Span {
     return kept(all);
   }
 
-  // `whole` is told the outcome. The guards are asked in this order, beginning with `first`.
+  // Makes a choice whose outcome `whole` is told. The guards are asked in this order, beginning
+  // with `first`.
   Span(Space& s, FarOp& whole, Guards guards, std::uint32_t first, Kept kept, bool only_looks);
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
   ~Span();
 
-  // Begins the choice. Returns true if the choice is over already. If the outcome is then
+  // Begins the choice. Returns true if the choice is over already. If such a choice has the outcome
   // `pending`, nothing has happened, and whole.refused says why.
   bool begin();
-  // One of these two follows whole_.committed(). made(): the value is in the guard's room.
-  // failed(): the value could not be made; the choice is over, and over() is not called. made()
-  // returns true if the choice is over at once; then too over() is not called.
+  // The caller calls one of these two after whole_.committed(). made() says that the value is in
+  // the guard's room. failed() says that the value could not be made; the choice is over, and
+  // over() is not called. made() returns true if the choice is over at once; over() is not called
+  // in that case either.
   bool made();
   void failed();
   // Asks the homes to withdraw the choice; over() then says whether that was too late.
   void withdraw();
-  // Called instead of withdraw() when a timer has expired or a process has ended. A guard that is
-  // ready is chosen before that one (rule 5.7), so every home is asked once more.
+  // Called instead of withdraw() when a timer has expired or a process has ended. A guard of a
+  // channel that is ready is chosen before that timer or process (rule 5.7), so every home is asked
+  // once more.
   void look_once();
   // Returns whether a home has been asked and has not answered yet. Called in a step.
   bool trying() const noexcept { return trying_ != nullptr; }
 
  private:
-  // the number of parts that are stored in this object, and the bytes reserved for each of them
+  // The number of parts that are stored in this object, and the bytes reserved for each of them.
   static constexpr std::size_t kHere = 2, kPart = 256;
   struct Part;
   struct There;
@@ -126,7 +129,7 @@ class Span {
   const Kept kept_;
   const bool looks_;
   bool late_ = false;  // set by look_once(): no further attempt is waited for
-  // set if the choice ends within the attempt that go_on() makes after look_once()
+  // Set if the choice ends within the attempt that go_on() makes after look_once().
   bool* over_within_ = nullptr;
   alignas(std::max_align_t) std::byte here_[kHere][kPart];
   InlineVector<Part*, kHere> parts_;
@@ -136,12 +139,13 @@ class Span {
   bool trying_writes_ = false;  // whether an output is among the guards that are tried
   std::uint32_t asked_ = 0;     // how many guards have been asked, in their order
   // The guard with which the present round of asking began; and whether the channel of a guard that
-  // is tried retired meanwhile: then the others were not tried, and are asked again.
+  // is tried has retired meanwhile. If it has, the other guards were not tried, and are asked
+  // again.
   std::uint32_t asked_from_ = 0;
   bool fell_silent_ = false;
   bool began_ = false, over_ = false, unwanted_ = false;
   bool silently_ = false;  // begin() itself returns that the choice is over
-  // A guard's channel or session has ended while another home was trying. That is the outcome
+  // A guard's channel or session has ended while another home was trying. That end is the outcome
   // unless the other home commits.
   bool failed_ = false;
   bool making_ = false;        // trying_ has committed, and waits for the value of its output

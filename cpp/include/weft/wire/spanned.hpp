@@ -1,9 +1,9 @@
 // One home's part of a choice that spans, which has guards at other homes too (WIRE.md 5).
 //
 // The choice is decided at its *place*, the space of the process that makes it. So the home never
-// commits the choice unasked. It watches the channels for the choice, and reports when a guard
-// might be ready. When the home is asked to try, it begins an ordinary operation there, and
-// withdraws it if that finds no partner.
+// commits the choice unasked. The home watches the channels for the choice, and reports when a
+// guard might be ready. When the home is asked to try, it begins an ordinary operation at these
+// channels, and withdraws the operation if it finds no partner.
 //
 //   begin(), and it is asked at once ──► as attempt()
 //      └──► watches ──attempt()──► met: over() │ no partner: not_ready(), watches again
@@ -13,7 +13,8 @@
 //                  └──withdraw(), or the other one is gone: not_ready()
 //
 // When two such choices could meet, one of them must stay queued until the other has come. The
-// lower one in a fixed order does so: so they cannot wait for each other in a circle.
+// choice that is lower in a fixed order stays, so that choices cannot wait for each other in a
+// circle.
 //
 // Invariants (the space's lock)
 //  1 There is at most one attempt at a time. While there is none, every guard is watched, or the
@@ -35,14 +36,15 @@ namespace weft::inline WEFT_ABI::wire {
 
 class Spanned final : public std::enable_shared_from_this<Spanned> {
  public:
-  // The part's way to the choice's place: to another space, or to a process of this one. Called in
-  // a step.
+  // The part's way to the choice's place, which is in another space or is a process of this space.
+  // Its functions are called in a step.
   struct Seat {
-    virtual void ready() = 0;                      // an attempt is worthwhile
-    virtual void silent(std::uint32_t guard) = 0;  // the guard's channel has retired (rule 5.6)
-    virtual void not_ready() = 0;                  // the attempt found no partner
-    // Called when an output has committed whose value is still to be made: made() or close() must
-    // follow.
+    virtual void ready() = 0;  // says that an attempt is worthwhile
+    // Says that the guard's channel has retired (rule 5.6).
+    virtual void silent(std::uint32_t guard) = 0;
+    virtual void not_ready() = 0;  // says that the attempt found no partner
+    // Called when an output has committed whose value is still to be made. The place must then call
+    // made() or close().
     virtual void commit(std::uint32_t guard) = 0;
     // Called when the choice is over: this guard has committed, or its channel has ended with
     // status s.
@@ -72,16 +74,16 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   void attempt(std::uint32_t first, std::uint32_t n);
   // Withdraws an attempt that is queued. Does nothing if that is too late, or there is no attempt.
   void withdraw();
-  // The choice's place is gone, or has committed elsewhere. If an attempt can no longer be
-  // withdrawn, its value is lost.
+  // The choice's place is gone, or the choice has committed elsewhere. If an attempt can no longer
+  // be withdrawn, its value is lost.
   void close();
-  // Takes the value that commit() asked for. made() without arguments: the value is in the guard's
-  // room. made(value) returns false if the payload is not a value of the type; then nothing has
-  // happened.
+  // These take the value that commit() asked for. made() without arguments says that the value is
+  // in the guard's room. made(value) returns false if the payload is not a value of the type; then
+  // nothing has happened.
   bool making() const noexcept { return attempt_ && attempt_->stage == Visitor::Stage::making; }
   bool made(const Payload& value, Carrier& by);
   void made();
-  // Returns the room of a guard that takes part; used once the part is closed.
+  // Returns the room of a guard that takes part. It is used once the part is closed.
   std::unique_ptr<Room>& room(std::uint32_t guard) noexcept { return at_[guard].room; }
   // Called when the attempt has got its outcome while it was queued.
   void decided();
@@ -108,7 +110,7 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   const Rank rank_;
   const bool looks_;
   std::vector<Visitor::Seat> at_;
-  std::vector<std::unique_ptr<Watch>> watches_;  // one for each guard, or empty
+  std::vector<std::unique_ptr<Watch>> watches_;  // one watch for each guard, or none
   mutable std::optional<Visitor> attempt_;
   InlineVector<std::uint32_t, 4> tried_;  // the guards of the attempt
   std::uint32_t met_ = 0;                 // the guard whose value is being made

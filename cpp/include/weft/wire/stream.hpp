@@ -1,20 +1,20 @@
-// A link over a stream socket: a Unix socket pair, a Unix socket, TCP on loopback (WIRE.md 12). It
-// is deliberately simple. POSIX.
+// A link over a stream socket: a Unix socket pair, a Unix socket, TCP on loopback (WIRE.md 12). The
+// link is deliberately simple. This file needs POSIX.
 //
 //   auto space = wire::Space::make("main");
 //   wire::StreamLink child(space, fd);
 //   child.give(numbers.reader(), "numbers");
 //   wire::FarWriter<int> w = child.writer<int>("squares");   // waits until the peer has handed it out
 //
-// One native thread reads. A thread that has something to send sends it itself, and the link's
-// thread sends what the socket did not take. The socket is closed when the session ends; the death
-// of a peer shows as end of file.
+// One native thread, the link's thread, reads. A thread that has something to send sends it itself,
+// and the link's thread sends what the socket did not take. The socket is closed when the session
+// ends; the death of a peer shows as end of file.
 //
 // Invariants (the space's lock)
 //  1 Only the link's thread reads; only a thread in a step sends.
-//  2 After the session's end only bytes that were queued before it are sent, as far as the socket
-//    takes them at once; or within kLast if the socket leads to a network. They may be values whose
-//    writers were told that the write succeeded (WIRE.md 6.2, 17.13).
+//  2 After the session's end only bytes that were queued before it are sent: those that the socket
+//    takes at once, or, if the socket leads to a network, within kLast. These bytes may be values
+//    whose writers were told that the write succeeded (WIRE.md 6.2, 17.13).
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
@@ -35,14 +35,14 @@ namespace weft::inline WEFT_ABI::wire {
 class StreamLink final : public LinkBase {
  public:
   // Takes ownership of the socket. Throws BadUse if it is not a stream socket. `passes` says
-  // whether a Unix socket passes descriptors; false if the socket leads to a program that copies
-  // its bytes elsewhere (WIRE.md 17.5).
+  // whether a Unix socket passes descriptors; it is false if the socket leads to a program that
+  // copies the bytes elsewhere (WIRE.md 17.5).
   StreamLink(const std::shared_ptr<Space>& space, int socket, bool passes = true)
       : StreamLink(std::make_shared<Peer>(detail::space_of(space)), socket, passes) {
     introducer_ = SocketIntroducer::of(*space, &make_introduced);
     thread_ = std::thread([this] { serve(); });
   }
-  // Ends the session; ends that the peer still holds through it die.
+  // Ends the session. Ends that the peer still holds through it die.
   ~StreamLink() {
     leave("this program has closed the session");
     join();
@@ -51,8 +51,8 @@ class StreamLink final : public LinkBase {
   }
 
   // The destructor in two parts, for a caller that owns something that the steps of other threads
-  // need (such as a global lock). It calls leave() while it owns that, and join() while it does
-  // not.
+  // need (such as a global lock). The caller calls leave() while it owns that lock, and join()
+  // while it does not.
   void leave(const std::string& why) {
     bye(why);
     if (introducer_ && !std::exchange(left_, true)) last_ = introducer_->leave(*peer_->space);
@@ -114,7 +114,7 @@ class StreamLink final : public LinkBase {
       const ssize_t n = passes_ ? descriptors_.send(socket_, peer_->session.output()) : send();
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-      if (n < 0) return ring();  // the link's thread will see why
+      if (n < 0) return ring();  // The link's thread will see why.
       peer_->session.went(static_cast<std::size_t>(n));
     }
     unsent_.store(!peer_->session.output().empty(), std::memory_order_relaxed);
@@ -136,12 +136,13 @@ class StreamLink final : public LinkBase {
   }
   void ring() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // the pipe is full: the thread is rung already
+    if (::write(bell_[1], &one, 1) < 0) return;  // The pipe is full: the thread is rung already.
   }
 
   void serve() {
     detail::be_prompt();
-    // This size holds all that a socket can: each round may have to wait for a language's lock.
+    // This size holds all that a socket can hold: each round may have to wait for a language's
+    // lock.
     Buffer room(std::size_t{1} << 18);
     for (;;) {
       {
@@ -151,7 +152,7 @@ class StreamLink final : public LinkBase {
         served_by_ = std::this_thread::get_id();
       }
       // Bytes that this thread's own step could not send. Another thread that leaves bytes later
-      // rings.
+      // rings the bell.
       const bool sending = unsent_.load(std::memory_order_relaxed);
       pollfd fds[] = {{socket_, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), 0},
                       {bell_[0], POLLIN, 0}};
@@ -166,7 +167,7 @@ class StreamLink final : public LinkBase {
       const bool nothing = n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
       const int error = errno;
       const Served served;
-      const Space::Step step(*peer_->space);  // when the step ends, what is queued is sent
+      const Space::Step step(*peer_->space);  // When the step ends, the queued frames are sent.
       if (n > 0) {
         received_ += static_cast<std::size_t>(n);
         peer_->session.input(Bytes(room).subspan(at, static_cast<std::size_t>(n)));
@@ -202,7 +203,7 @@ class StreamLink final : public LinkBase {
   const bool lingers_;
   int bell_[2] = {-1, -1};
   bool passes_ = false;
-  // used under the space's lock to send, and by the link's thread to receive
+  // Used under the space's lock to send, and by the link's thread to receive.
   detail::Descriptors descriptors_;
   bool left_ = false, last_ = false;
   std::shared_ptr<SocketIntroducer> introducer_;  // null if another space has arranged the session

@@ -1,6 +1,7 @@
 // Knows which sessions of this program are open, by ascending numbers. Once every session that was
-// open at some moment is over, everything that was then under way to the program has come, or never
-// will. slot.hpp keeps until then what a session could still refer to.
+// open at some moment is over, everything that was under way to the program at that moment has
+// come, or never will. slot.hpp keeps what a session could still refer to until all those sessions
+// are over.
 //
 //   Traffic() ──open──► over()
 #pragma once
@@ -40,9 +41,9 @@ class Traffic {
     const std::lock_guard g(all().lock);
     return all().open.empty() ? std::numeric_limits<std::uint64_t>::max() : *all().open.begin();
   }
-  // Called in the child of a fork: the sessions are the parent's.
+  // Forgets the sessions, which belong to the parent. Called in the child of a fork.
   static void forget() noexcept {
-    new (&all().lock) std::mutex;  // another thread of the parent may have held it
+    new (&all().lock) std::mutex;  // Another thread of the parent may have held the lock.
     new std::set<std::uint64_t>(std::move(all().open));
     all().open.clear();
   }

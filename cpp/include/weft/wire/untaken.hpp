@@ -1,6 +1,6 @@
 // Counts the data that the peers of a space have sent and that has not been taken yet: values of
 // which a part is still missing, and operations that wait (WIRE.md 14.5). A peer on another machine
-// decides how much that is, so it is counted and limited.
+// decides how much that data is, so it is counted and limited.
 //
 //   Untaken u; u.add(all, bytes)        the bytes count in `all` as long as u lives
 #pragma once
@@ -39,7 +39,7 @@ class Untaken {
   std::size_t bytes() const noexcept { return bytes_; }
 
   // Returns the limit in bytes for all peers together: a quarter of the machine's memory, but at
-  // least 1.25 GiB, which is somewhat more than one of the longest values.
+  // least 1.25 GiB, which is somewhat more than the size of one of the longest values.
   static std::size_t most() noexcept {
     constexpr std::size_t kLeast = std::size_t{5} << 28;
 #if defined(_SC_PHYS_PAGES)

@@ -1,16 +1,16 @@
 // Values on the wire, and the customisation point for types of one's own (WIRE.md 3.2, 7.2).
 //
-// A trivially copyable type passes as its bytes: both programs must lay it out alike, and its name
-// says only size and alignment. Pointers and ends are refused. For any other type specialise
-// weft::wire::Value:
+// A trivially copyable type passes as its bytes. Both programs must lay the type out alike: its
+// name on the wire says only the size and alignment. Pointers and ends are refused. For any other
+// type specialise weft::wire::Value:
 //
 //   template <> struct weft::wire::Value<Order> {
 //     // the same in both programs
 //     static std::string type() { return "order/1"; }
 //     // appends its bytes
 //     static void put(const Order& o, weft::wire::Buffer& out) { … }
-//     // returns nothing if these bytes are no Order: what comes is not trusted
-//     static std::optional<Order> get(weft::wire::Bytes in) { … }
+//     // returns nothing if these bytes are not an Order: received bytes are not trusted static
+//     std::optional<Order> get(weft::wire::Bytes in) { … }
 //   };
 //
 // A type that contains ends of channels (moving.hpp) gets the Carrier of its values, which puts and
@@ -27,16 +27,16 @@
 //
 // This file specialises Value for std::string and for std::vector of trivially copyable elements. A
 // value of kApart bytes or more goes through shared memory if the link can (WIRE.md 9.2), whatever
-// its type. If the bytes of a value lie in one piece, its type can say where; that saves one copy:
+// its type. If the bytes of a value lie in one piece, the type can say where they are, which saves
+// one copy:
 //
 //     static Bytes bytes(const Order& o) { … }  // what put() would append
 //
 // If a value can be built from pieces as they come from another machine (WIRE.md 9.1), two more
 // functions save one copy there:
 //
-//     // o, made by Order(), is to get `bytes` bytes, if all is well
-//     static void will_come(Order& o, std::size_t bytes) { … }
-//     // o, which had `had` bytes, gets this piece
+//     // o, made by Order(), will get `bytes` bytes if the value comes whole static void
+//     will_come(Order& o, std::size_t bytes) { … } // o, which had `had` bytes, gets this piece
 //     static void more(Order& o, std::size_t had, Bytes piece) { … }
 //
 // A type whose values live in shared memory has two more functions (large.hpp).
@@ -91,7 +91,7 @@ struct Value {
 
 namespace detail {
 // A peer may announce more than it ever sends. So at most this much memory is reserved, and a
-// longer value grows as it comes.
+// longer value grows as its pieces come.
 inline constexpr std::size_t kAtOnce = std::size_t{64} << 20;  // in bytes
 
 template <class E>
@@ -132,7 +132,7 @@ struct Value<std::vector<E>> {
     v.reserve((std::min(bytes, detail::kAtOnce) + sizeof(E) - 1) / sizeof(E));
   }
   static void more(std::vector<E>& v, std::size_t had, Bytes piece) {
-    // the bytes are written once, straight into the vector
+    // The bytes are written once, straight into the vector.
     if (had % sizeof(E) == 0 && detail::lies_as<E>(piece)) {
       const auto* const first = reinterpret_cast<const E*>(piece.data());
       v.insert(v.end(), first, first + piece.size() / sizeof(E));
@@ -145,11 +145,11 @@ struct Value<std::vector<E>> {
 
 class Carrier;
 
-// bytes; a value of at least this size goes through shared memory
+// In bytes. A value of at least this size goes through shared memory.
 inline constexpr std::size_t kApart = 32'768;
 
 namespace detail {
-// Puts a value into a slot, whose description goes in place of the value. Returns false if the
+// Puts a value into a slot, whose description is sent instead of the value. Returns false if the
 // value is to be sent as it is; `description` is then unchanged.
 bool lease(Bytes value, Buffer& description, Carrier& by);
 // The bytes of a slot whose description has come, and the object that keeps them there. Both are
@@ -230,8 +230,8 @@ class Room {
   Room& operator=(const Room&) = delete;
   virtual ~Room() = default;
   virtual void* slot() noexcept = 0;
-  // load() and unload() are called in a step. The carrier handles ends in the value. returns false
-  // if the payload is not a value of the type
+  // load() and unload() are called in a step. The carrier handles the ends in the value. load()
+  // returns false if the payload is not a value of the type.
   virtual bool load(const Payload&, Carrier&) = 0;
   // Returns the value of a full room as a payload, which refers to the room or to `keep`.
   virtual Payload unload(Buffer& keep, Carrier&) const = 0;
@@ -239,10 +239,10 @@ class Room {
   // there is none.
   virtual Keeper keeper() const { return {}; }
   // Announces the number of bytes that will come in pieces. Returns false if such a value must be
-  // load()ed whole.
+  // passed to load() whole.
   virtual bool will_come(std::size_t) { return false; }
   virtual void more(Bytes) {}
-  // returns false if all the pieces are not a value of the type
+  // Ends the pieces. Returns false if all the pieces together are not a value of the type.
   virtual bool last(Bytes) { return false; }
   void filled() noexcept { full_ = true; }
   // Returns whether the room is full. It stays full when a party has moved the value out, since the

@@ -22,7 +22,7 @@ static struct {
   instant_t begins; /* the logical time of the buffer's first sample */
   int16_t buffer[AUDIO_BUFFER_SIZE];
   audio_note notes[NUM_NOTES];
-  unsigned next; /* the note that a further one replaces */
+  unsigned next; /* the note that a further note replaces */
 } audio = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER};
 
 void add_to_sound(int index_offset, double value) {
@@ -45,7 +45,7 @@ static void audio_add(audio_note* note, int at) {
   }
 }
 static void* audio_loop(void* nothing) {
-  sigset_t broken; /* SIGPIPE: a command that ends early must not end the program */
+  sigset_t broken; /* A command that ends early must not end the program by SIGPIPE. */
   sigemptyset(&broken);
   sigaddset(&broken, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &broken, 0);
@@ -53,7 +53,7 @@ static void* audio_loop(void* nothing) {
   FILE* to = popen(own ? own : "exec aplay -q -t raw -f S16_LE -r 44100 -c 1", "w");
   int16_t full[AUDIO_BUFFER_SIZE];
   bool heard = to != 0, ending = false;
-  while (!ending) { /* the buffer that the end interrupts is still heard */
+  while (!ending) { /* The buffer that the end interrupts is still heard. */
     pthread_mutex_lock(&audio.lock);
     instant_t until = audio.begins + BUFFER_DURATION_NS;
     ending = audio.ending;

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A ring: `size` pointers from `first` on, among `room` places. All zero is an empty deque. */
+/* A ring: `size` pointers from `first` on, among `room` places. A deque that is all zero is
+ * empty. */
 typedef struct deque_t {
   void** ring;
   size_t room, first, size;
@@ -16,7 +17,7 @@ bool deque_is_empty(deque_t* d);
 size_t deque_size(deque_t* d);
 void deque_push_front(deque_t* d, void* value);
 void deque_push_back(deque_t* d, void* value);
-/* For an empty deque these return 0. */
+/* These functions return 0 for an empty deque. */
 void* deque_pop_front(deque_t* d);
 void* deque_pop_back(deque_t* d);
 void* deque_peek_front(deque_t* d);

@@ -57,7 +57,7 @@ static char* lf_kept(const char* text) {
   kept->next = lf_field_texts, lf_field_texts = kept;
   return kept->text;
 }
-/* Store a field. Return false if it is not a number of this kind. */
+/* Store a field. Return false if the field is not a number of this kind. */
 static bool lf_store(lf_field_kind kind, void* to, char* field) {
   char* end = field;
   if (kind == LF_FIELD_STRING) return *(char**)to = lf_kept(field), true;
@@ -77,7 +77,7 @@ static int lf_initialize(const char* name, char delimiter, size_t number, lf_fie
   char* row = lf_row(file, number);
   fclose(file);
   if (!row) return lf_print_error("%s has no row %zu", name, number), -1;
-  char* at = strncmp(row, "\xEF\xBB\xBF", 3) ? row : row + 3; /* the byte order mark */
+  char* at = strncmp(row, "\xEF\xBB\xBF", 3) ? row : row + 3; /* This skips the byte order mark. */
   int count = 0;
   for (void* to; at && (to = va_arg(list, void*)); count++) {
     char* next = strchr(at, delimiter);

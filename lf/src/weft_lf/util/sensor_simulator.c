@@ -20,7 +20,7 @@ static struct {
   FILE* log;
   pthread_t reader;
   struct termios before;
-  void* actions[128]; /* by key; that of every key is at 0 */
+  void* actions[128]; /* by key; the action of every key is at 0 */
 } sensor = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Print a text on lines of its own, below the ticks so far. */
@@ -50,7 +50,7 @@ static void* sensor_read(void* nothing) {
   while (!__atomic_load_n(&sensor.ending, __ATOMIC_ACQUIRE)) {
     unsigned char key;
     if (poll(&input, 1, SENSOR_WAIT) <= 0) continue;
-    if (read(STDIN_FILENO, &key, 1) != 1) break; /* the end of the input */
+    if (read(STDIN_FILENO, &key, 1) != 1) break; /* The input has ended. */
     if (key && key < 128) sensor_pressed(key, key);
     sensor_pressed(0, key);
   }

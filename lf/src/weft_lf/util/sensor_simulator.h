@@ -1,6 +1,6 @@
-/* Uses keys of the terminal as sensors. The names are those of upstream's utility, but this one
- * needs no ncurses. It has no windows: the message comes first; what the program prints and its
- * ticks follow on lines of their own. */
+/* Uses keys of the terminal as sensors. The names are those of upstream's utility, but this utility
+ * needs no ncurses. It has no windows: the message comes first; what the program prints, and the
+ * ticks, follow on lines of their own. */
 #ifndef WEFT_LF_SENSOR_SIMULATOR_H
 #define WEFT_LF_SENSOR_SIMULATOR_H
 
@@ -9,9 +9,9 @@
  * ticks, or 40 if that is 0. Returns 0, or an error number. */
 int start_sensor_simulator(const char* message_lines[], int number_of_lines, int tick_window_width,
                            const char* log_file, int log_level);
-/* Give the terminal back. The end of the program does so too. */
+/* Give the terminal back. The end of the program gives the terminal back too. */
 void end_sensor_simulator(void);
-/* Print a tick, on the line of the ticks before it. */
+/* Print a tick, on the line that has the previous ticks. */
 void show_tick(const char* character);
 /* Schedule the physical action `action` whenever `key` is pressed, with the key as its value. `key`
  * is '\n' or a character from ' ' on, or '\0' for every key. Keys are read from the first call on.

@@ -4,8 +4,8 @@
 #define WEFT_LF_VECTOR_H
 #include <stddef.h>
 
-/* The elements are those from `start` up to `next`; there is room up to `end`. `votes` counts the
- * calls of vector_vote in a row that found the vector mostly empty. */
+/* The elements are from `start` up to `next`; there is room up to `end`. `votes` counts the calls
+ * of vector_vote in a row that found the vector mostly empty. */
 typedef struct vector_t {
   void **start, **next, **end;
   int votes_required, votes;
@@ -20,7 +20,7 @@ void* vector_pop(vector_t* v);
 /* Return the address of element `idx`. If there is no such element, zeros are added up to it. */
 void** vector_at(vector_t* v, size_t idx);
 size_t vector_size(vector_t* v);
-/* Say that memory may be given back now. After enough such calls in a row, each with less than a
- * quarter of the memory in use, half of it is given back. */
+/* Say that memory may be given back now. After enough such calls in a row, each while less than
+ * a quarter of the memory is in use, half of the memory is given back. */
 void vector_vote(vector_t* v);
 #endif

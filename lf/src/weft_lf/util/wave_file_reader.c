@@ -1,5 +1,5 @@
 /* Implements wave_file_reader.h. A wave file is a list of chunks. Each chunk has a name of four
- * characters and its size in bytes; after a chunk of an odd size there is one more byte. */
+ * characters and its size in bytes; a chunk of an odd size is followed by one more byte. */
 #include "wave_file_reader.h"
 #include <stdbool.h>
 #include <stdio.h>

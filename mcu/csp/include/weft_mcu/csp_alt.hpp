@@ -9,7 +9,7 @@
 #pragma once
 #include "weft_mcu/csp_channel.hpp"
 
-// must come after the header above, which names the platform's primitives
+// This must come after the header above, which names the platform's primitives.
 #include "weft/core/select.hpp"
 
 namespace weft::inline WEFT_ABI::mcu {
@@ -19,8 +19,8 @@ class Alternative {
  public:
   static constexpr int timed_out = -1;
 
-  // Mode::fair serves the guards in turn, Mode::priority prefers the lowest index, Mode::random
-  // takes any ready guard (rule 5.4).
+  // Makes an alternative. Mode::fair serves the guards in turn, Mode::priority prefers the lowest
+  // index, and Mode::random takes any ready guard (rule 5.4).
   explicit Alternative(Mode mode = Mode::fair) noexcept : mode_(mode) {}
   Alternative(const Alternative&) = delete;
   Alternative& operator=(const Alternative&) = delete;
@@ -46,10 +46,10 @@ class Alternative {
   // ends() means that all deciding guards are silent.
   Status status() const noexcept { return select_.status(); }
 
-  // co_await returns the index of the chosen guard.
+  // Selects; co_await the result, which is the index of the chosen guard.
   [[nodiscard]] auto select() noexcept { return Awaiter<false>{this, 0}; }
-  // As select(), but returns `timed_out` at the microsecond `deadline`. A ready guard is chosen
-  // even after the deadline.
+  // Does what select() does, but returns `timed_out` at the microsecond `deadline`. A ready guard
+  // is chosen even after the deadline.
   [[nodiscard]] auto select_until(std::uint32_t deadline) noexcept {
     return Awaiter<true>{this, deadline};
   }
@@ -99,7 +99,7 @@ class Alternative {
   int finish() noexcept {
     if (chosen_ != core::Select::parked) return chosen_;
     if (event_.action) event_.end(me_->scheduler());
-    return select_.finish();  // no guard chosen means timed_out
+    return select_.finish();  // If no guard was chosen, this is timed_out.
   }
   static_assert(core::Select::none == timed_out);
 

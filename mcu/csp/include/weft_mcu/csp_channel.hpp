@@ -1,6 +1,6 @@
 // weft_mcu/csp_channel.hpp: channels, their ends, and the operations that a process awaits.
 //
-// Every operation, when it is over, returns a weft::Status: ok, or retired, poisoned, timed_out. An
+// Every operation, when it is over, returns a weft::Status: ok, retired, poisoned or timed_out. An
 // operation with a deadline is a choice between the channel and an event of the queue (rules M19,
 // M20): the two compete to claim the choice.
 //
@@ -27,12 +27,12 @@ using ChannelEngine = core::ChannelEngine<T, OneCore>;
 
 namespace detail {
 
-// A plain read or write. It waits with the process's own node.
+// A plain read or write. It waits by the process's own node.
 template <class T, Side S>
 struct Plain {
   union {
     ChannelEngine<T>* channel;
-    core::Node* me;  // from await_suspend on
+    core::Node* me;  // set from await_suspend on
   };
   std::conditional_t<S == Side::in, T*, T> value;
 
@@ -63,10 +63,10 @@ struct Plain {
   Status await_resume() const noexcept { return me->status; }
 };
 
-// A time that is less than kPast before now is past; any other is in the future, up to 67 minutes
-// ahead. So a deadline beyond WEFT_HORIZON is not early (rule 8.5). kHop is needed because a queue
-// compares times over 2^31 us: the event of a far deadline is released before its time, and posted
-// again.
+// A time that is less than kPast before now is past; any other time is in the future, up to 67
+// minutes ahead. So a read with a deadline beyond WEFT_HORIZON does not end early (rule 8.5). kHop
+// is needed because a queue compares times over 2^31 us: the event of a far deadline is released
+// before its time, and posted again.
 inline constexpr std::uint32_t kPast = 1u << 28, kHop = 1u << 30;
 
 inline bool is_past(std::uint32_t t) noexcept { return weft_now32() - t < kPast; }
@@ -86,8 +86,8 @@ struct Deadline : weft_event {
     s.outside(+1);
     weft_post(s.queue(), this, until - now < kHop || now - until < kPast ? until : now + kHop);
   }
-  // Called in an action of the same actor. So the event is still queued, or its action has ended;
-  // no core can have committed to it.
+  // Ends the deadline. Called in an action of the same actor, so the event is still queued, or its
+  // action has ended; no core can have committed to it.
   void end(Scheduler& s) noexcept {
     if (!next) return;
     weft_cancel(s.queue(), this);
@@ -155,7 +155,7 @@ struct Timed {
   }
 };
 
-// A sleep: an event without a channel.
+// A sleep, which is an event without a channel.
 struct Sleep {
   Deadline event;
   core::Choice choice{};
@@ -170,7 +170,8 @@ struct Sleep {
   void await_resume() const noexcept {}
 };
 
-// A counted end (rule 2.1). Its destructor drops it; the last end of a side retires the channel.
+// A counted end (rule 2.1). The destructor drops the end; the last end of a side retires the
+// channel.
 template <class T, Side S>
 class End {
  public:
@@ -184,8 +185,8 @@ class End {
     return *this;
   }
   ~End() { drop(); }
-  // False if the end was moved from or closed, or was taken from a channel whose side had ended.
-  // Operations of such an end return `retired`.
+  // Returns false if the end was moved from or closed, or was taken from a channel whose side had
+  // ended. Operations of such an end return `retired`.
   explicit operator bool() const noexcept { return core_ != nullptr; }
   ChannelEngine<T>* core() const noexcept { return core_; }
 
@@ -230,13 +231,14 @@ class Reader : public detail::End<T, Side::in> {
   constexpr Reader() noexcept = default;
   // Returns another end of the same channel.
   Reader share() const noexcept { return Reader{this->another()}; }
-  // co_await returns ok after `to` was written, or retired, or poisoned.
+  // Reads a value; co_await the result. The result is ok after `to` was written, or retired, or
+  // poisoned.
   [[nodiscard]] auto read(T &to) const noexcept {
     return detail::Plain<T, Side::in>{{this->core_}, &to};
   }
-  // As read(), but returns timed_out at the microsecond `deadline` (at most 67 minutes ahead; 4.5
-  // minutes ago or more counts as ahead). A value that is available is read even after the
-  // deadline.
+  // Does what read() does, but returns timed_out at the microsecond `deadline`. The deadline may be
+  // at most 67 minutes ahead; one that is 4.5 minutes ago or more counts as ahead. A value that is
+  // available is read even after the deadline.
   [[nodiscard]] auto read_until(T &to, std::uint32_t deadline) const noexcept {
     return detail::Timed<T, Side::in>{this->core_, &to, detail::Deadline{deadline}};
   }
@@ -265,7 +267,7 @@ class Writer : public detail::End<T, Side::out> {
   explicit Writer(ChannelEngine<T>* c) noexcept : detail::End<T, Side::out>(c) {}
 };
 
-// co_await sleep_until(t) returns at the microsecond t, or at once if t is past.
+// Sleeps until the microsecond t, or not at all if t is past; co_await the result.
 [[nodiscard]] inline auto sleep_until(std::uint32_t t) noexcept {
   return detail::Sleep{detail::Deadline{t}};
 }

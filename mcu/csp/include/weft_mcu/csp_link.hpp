@@ -1,10 +1,10 @@
 // weft_mcu/csp_link.hpp: lets processes read and write channels of a Weft program on a PC
 // (mcu/LINK.md).
 //
-// The home of the channel is the PC. An operation is an offer to the PC; its data lies in the frame
-// of its process. The operation waits until the PC has handed out the end. When the session is over
-// it returns died (or in_doubt if a value may have been taken), and the next operation waits for
-// the next session.
+// The home of the channel is the PC. An operation is an offer to the PC; the operation's data lies
+// in the frame of its process. The operation waits until the PC has handed out the end. When the
+// session is over the operation returns died (or in_doubt if a value may have been taken), and the
+// next operation waits for the next session.
 //
 // Invariant: only actions of the scheduler's actor use the link. A process that becomes runnable in
 // a turn of the link runs after that turn.
@@ -52,7 +52,7 @@ struct FarValue<bool> {
 };
 template <>
 struct FarValue<float> {
-  static constexpr std::uint16_t room = 9;  // a PC sends doubles, of 64 bits
+  static constexpr std::uint16_t room = 9;  // A PC sends doubles, of 64 bits.
   static void put(weft_cbor& w, float v) noexcept { weft_cbor_float(&w, v); }
   static float get(weft_cbor& r) noexcept { return weft_cbor_read_float(&r); }
 };
@@ -101,7 +101,7 @@ class Pc : weft_link_uart {
     weft_link_poison(link, &e, strength);
     weft_link_uart_kick(this);
   }
-  // Ends the session; the next one begins by itself.
+  // Ends the session. The next session begins by itself.
   void close(const char* why) noexcept {
     weft_link_close(link, why);
     weft_link_uart_kick(this);
@@ -119,7 +119,7 @@ constexpr Status status_of(const weft_link_op& op) noexcept {
     case WEFT_LINK_OK: return Status::ok;
     case WEFT_LINK_POISONED: return Status::poisoned;
     case WEFT_LINK_DIED: return op.in_doubt ? Status::in_doubt : Status::died;
-    default: return Status::retired;  // the end was given up, or its channel has retired
+    default: return Status::retired;  // The end was given up, or its channel has retired.
   }
 }
 
@@ -158,7 +158,7 @@ struct Far : weft_link_op {
     if constexpr (!Writes) {
       weft_cbor r = weft_cbor_reader(bytes, length);
       const T v = status == WEFT_LINK_OK ? FarValue<T>::get(r) : T{};
-      if (status == WEFT_LINK_TOO_LONG || r.bad) {  // closing tells the PC why no value is read
+      if (status == WEFT_LINK_TOO_LONG || r.bad) {  // Closing tells the PC why no value is read.
         pc->close("a value that is not of the type that the board reads");
         return Status::died;
       }
@@ -170,7 +170,7 @@ struct Far : weft_link_op {
 
 }  // namespace detail
 
-// An end that belongs to one process. It is given up when it is destroyed.
+// An end that belongs to one process. The destructor gives the end up.
 template <class T, bool Writes>
 class FarEnd {
  public:
@@ -180,7 +180,8 @@ class FarEnd {
   ~FarEnd() { drop(); }
   void drop() noexcept {
     if (Pc* p = std::exchange(pc_, nullptr)) {
-      end_->dropped = true;  // in later sessions too, since no process would use it
+      end_->dropped = true;  // This holds in later sessions too, since no process would use the
+                             // end.
       p->retire(*end_);
     }
   }
@@ -193,7 +194,8 @@ class FarEnd {
 template <class T>
 struct FarReader : FarEnd<T, false> {
   using FarEnd<T, false>::FarEnd;
-  // co_await returns ok after `to` was written, or retired, poisoned or died.
+  // Reads a value; co_await the result. The result is ok after `to` was written, or retired,
+  // poisoned or died.
   [[nodiscard]] auto read(T& to) noexcept {
     return detail::Far<T, false>{*this->pc_, *this->end_, &to};
   }
@@ -201,8 +203,8 @@ struct FarReader : FarEnd<T, false> {
 template <class T>
 struct FarWriter : FarEnd<T, true> {
   using FarEnd<T, true>::FarEnd;
-  // co_await returns ok once the PC's channel has taken the value, or retired, poisoned, died or
-  // in_doubt.
+  // Writes a value; co_await the result. The result is ok once the PC's channel has taken the
+  // value, or retired, poisoned, died or in_doubt.
   [[nodiscard]] auto write(T value) noexcept {
     struct Write : detail::Far<T, true> {
       T held;

@@ -32,8 +32,8 @@ class Port : core::Node {
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  // Sets the channel for the values. Call it before the first value. The port holds its end as any
-  // writer does.
+  // Sets the channel for the values. This must be called before the first value is posted. The port
+  // holds its end as any writer does.
   void connect(Writer<T> out) noexcept {
     channel_ = out.release();
     ops_.home = scheduler_->home;
@@ -94,7 +94,8 @@ class Port : core::Node {
     ChannelEngine<T>* c = channel_;
     while (c && out_ != WEFT_PEEK(in_)) {
       slot = &ring_[out_ % N];
-      WEFT_POKE(waiting_, true);  // set before the value can be taken or an interrupt checks it
+      // The flag is set before the value can be taken or an interrupt checks it.
+      WEFT_POKE(waiting_, true);
       const Status s = c->template begin<Side::out>(*this);
       if (s == Status::pending) return;
       WEFT_POKE(waiting_, false);

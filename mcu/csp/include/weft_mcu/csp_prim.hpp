@@ -2,7 +2,7 @@
 // weft_mcu's platform layer.
 //
 // The Cortex-M0+ has no atomic instructions. A load or store of a word or less is atomic by itself;
-// a read-modify-write turns interrupts off for its few instructions. That excludes this core's
+// a read-modify-write turns interrupts off for its few instructions. That keeps out this core's
 // interrupts but not the other core: values that cross cores go through a weft::mcu::Port, whose
 // queue has a lock.
 //

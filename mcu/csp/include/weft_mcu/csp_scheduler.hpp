@@ -18,7 +18,7 @@
 //  3 A frame lies in its scheduler's arena. Frames of equal size reuse each other's storage; when
 //    no process is left the whole arena is free again.
 #pragma once
-#if !defined(WEFT_PRIM_HEADER)  // must come before any header of weft/core
+#if !defined(WEFT_PRIM_HEADER)  // This must come before any header of weft/core.
 #define WEFT_PRIM_HEADER "weft_mcu/csp_prim.hpp"
 #endif
 #include <coroutine>
@@ -58,7 +58,7 @@ class [[nodiscard]] Process {
   ~Process() {
     if (handle_) handle_.destroy();
   }
-  // False if the arena had no room for the frame.
+  // Returns false if the arena had no room for the frame.
   explicit operator bool() const noexcept { return static_cast<bool>(handle_); }
 
  private:
@@ -76,8 +76,8 @@ struct Arena {
 
 class Scheduler : public core::WakerOps {
  public:
-  // `queue` is the queue for the scheduler's events; weft_work serves it as usual. The constructor
-  // is constexpr, so no start-up code is needed (constinit).
+  // Makes a scheduler. `queue` is the queue for the scheduler's events; weft_work serves it as
+  // usual. The constructor is constexpr, so no start-up code is needed (constinit).
   template <std::uint32_t Bytes>
   constexpr Scheduler(weft_queue *queue, Arena<Bytes> &arena) noexcept
       : core::WakerOps{&wake_one, nullptr, &runnable_, 0},
@@ -87,23 +87,23 @@ class Scheduler : public core::WakerOps {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Makes a process runnable. Returns WEFT_OK, or WEFT_E_ARENA if the arena had no room for its
-  // frame (a debug build panics); then nothing runs. Call it from main or a process.
+  // Makes a process runnable. Returns WEFT_OK, or WEFT_E_ARENA if the arena had no room for the
+  // frame (a debug build panics); then nothing runs. May be called from main or a process.
   int start(Process p) noexcept;
-  // Serves the queue until every process has ended, or returns at once if there is none. Call it
-  // from a core's main program.
+  // Serves the queue until every process has ended, or returns at once if there is none. This is
+  // called from a core's main program.
   void run() noexcept;
 
   weft_queue* queue() const noexcept { return events_; }
-  // the number of processes that were made and have not ended
+  // Returns the number of processes that were made and have not ended.
   std::uint32_t processes() const noexcept { return live_; }
-  // the highest number of bytes ever taken
+  // Returns the highest number of bytes ever taken from the arena.
   std::uint32_t arena_used() const noexcept { return used_; }
   // Returns the size of the latest frame in bytes, even if it was refused.
   std::uint32_t last_frame() const noexcept { return last_; }
 
-  // For actions of this scheduler's events (deadlines, ports): push() makes a waker runnable;
-  // run_runnable() runs what is runnable.
+  // These are for actions of this scheduler's events (deadlines, ports): push() makes a waker
+  // runnable; run_runnable() runs what is runnable.
   constexpr weft_actor* actor() noexcept { return &actor_; }
   void push(core::Waker* w) noexcept { runnable_.push(w); }
   // Counts what may wake a process from outside the channels: deadlines, ports, links. Only a debug
@@ -121,9 +121,9 @@ class Scheduler : public core::WakerOps {
     Free* next;
     std::size_t size;
   };
-  // The number of resumptions in a turn; after a turn other due events are served. Also the number
-  // of operations of a process that may complete at once in sequence before the other processes
-  // run.
+  // The number of resumptions in a turn; after a turn other due events are served. It is also the
+  // number of operations of a process that may complete at once, one after another, before the
+  // other processes run.
   static constexpr unsigned kTurn = 32;
 
   static void wake_one(core::Waker* w) noexcept { w->ops->home->push(w); }
@@ -148,7 +148,7 @@ class Scheduler : public core::WakerOps {
   std::uint32_t bytes_, top_ = 0, used_ = 0, last_ = 0, live_ = 0;
   Free* freed_ = nullptr;
   // The list of all schedulers that have allocated a frame. A frame that is given back finds its
-  // arena in it.
+  // arena in this list.
   Scheduler* next_ = nullptr;
   bool listed_ = false;
   static inline constinit Scheduler* all_ = nullptr;
@@ -170,8 +170,8 @@ struct Process::promise_type : core::Node {
   Scheduler &scheduler() const noexcept {
     return *const_cast<Scheduler *>(static_cast<const Scheduler *>(ops));
   }
-  // Called when an operation has completed at once. Returns true if the process lets the others run
-  // and goes to the end of the run queue (rule M20). An operation that has met a waiting process
+  // Called when an operation has completed at once. Returns true if the process must let the others
+  // run, and go to the end of the run queue (rule M20). An operation that has met a waiting process
   // does not count, because the number of waiting processes is finite. (`index` is free for this
   // counter, since the node belongs to no choice.)
   [[gnu::noinline]] bool gives_way() noexcept {
@@ -193,7 +193,7 @@ struct Process::promise_type : core::Node {
   std::suspend_always initial_suspend() const noexcept { return {}; }
   std::suspend_never final_suspend() const noexcept { return {}; }
   void return_void() const noexcept {}
-  void unhandled_exception() const noexcept {}  // there are no exceptions
+  void unhandled_exception() const noexcept {}  // There are no exceptions.
 };
 
 inline int Scheduler::start(Process p) noexcept {

@@ -1,12 +1,12 @@
-/* reactors/actions.h: schedules events: actions with their spacing, delays, onces, ratios. Part of
- * weft_mcu/reactors_run.h.
+/* reactors/actions.h: schedules the events of actions with their spacing, of delays, onces and
+ * ratios. Part of weft_mcu/reactors_run.h.
  *
  * Invariants
  *  1. `queued` of an action or delay counts its events in the queue and in `soon`; `latest` is no
  *     earlier than any of them.
  *  2. No two events of the same owner have the same tag (R7).
- *  3. An event's payload is the value itself if that has 8 bytes or fewer; otherwise it is a block
- *     that contains the value, or a token of which the event holds a reference.
+ *  3. An event's payload is the value itself if the value has 8 bytes or fewer; otherwise it is a
+ *     block that contains the value, or a token, to which the event holds a reference.
  */
 #ifndef WEFT_RX_ACTIONS_H
 #define WEFT_RX_ACTIONS_H
@@ -61,7 +61,8 @@ WEFT_INLINE void weft_rx_copy_value(void *to, const void *from, uint32_t size) {
   else if (size == 8) memcpy(to, from, 8);
   else memcpy(to, from, size);
 }
-/* Make a payload of the `size` bytes at `value`. Return false if there is no block for them. */
+/* Make a payload of the `size` bytes at `value`. Return false if there is no block for these
+ * bytes. */
 WEFT_INLINE bool weft_rx_pack(weft_rx_payload *payload, const void *value, uint32_t size) {
   void *to = payload->bytes;
   if (size > sizeof payload->bytes) {
@@ -100,8 +101,8 @@ WEFT_INLINE void weft_rx_discard_action_event(weft_rx_env *env, weft_rx_event *e
 void weft_rx_fire_action(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_action *a = (weft_rx_action *)e->owner;
 #if WEFT_RX_MODES
-  if (a->mode && !a->mode->active) { /* the event came from outside, or was scheduled as its mode
-                                      * was left */
+  /* The event came from outside, or was scheduled as its mode was left. */
+  if (a->mode && !a->mode->active) {
     weft_rx_discard_action_event(env, e);
     return;
   }
@@ -137,13 +138,14 @@ weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_tim
   weft_rx_event *last = a->last;
   int64_t now = weft_rx_in_full(env), full = now + (weft_rx_distance)(*t - env->now),
           due = weft_rx_last_in_full(a) + (int64_t)a->min_spacing;
-  /* only an event that still waits counts for the spacing */
+  /* Only an event that still waits counts for the spacing. */
   const bool same = WEFT_RX_SPACING_0 && (a->policy & WEFT_RX_SAME);
   const unsigned policy =
       WEFT_RX_SPACING_0 ? a->policy & ~(unsigned)WEFT_RX_SAME : a->policy;
-  if (a->spaced && full < due && (!same || (last && full == due - (int64_t)a->min_spacing))) { /* R8 */
+  /* R8: an event keeps its distance from the event before it */
+  if (a->spaced && full < due && (!same || (last && full == due - (int64_t)a->min_spacing))) {
     if (last && env->stop.fire && !env->stop_soon && weft_rx_before(env->stop.time, last->time))
-      last = 0; /* its time is after the timeout, so it will never be released */
+      last = 0; /* The last event is after the timeout, so it will never be released. */
     if (policy == WEFT_RX_DROP) return 0;
     if (policy == WEFT_RX_REPLACE && last) {
       if (last->has_value) weft_rx_discard_payload(a->flags, a->size, &last->payload);
@@ -153,7 +155,7 @@ weft_rx_space(weft_rx_env *env, weft_rx_action *a, weft_rx_event *e, weft_rx_tim
       return 0;
     }
     if (policy == WEFT_RX_UPDATE && last) {
-      if (last->time == env->now) { /* it is in `soon`: take it out of that list */
+      if (last->time == env->now) { /* The last event is in `soon`: take it out of that list. */
         weft_rx_event **at = &env->soon, *before = 0;
         while (*at && *at != last) before = *at, at = (weft_rx_event **)(void *)&(*at)->next;
         if (*at) {
@@ -191,8 +193,8 @@ WEFT_INLINE int weft_rx_put_action(weft_rx_env *env, weft_rx_action *a, weft_rx_
   return 1;
 }
 #if WEFT_RX_ASYNC
-/* Move an event from outside into the queue, at the time that it carries; events of the same
- * time keep the inbox's order. */
+/* Move an event from outside into the queue, at the time that it carries; events with the same time
+ * keep the inbox's order. */
 void weft_rx_admit_action(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_action *a = (weft_rx_action *)e->owner;
   weft_rx_time t = e->time;
@@ -221,7 +223,7 @@ weft_rx_schedule_outside(weft_rx_action *a, weft_rx_time delay, weft_rx_payload 
 #endif
 WEFT_INLINE int weft_rx_schedule_here(weft_rx_env *env, weft_rx_action *a, weft_rx_time delay,
                                       weft_rx_payload payload, bool has_value) {
-  if (__builtin_expect(env->stopping, 0)) return 0; /* R13 */
+  if (__builtin_expect(env->stopping, 0)) return 0; /* R13: at the stop nothing is scheduled */
   weft_rx_event *e = weft_rx_new_event(env);
   if (__builtin_expect(!e, 0))
     return WEFT_RX_FULL("the pool of events is empty; define a larger WEFT_RX_EVENTS");
@@ -235,7 +237,7 @@ WEFT_INLINE int weft_rx_schedule_here(weft_rx_env *env, weft_rx_action *a, weft_
 WEFT_HOT_PART(weft_rx_schedule_event)
 int weft_rx_schedule_event(weft_rx_action *a, int64_t extra, weft_rx_payload payload,
                            bool has_value) {
-  if (extra < 0) extra = 0; /* R6 */
+  if (extra < 0) extra = 0; /* R6: a negative delay counts as 0 */
   int code;
   if (extra >= WEFT_RX_HORIZON - (int64_t)a->min_delay)
     code = WEFT_MISTAKE(
@@ -278,7 +280,7 @@ int weft_rx_schedule_bytes(weft_rx_action *a, int64_t extra, const void *value, 
 int weft_rx_schedule_held(weft_rx_action *a, int64_t extra, weft_rx_token *token) {
   if (!token) return weft_rx_schedule_event(a, extra, (weft_rx_payload){0}, false);
   weft_rx_hold_token(token);
-  if (!(a->flags & WEFT_RX_IS_TOKEN)) { /* plain values travel by themselves */
+  if (!(a->flags & WEFT_RX_IS_TOKEN)) { /* Plain values travel by themselves. */
     int code = weft_rx_schedule_bytes(a, extra, token->value, 1);
     weft_rx_drop_token(token);
     return code;
@@ -327,7 +329,7 @@ void weft_rx_admit_delay(weft_rx_env *env, weft_rx_event *e) {
   weft_rx_time t = e->time;
   uint32_t step = e->step;
   if (!weft_rx_before(env->now, t))
-    t = env->now, step = env->step + 1; /* happens only with a physical connection */
+    t = env->now, step = env->step + 1; /* This happens only with a physical connection. */
   e->fire = weft_rx_fire_delay;
   weft_rx_place(env, e, t, step, &d->latest, &d->latest_step, &d->queued);
 }
@@ -378,7 +380,7 @@ void weft_rx_delay_send(void *delay) {
     (void)weft_rx_post(to, e, d->interval, d->kind != WEFT_RX_AFTER);
   }
 #else
-  else { /* a physical connection in a program without the inbox: it carries the time of sending */
+  else { /* A physical connection in a program without the inbox carries the time of sending. */
     weft_rx_time t = weft_rx_clock() + d->interval;
     e->fire = weft_rx_fire_delay;
     if (weft_rx_before(env->now, t))
@@ -411,7 +413,7 @@ void weft_rx_hold_send(void *hold) {
   weft_rx_hold_copy((uint8_t *)h->values + at * h->size, (const uint8_t *)h->from + h->value_at,
                     h->size);
 }
-/* Called at a tag at which a value may arrive, before the tag's reactions. Perhaps none was
+/* Called at a tag at which a value may arrive, before the tag's reactions. Perhaps no value was
  * sent. */
 void weft_rx_hold_arrive(void *hold) {
   weft_rx_hold *h = (weft_rx_hold *)hold;
@@ -474,8 +476,8 @@ __attribute__((unused)) static void weft_rx_discard_event(weft_rx_env *env, weft
 #endif
 }
 #if WEFT_RX_ASYNC
-/* Post an event from any thread, core or interrupt. If `now`, its time is `after` from the
- * present; otherwise e->time is set already. */
+/* Post an event from any thread, core or interrupt. If `now` is set, the event's time is `after`
+ * from the present; otherwise e->time is set already. */
 static int weft_rx_post(weft_rx_env *env, weft_rx_event *e, weft_rx_time after, bool now) {
   weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
   bool stopped = env->stopped;

@@ -21,16 +21,17 @@ WEFT_INLINE void weft_rx_advance(weft_rx_env *env, weft_rx_time t) {
 /* ---- events from outside (R9) ---------------------------------------------------------------- */
 #if WEFT_RX_ASYNC
 #if !WEFT_RX_TIME64
-/* 32-bit times can be compared only over half their range. An event that comes must be later
- * than `now`, however long the program was idle. So `now` follows the clock at a distance: half
- * of what WEFT_RX_HORIZON leaves for late events. This function is called before any event from
+/* 32-bit times can be compared only over half their range. An event that comes must be later than
+ * `now`, however long the program was idle. So `now` follows the clock at a distance, which is half
+ * of what WEFT_RX_HORIZON leaves for late events. weft_rx_follow is called before any event from
  * outside is examined, and at least once in WEFT_RX_NAP ticks. */
 enum { WEFT_RX_BEHIND = 1 << 23 };
 static void __attribute__((noinline)) weft_rx_follow(weft_rx_env *env, weft_rx_time t) {
   weft_rx_timer *first = weft_rx_first(env);
   bool free = !env->soon && (!first || weft_rx_before(t, first->time));
 #if WEFT_RX_LINKS
-  weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK); /* no enclave sends for a tag before its `next` */
+  /* No enclave sends for a tag before its `next`. */
+  weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) {
     weft_rx_env *e = &weft_rx_envs[i];
     bool sends = e != env && !e->done && (!e->idle || e->inbox);
@@ -63,8 +64,8 @@ static void __attribute__((noinline)) weft_rx_drain(weft_rx_env *env) {
   if (WEFT_PEEK(weft_rx_stop_all) && !env->acked) weft_rx_join_stop(env);
 #endif
 }
-/* Return true if t has come and no earlier event can come any more; false if an event came, so
- * that the caller must look again. */
+/* Return true if t has come and no earlier event can come any more. Return false if an event has
+ * come, so that the caller must look again. */
 WEFT_INLINE bool weft_rx_reach(weft_rx_env *env, weft_rx_time t) {
   for (;;) {
     bool due = (WEFT_RX_FAST && env->fast) || !weft_rx_before(weft_rx_clock(), t);
@@ -110,12 +111,12 @@ weft_rx_take_tag(weft_rx_env *env, weft_rx_time t, uint32_t step) {
     e->fire(env, e);
   }
 }
-/* As weft_rx_take_tag, for a tag that begins with the timer n and so has microstep 0. */
+/* Do what weft_rx_take_tag does, for a tag that begins with the timer n and so has microstep 0. */
 WEFT_INLINE void weft_rx_take_timers(weft_rx_env *env, weft_rx_timer *n, weft_rx_time t) {
 #if !WEFT_RX_HEAP
   weft_rx_timer *x = n->next;
-  if (__builtin_expect(!x || x->time != t, 1)) { /* the timer is alone at this tag, and is
-                                                  * inserted again from its place on */
+  /* The timer is alone at this tag, and is inserted again from its place on. */
+  if (__builtin_expect(!x || x->time != t, 1)) {
     weft_rx_time next = t + n->period;
     weft_rx_timer **at = &env->head;
     *at = x;
@@ -145,11 +146,11 @@ static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   if (!env->soon &&
       (!first || (!waits && weft_rx_as_event(first) == &env->stop && !weft_rx_several(env)))) {
 #if WEFT_RX_ENCLAVES > 1
-    weft_rx_idle(env); /* wait until an event comes, or until no enclave has anything left */
+    weft_rx_idle(env); /* Wait until an event comes, or until no enclave has anything left. */
     weft_rx_drain(env);
     return false;
 #endif
-    if (!env->keepalive) weft_rx_stop_next(env); /* there is nothing left to wait for */
+    if (!env->keepalive) weft_rx_stop_next(env); /* There is nothing left to wait for. */
 #if WEFT_RX_ASYNC
     else {
 #if WEFT_RX_TIME64
@@ -169,7 +170,7 @@ static bool __attribute__((noinline)) weft_rx_collect(weft_rx_env *env) {
   if (env->soon) {
 #if WEFT_RX_ASYNC
     if (WEFT_PEEK(env->news))
-      weft_rx_drain(env); /* an event that has come by now may belong to this very tag */
+      weft_rx_drain(env); /* An event that has come by now may belong to this very tag. */
 #endif
     weft_rx_event *e = env->soon;
     env->soon = 0;
@@ -225,8 +226,9 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
   }
 }
 #else
-/* A static schedule (R23): the table gives the tags, and there is no queue. Rare conditions (the
- * stop tag, a request to stop, 2^30 ticks gone by) are checked only at tags from env->until on. */
+/* This runs a static schedule (R23): the table gives the tags, and there is no queue. Rare
+ * conditions (the stop tag, a request to stop, 2^30 ticks gone by) are checked only at tags from
+ * env->until on. */
 enum { WEFT_RX_OFTEN = 1 << 30 };
 static void weft_rx_set_until(weft_rx_env *env, weft_rx_time t) {
   env->until = t + WEFT_RX_OFTEN;
@@ -258,7 +260,7 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
   weft_rx_time t = env->now;
   env->step = 0;
   weft_rx_trigger(env, program->startup);
-  if (!slot->gap) { /* the first slot is the start tag's */
+  if (!slot->gap) { /* The first slot is that of the start tag. */
     weft_rx_trigger(env, slot->trig);
     slot++;
   }
@@ -288,7 +290,7 @@ WEFT_HOT_PART(weft_rx_serve) static void __attribute__((noinline)) weft_rx_serve
     weft_rx_advance(env, t);
     weft_rx_await(env, t);
 #if WEFT_RX_MASKS
-    if (!env->top) __builtin_unreachable(); /* weft_rx_wrong has checked this */
+    if (!env->top) __builtin_unreachable(); /* weft_rx_wrong has checked this. */
 #endif
     weft_rx_run_pending(env);
     weft_rx_end_tag(env);

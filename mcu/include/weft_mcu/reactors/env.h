@@ -11,8 +11,8 @@
 #else
 #define WEFT_RX_BIT_TABLE 0
 #endif
-/* With one word the table has the offsets of reactions in their own table, of 8 bytes each,
- * instead of their numbers, which saves a shift. */
+/* With one word, the table has the offsets of reactions in the table of reactions (8 bytes each)
+ * instead of the reactions' numbers, which saves a shift. */
 #define WEFT_RX_BIT_STEP (WEFT_RX_WORDS <= 1 ? sizeof(weft_rx_reaction) : 1)
 typedef struct weft_rx_env {
 #if WEFT_RX_BIT_TABLE
@@ -53,7 +53,7 @@ typedef struct weft_rx_env {
   weft_rx_event *inbox, *inbox_last; /* protected by WEFT_RX_INBOX_LOCK, like `stopped` and all
                                       * fields below */
   uint16_t news;
-#if WEFT_RX_ENCLAVES > 1 /* enclaves.h */
+#if WEFT_RX_ENCLAVES > 1 /* see enclaves.h */
   weft_rx_time next;
   bool idle, blocked, acked, done;
 #endif
@@ -68,8 +68,8 @@ typedef struct weft_rx_env {
 } weft_rx_env;
 
 static weft_rx_env weft_rx_envs[WEFT_RX_ENCLAVES];
-/* The lock is not a field, since code outside may use it before the start, and while the end of
- * the run clears the fields. */
+/* The lock is not a field: code outside may use it before the start, and while the end of the
+ * run clears the fields. */
 #define WEFT_RX_INBOX_LOCK WEFT_SPINLOCK(WEFT_RX_SPINLOCK + 1)
 #if WEFT_RX_ENCLAVES == 1
 WEFT_INLINE weft_rx_env *weft_rx_here(void) { return &weft_rx_envs[0]; }
@@ -184,7 +184,7 @@ static void *weft_rx_nothing __attribute__((unused));
 WEFT_INLINE bool weft_rx_before(weft_rx_time a, weft_rx_time b) {
   return (weft_rx_distance)(a - b) < 0;
 }
-/* Return the clock in ticks, and in ns. */
+/* Return the time of the clock, in ticks and in ns. */
 WEFT_INLINE int64_t weft_rx_clock_ns(void) {
 #if WEFT_RX_HOST
   return weft_posix_now_ns();

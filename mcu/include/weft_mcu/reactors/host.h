@@ -1,5 +1,5 @@
-/* reactors/host.h: a program's command line on a host, with the options of upstream's programs.
- * Part of weft_mcu/reactors_run.h. */
+/* reactors/host.h: reads a program's command line on a host, with the options of upstream's
+ * programs. Part of weft_mcu/reactors_run.h. */
 #ifndef WEFT_RX_HOST_H
 #define WEFT_RX_HOST_H
 #include "weft_mcu/reactors/env.h"
@@ -19,8 +19,8 @@ static int weft_rx_bool(const char *text, bool *value) {
   *value = text[0] == 't';
   return 0;
 }
-/* Return a duration given as NUMBER UNIT, in ns, with upstream's spellings; less than 0 if it is
- * not a duration. */
+/* Return a duration given as NUMBER UNIT, with upstream's spellings, in ns. The result is less
+ * than 0 if the text is not a duration. */
 static int64_t weft_rx_duration(const char *number, const char *unit) {
   static const struct { const char *name; int64_t ns;
   } units[] = {{"ns", 1},

@@ -18,7 +18,7 @@ int lf_schedule_action(void *action, interval_t extra) {
 int weft_rx_schedule_int(weft_rx_action *a, int64_t extra, int value) {
   if (a->flags & WEFT_RX_IS_TOKEN || a->size > 8)
     return weft_rx_schedule_bytes(a, extra, &value, 1);
-  int64_t whole = value; /* little-endian: a shorter type takes the low bytes */
+  int64_t whole = value; /* The machine is little-endian, so a shorter type takes the low bytes. */
   return weft_rx_schedule_event(a, extra, (weft_rx_payload){.bits = (uint64_t)whole}, true);
 }
 int lf_schedule_action_int(void *action, interval_t extra, int value) {
@@ -55,7 +55,7 @@ void lf_sleep(interval_t ns) {
 #endif
 #if WEFT_LF_STDIO
 #include <stdarg.h>
-#ifndef LOG_LEVEL /* 0 error, 1 warning, 2 info, 3 log, 4 debug */
+#ifndef LOG_LEVEL /* 0: error; 1: warning; 2: info; 3: log; 4: debug */
 #define LOG_LEVEL 2
 #endif
 static print_message_function_t *lf_printer;
@@ -63,7 +63,8 @@ static int lf_printer_level = -1;
 void lf_register_print_function(print_message_function_t *function, int level) {
   lf_printer = function, lf_printer_level = level;
 }
-/* Write a message of `level` if the program's level, or that of its print function, asks for it. */
+/* Write a message of `level` if the program's level, or the level of its print function, asks
+ * for it. */
 static void lf_say(FILE *file, int level, const char *before, const char *format, va_list list) {
   if (level > LOG_LEVEL && level > lf_printer_level) return;
   if (lf_printer) {
@@ -116,8 +117,9 @@ size_t lf_comma_separated_time(char *buffer, instant_t time) {
   *to = 0;
   return (size_t)(to - buffer);
 }
-/* As upstream does it, whose programs have buffers of 64: what is no more than one of a unit is told
- * in the next smaller one, and nothing is told of a time before 0. */
+/* This does what upstream does, whose programs have buffers of 64 characters. A number that is no
+ * more than one of a unit is written in the next smaller unit, and nothing is written for a time
+ * before 0. */
 size_t lf_readable_time(char *buffer, instant_t time) {
   static const struct { const char *name; int64_t ns;
   } units[] = {{"weeks", 604800 * BILLION}, {"d", 86400 * BILLION}, {"h", 3600 * BILLION},

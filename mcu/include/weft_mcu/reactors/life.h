@@ -26,7 +26,7 @@ static void weft_rx_begin(weft_rx_env *env, weft_rx_time start, uint32_t high,
   for (unsigned i = 0; i < 32; i++)
     env->bits[0x077cb531u << i >> 27] = (uint8_t)(i * WEFT_RX_BIT_STEP);
 #endif
-  env->step = UINT32_MAX; /* the microstep before the start tag */
+  env->step = UINT32_MAX; /* This is the microstep before the start tag. */
   env->start_ns = weft_rx_logical_of(env);
   env->fast = options->fast;
   env->keepalive = options->keepalive || (WEFT_RX_PHYSICAL && !options->no_keepalive);
@@ -95,7 +95,7 @@ static void weft_rx_end(weft_rx_env *env) {
   free(env->heap);
 #endif
 #if WEFT_RX_ASYNC
-  irq = weft_lock(WEFT_RX_INBOX_LOCK); /* code outside may read `stopped` at any moment */
+  irq = weft_lock(WEFT_RX_INBOX_LOCK); /* Code outside may read `stopped` at any moment. */
   *env = (weft_rx_env){.number = env->number, .stopped = true};
   weft_unlock(WEFT_RX_INBOX_LOCK, irq);
 #else

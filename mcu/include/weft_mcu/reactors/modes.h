@@ -14,7 +14,7 @@
 #include "weft_mcu/reactors/wiring.h"
 #if WEFT_RX_MODES
 
-/* Return the mode to which a node of the queue belongs; 0 if it belongs to none. */
+/* Return the mode to which a node of the queue belongs, or 0 if it belongs to none. */
 static weft_rx_mode *weft_rx_mode_of_node(weft_rx_timer *n) {
   if (n->period) return n->mode;
   weft_rx_event *e = weft_rx_as_event(n);
@@ -78,7 +78,7 @@ static void weft_rx_resume(weft_rx_env *env, weft_rx_timer *n) {
   }
 #endif
 }
-/* Begin the mode's timers and onces, counted from now; those of offset 0 occur at microstep
+/* Begin the mode's timers and onces, counted from now; those with offset 0 occur at microstep
  * `step`. */
 static void weft_rx_start_mode(weft_rx_env *env, weft_rx_mode *mode, uint32_t step) {
   mode->started = true;
@@ -100,8 +100,8 @@ static void weft_rx_start_mode(weft_rx_env *env, weft_rx_mode *mode, uint32_t st
     weft_rx_insert_event(env, &once->event);
   }
 }
-/* Find out which modes are active now; the startup of a mode is triggered when it is active for
- * the first time. */
+/* Find out which modes are active now. The startup of a mode is triggered when the mode is active
+ * for the first time. */
 static void weft_rx_activate(void) {
   for (weft_rx_modal *WEFT_RX_TABLE *m = weft_rx_modals; *m; m++) {
     bool live = !(*m)->outer || (*m)->outer->active;
@@ -141,8 +141,8 @@ void weft_rx_change_mode(weft_rx_mode *mode, int how) {
   weft_rx_leave(entered);
 #endif
 }
-/* The node n, which is out of the queue, may belong to a mode that was wiped or is not active.
- * If so, deal with it and return true. */
+/* The node n, which is out of the queue, may belong to a mode that was wiped or is not active. If
+ * so, deal with the node and return true. */
 static bool weft_rx_leaves(weft_rx_env *env, weft_rx_timer *n) {
   weft_rx_mode *mode = weft_rx_mode_of_node(n);
   if (!mode || (mode->active && !mode->wiped)) return false;
@@ -162,7 +162,7 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
   if (env->stopping) return;
   for (weft_rx_modal *WEFT_RX_TABLE *m = weft_rx_modals; *m; m++) {
     weft_rx_modal *modal = *m;
-    bool around = modal->outer && modal->outer->wiped; /* the whole mode is as at the start */
+    bool around = modal->outer && modal->outer->wiped; /* The whole mode is as at the start. */
     if (around) modal->current = modal->initial;
     else if (modal->change) modal->current = modal->next;
     for (unsigned i = 0; i < modal->count; i++)
@@ -171,8 +171,8 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
     modal->change = 0;
   }
   weft_rx_activate();
-  /* every waiting node: those of wiped modes are discarded, those of inactive modes are
-   * suspended, those of modes that are active again are resumed */
+  /* This goes through all waiting nodes. Nodes of wiped modes are discarded, nodes of inactive
+   * modes are suspended, and nodes of modes that are active again are resumed. */
   weft_rx_timer *stay = 0, *suspended = env->suspended, *n, *next;
   env->suspended = 0;
   weft_rx_event *soon = env->soon, *following;
@@ -189,7 +189,7 @@ static void __attribute__((noinline)) weft_rx_change_modes(weft_rx_env *env) {
   while ((n = weft_rx_first(env))) {
     (void)weft_rx_take_first(env);
     if (weft_rx_leaves(env, n)) continue;
-    n->next = stay; /* the last node comes first here, and each is put back in front */
+    n->next = stay; /* The last node comes first here, and each node is put back in front. */
     stay = n;
   }
   for (n = stay; n; n = next) {

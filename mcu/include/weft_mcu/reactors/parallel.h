@@ -1,7 +1,7 @@
 /* reactors/parallel.h: the lock of reactions that run together (R19). Part of
  * weft_mcu/reactors_run.h.
  *
- * Invariant: while `parallel` is set, the lock protects whatever several reactions may touch
+ * Invariant: while `parallel` is set, the lock protects everything that several reactions may touch
  * (pending, present, the queue, free events). While it is not set no thread takes the lock.
  */
 #ifndef WEFT_RX_PARALLEL_H

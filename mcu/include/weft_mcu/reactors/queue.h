@@ -5,7 +5,7 @@
  *  1. Order: time, then microstep. A timer has microstep 0 and comes before events of its time and
  *     microstep.
  *  2. Heap: an entry is a chain, by `next`, of nodes with the same tag, in the order of insertion.
- *     Two entries may have the same tag: each is then a chain of its own.
+ *     Two entries may have the same tag; each of them is then a chain of its own.
  *  3. `near` is an entry of the heap, or 0.
  */
 #ifndef WEFT_RX_QUEUE_H
@@ -59,7 +59,7 @@ WEFT_INLINE weft_rx_timer *weft_rx_take_first(weft_rx_env *env) {
   return n;
 }
 #else
-/* The microstep is compared only if the times are equal, which is rare. */
+/* The microsteps are compared only if the times are equal, which is rare. */
 WEFT_INLINE bool weft_rx_earlier(weft_rx_timer *a, weft_rx_timer *b) {
   return a->time == b->time ? weft_rx_step_of(a) < weft_rx_step_of(b)
                             : weft_rx_before(a->time, b->time);
@@ -117,7 +117,7 @@ WEFT_HOT_PART(weft_rx_close) static void weft_rx_close(weft_rx_env *env, uint32_
     if (!weft_rx_earlier(heap[child], last)) break;
     heap[i] = heap[child];
   }
-  /* needed only after a removal from the middle */
+  /* This is needed only after a removal from the middle. */
   while (i && weft_rx_earlier(last, heap[(i - 1) / 2])) {
     heap[i] = heap[(i - 1) / 2];
     i = (i - 1) / 2;
@@ -126,7 +126,7 @@ WEFT_HOT_PART(weft_rx_close) static void weft_rx_close(weft_rx_env *env, uint32_
 }
 WEFT_INLINE weft_rx_timer *weft_rx_take_first(weft_rx_env *env) {
   weft_rx_timer *n = env->heap[0], *rest = n->next;
-  if (rest) { /* the chain continues as this entry: the tags are equal, so the order holds */
+  if (rest) { /* The chain continues as this entry: the tags are equal, so the order holds. */
     env->heap[0] = rest;
     if (env->near == n) env->near = rest;
   } else {
@@ -142,7 +142,7 @@ static bool weft_rx_remove(weft_rx_env *env, weft_rx_timer *n) {
         if (env->near == n) env->near = 0;
         *at = n->next;
         if (!env->heap[i]) {
-          env->heap[i] = n; /* comparisons on the way down may read it */
+          env->heap[i] = n; /* Comparisons on the way down may read this entry. */
           weft_rx_close(env, i);
         }
         return true;

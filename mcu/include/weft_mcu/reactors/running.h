@@ -27,7 +27,7 @@ bool weft_rx_check(void *self, const weft_rx_limit *limit, bool invoke) {
 #if WEFT_RX_TRACE
 #if WEFT_RX_HOST
 static _Thread_local bool weft_rx_missed;
-#else /* there are no threads and no thread-local storage, but two cores */
+#else /* There are no threads and no thread-local storage, but there are two cores. */
 static bool weft_rx_missed_on[WEFT_CORES];
 #define weft_rx_missed weft_rx_missed_on[weft_core()]
 #endif
@@ -75,7 +75,7 @@ WEFT_INLINE void weft_rx_call_by(weft_rx_env *env, unsigned r, unsigned step) {
   weft_rx_mode *mode = weft_rx_mode_of[number];
   if (mode && !mode->active &&
       !weft_rx_runs_at_shutdown(env, mode, number - WEFT_RX_PROGRAM(env)->first))
-    return; /* R16, R18 */
+    return; /* R16, R18: a reaction of an inactive mode does not run */
 #endif
 #if WEFT_RX_TRACE
   weft_rx_missed = false;
@@ -96,7 +96,7 @@ WEFT_INLINE void weft_rx_run_pending(weft_rx_env *env) {
   }
 }
 #else
-/* Run all pending reactions of word w, and those that they make pending in it. */
+/* Run all pending reactions of word w, and the reactions of w that become pending meanwhile. */
 WEFT_INLINE void weft_rx_run_word(weft_rx_env *env, unsigned w) {
   for (weft_rx_word pending; (pending = env->words[w]);) {
     env->words[w] = pending & (pending - 1);

@@ -10,7 +10,7 @@ void weft_rx_fire_stop(weft_rx_env *env, weft_rx_event *e) {
   env->stopping = true;
 #if WEFT_RX_ASYNC
   weft_irq_t irq = weft_lock(WEFT_RX_INBOX_LOCK);
-  env->stopped = true; /* R13 */
+  env->stopped = true; /* R13: the stop tag is the last */
   weft_unlock(WEFT_RX_INBOX_LOCK, irq);
 #endif
   env->stop.next = 0;

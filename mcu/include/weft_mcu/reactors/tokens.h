@@ -92,7 +92,7 @@ static weft_rx_event *weft_rx_fresh_event(void) {
   weft_rx_event *many = (weft_rx_event *)calloc(TOGETHER, sizeof *many);
   if (!many) weft_panic("weft: no memory for events");
   for (int i = 0; i < TOGETHER - 1; i++) many[i].next = weft_rx_as_node(&many[i + 1]);
-  return many; /* a chain */
+  return many; /* the events are chained */
 #elif WEFT_RX_EVENTS
   weft_irq_t irq = weft_rx_lock_pools();
   weft_rx_event *e =
@@ -103,7 +103,7 @@ static weft_rx_event *weft_rx_fresh_event(void) {
   return 0;
 #endif
 }
-/* Return an event for the enclave's own reactions; 0 if the pool is empty. */
+/* Return an event for the enclave's own reactions, or 0 if the pool is empty. */
 WEFT_INLINE weft_rx_event *weft_rx_new_event(weft_rx_env *env) {
   weft_rx_event *e = env->free;
   if (__builtin_expect(!e, 0)) {
@@ -111,7 +111,7 @@ WEFT_INLINE weft_rx_event *weft_rx_new_event(weft_rx_env *env) {
     if (!e) return 0;
 #if WEFT_RX_HOST
     weft_irq_t irq = weft_rx_lock_pools();
-    e->owner = weft_rx_chunks; /* every chunk is remembered, to be freed at the end */
+    e->owner = weft_rx_chunks; /* Every chunk is remembered, to be freed at the end. */
     weft_rx_chunks = e;
     weft_rx_unlock_pools(irq);
     e = weft_rx_as_event(e->next);
@@ -223,8 +223,8 @@ static weft_rx_view weft_rx_view_of(void *port) {
   return (weft_rx_view){&p->value,     &p->token,           &p->length, p->element_size,
                         p->destructor, p->copy_constructor, p->readers};
 }
-/* Make the port hold `t`, of whose reference it takes ownership, in place of the token that it
- * held at this tag. */
+/* Make the port hold `t`, instead of the token that it held at this tag. The port takes ownership
+ * of the caller's reference. */
 static void weft_rx_put_token(void *port, weft_rx_token *t) {
   weft_rx_view v = weft_rx_view_of(port);
   weft_rx_token *before = *v.token;
@@ -254,8 +254,8 @@ void weft_rx_set_pointer(void *port, void *value) {
   weft_rx_token *held = *v.token;
   if (held &&
       held->value ==
-          value) { /* the same value again: the value of the token that the port holds has been
-                    * changed in place */
+          value) { /* The same value is set again: the value of the token that the port holds has
+                    * been changed in place. */
     weft_rx_set_head((weft_rx_port *)port);
     return;
   }
@@ -276,8 +276,8 @@ weft_rx_token *weft_rx_writable(void *port) {
   if (!t || (t->ref_count == 1 && v.readers == 1)) return t;
   return weft_rx_copy_token(t);
 }
-/* `port` is a copy of the struct on a reaction's stack. Give it a token whose changes no other
- * reaction sees, and which no other reaction changes. */
+/* `port` is a copy of the struct on a reaction's stack. Give the copy a token whose changes no
+ * other reaction sees, and which no other reaction changes. */
 void weft_rx_own_copy(void *port, bool last) {
   weft_rx_view v = weft_rx_view_of(port);
   if (!((weft_rx_port *)port)->is_present || !*v.token) {
@@ -291,8 +291,8 @@ void weft_rx_own_copy(void *port, bool last) {
   if (t) memcpy(v.value, &t->value, sizeof(void *));
 }
 void weft_rx_done_copy(void *port) { weft_rx_drop_token(*weft_rx_view_of(port).token); }
-/* A token with a copy of the value of an action of plain values; 0: there is no value, or no block
- * for the copy. Who asks for it lets it go. */
+/* Return a token with a copy of the value of an action of plain values, or 0 if there is no
+ * value, or no block for the copy. The caller must let the token go. */
 weft_rx_token *weft_rx_value_token(weft_rx_action *a) {
   void *value = a->is_present && a->has_value ? weft_rx_alloc(a->size) : 0;
   if (!value) return 0;

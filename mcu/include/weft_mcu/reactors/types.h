@@ -126,7 +126,7 @@ enum { WEFT_RX_RESET = 1, WEFT_RX_HISTORY = 2 };
 #define WEFT_RX_SEC(n) ((int64_t)(n) * 1000000000)
 #define WEFT_RX_FOREVER INT64_MAX
 /* Nanoseconds to ticks, rounded to the nearest; a positive time is at least 1 tick (R22). The
- * result is a constant if ns is one. With 32-bit times weft_rx_check checks the horizon. */
+ * result is a constant if ns is a constant. With 32-bit times weft_rx_check checks the horizon. */
 #define WEFT_RX_TICKS(ns)                                    \
   (WEFT_TICK_NS == 1 ? (int64_t)(ns)                         \
    : (ns) <= 0       ? 0                                     \
@@ -158,7 +158,7 @@ typedef uint16_t weft_rx_index;
 #define WEFT_RX_END UINT16_MAX
 #endif
 #define WEFT_RX_WORDS ((WEFT_RX_REACTIONS + WEFT_RX_WORD_BITS - 1) / WEFT_RX_WORD_BITS)
-/* How many levels of bitmap there are: one word; a word over words; a word over words over
+/* How many levels of bitmap there are: one word; a word over words; or a word over words over
  * words. */
 #define WEFT_RX_DEPTH (WEFT_RX_WORDS <= 1 ? 1 : WEFT_RX_WORDS <= WEFT_RX_WORD_BITS ? 2 : 3)
 #if WEFT_RX_HOST ? WEFT_RX_REACTIONS <= 64 : WEFT_RX_REACTIONS <= 32
@@ -243,9 +243,9 @@ typedef struct weft_rx_mode {
   void (*reset_state)(void *self);
   weft_rx_trig startup, reset, shutdown;
   struct weft_rx_once *onces;
-  bool entered; /* whether it was active at some tag so far */
-  bool active;  /* whether it is active, with the mode around it */
-  bool started, wiped; /* reactors/modes.h */
+  bool entered; /* whether the mode was active at some tag so far */
+  bool active;  /* whether the mode is active, with the mode around it */
+  bool started, wiped; /* see reactors/modes.h */
 } weft_rx_mode;
 typedef struct weft_rx_modal {
   weft_rx_mode *modes, *initial, *outer;
@@ -318,7 +318,7 @@ typedef struct weft_rx_once {
     .event = {.fire = weft_rx_fire_once}, .offset = (weft_rx_time)WEFT_RX_TICKS(the_offset), \
     .trig = (the_trig), .mode = (the_mode)                                                   \
   }
-/* A period of ticks / per: `whole` ticks, plus `rest` / `per`, the sum of which is carried over. */
+/* A period of ticks / per: `whole` ticks, plus `rest` / `per`, whose sum is carried over. */
 typedef struct weft_rx_ratio {
   weft_rx_once once;
   weft_rx_time whole;
@@ -365,8 +365,8 @@ typedef struct weft_rx_action { WEFT_RX_ACTION_MEMBERS; } weft_rx_action;
     WEFT_RX_ACTION_UNION(weft_rx_plain); \
     T value;                             \
   }
-/* An action of plain values whose bodies ask for a token all the same. Its token is there while one
- * of these bodies runs. */
+/* An action of plain values whose bodies ask for a token all the same. The token exists while
+ * one of these bodies runs. */
 #define WEFT_RX_HELD_ACTION(T)           \
   struct {                               \
     WEFT_RX_ACTION_UNION(weft_rx_plain); \
@@ -508,7 +508,7 @@ typedef struct {
 } weft_rx_program;
 typedef struct {
   bool fast, keepalive, no_keepalive;
-  int64_t timeout_ns; /* < 0: no timeout */
+  int64_t timeout_ns; /* in ns; less than 0: no timeout */
   unsigned workers;   /* 0 means WEFT_RX_WORKERS */
 } weft_rx_options;
 #define WEFT_RX_OPTIONS ((weft_rx_options){.timeout_ns = -1})
@@ -527,8 +527,8 @@ extern WEFT_RX_TABLE weft_rx_program weft_rx_programs[WEFT_RX_ENCLAVES];
 #if WEFT_RX_HOST
 WEFT_INLINE int64_t weft_rx_ticks(int64_t ns) { return WEFT_RX_TICKS(ns); }
 #else
-/* Divides bit by bit: 900 cycles, and 600 bytes less than the library's 64-bit division.
- * Constants are divided by the compiler. */
+/* Divide bit by bit. This takes 900 cycles, and 600 bytes less than the library's 64-bit
+ * division. The compiler divides constants. */
 __attribute__((unused)) static int64_t __attribute__((noinline)) weft_rx_ticks(int64_t ns) {
   if (ns <= 0) return 0;
   uint64_t rest = (uint64_t)ns + WEFT_TICK_NS / 2, result = 0;

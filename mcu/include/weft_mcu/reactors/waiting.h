@@ -18,7 +18,7 @@ static void weft_rx_wake_all(void) { pthread_cond_broadcast(&weft_rx_changed); }
 /* Wait until there is news, or until a time (ns of the clock; 0 means no time). */
 static void weft_rx_wait_until_ns(weft_rx_env *env, int64_t ns) {
   struct timespec t = {0, 0};
-  if (ns) { /* the condition variable uses the monotonic clock */
+  if (ns) { /* The condition variable uses the monotonic clock. */
     clock_gettime(CLOCK_MONOTONIC, &t);
     int64_t at = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec + ns - weft_rx_clock_ns();
     t = (struct timespec){(time_t)(at / 1000000000), (long)(at % 1000000000)};
@@ -41,7 +41,7 @@ static void weft_rx_enclave_wait(weft_rx_env *env) { weft_wait_news(&env->news);
 #else
 #define weft_rx_wake_all() weft_wake()
 #endif
-/* The longest time in ticks that a program with 32-bit times sleeps (weft_rx_follow). */
+/* The longest time, in ticks, that a program with 32-bit times sleeps (weft_rx_follow). */
 enum { WEFT_RX_NAP = 1 << 30 };
 /* Sleep until t or until there is news. May return early. */
 WEFT_INLINE void weft_rx_sleep(weft_rx_env *env, weft_rx_time t) {

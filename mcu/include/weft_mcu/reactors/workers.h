@@ -1,5 +1,5 @@
-/* reactors/workers.h: runs the reactions of one level together, by threads on a host, by the second
- * core on a device (R19). Part of weft_mcu/reactors_run.h.
+/* reactors/workers.h: runs the reactions of one level together: with threads on a host, with the
+ * second core on a device (R19). Part of weft_mcu/reactors_run.h.
  *
  * Only the main thread goes from level to level. Two or more pending reactions of a level become a
  * job; each free thread or core claims the next reaction of the job.
@@ -118,7 +118,7 @@ static void weft_rx_work_on(weft_rx_env *env) {
     weft_unlock_thread(WEFT_RX_WORK_LOCK);
   }
 }
-/* Core 1's program. It is woken only for a job, or to end. */
+/* Core 1's program. Core 1 is woken only for a job, or to end. */
 static void weft_rx_core1(void) {
   weft_wait_init();
   while (!weft_rx_job.quit) {
@@ -154,7 +154,7 @@ static void weft_rx_stop_workers(void) {
 }
 #endif
 
-/* Return the lowest pending reaction, which stays pending, or WEFT_RX_END. */
+/* Return the lowest pending reaction, which stays pending; WEFT_RX_END if there is none. */
 static weft_rx_index weft_rx_lowest_pending(weft_rx_env *env) {
   unsigned step = WEFT_RX_BIT_TABLE ? WEFT_RX_BIT_STEP : 1;
   while (env->top) {
@@ -195,8 +195,8 @@ static void weft_rx_run_pending(weft_rx_env *env) {
     }
     while (*ends <= r) ends++;
     weft_rx_index next = weft_rx_lowest_pending(env);
-    if (next >= *ends) { /* there is no reaction, or the next is of a later level: no thread is
-                            woken for a single reaction */
+    if (next >= *ends) { /* There is no reaction, or the next is of a later level: no thread is
+                            woken for a single reaction. */
       weft_rx_call(env, r);
       continue;
     }

@@ -66,7 +66,7 @@ def clones(process: Any, function: Any, body: Any, n: int) -> list[Any]:
             begun, whose frame has the arguments; for a thread process it is (function, arguments,
             keywords).
     Raises:
-        BadUse: n is less than 0, or the arguments cannot be found out.
+        BadUse: n is less than 0, or the arguments cannot be determined.
     """
     made = _room(f"process {process.name}", n)
     if isinstance(body, tuple):

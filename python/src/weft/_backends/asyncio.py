@@ -218,7 +218,7 @@ class _Saying:
         before = signal.getsignal(signal.SIGINT)
         runners = getattr(getattr(before, "func", None), "__name__", "") == "_on_sigint"
         if runners or before is signal.default_int_handler:
-            self._before = before  # before the handler is set: a Ctrl-C may come as soon as it is
+            self._before = before  # set first: a Ctrl-C may come as soon as the handler is set
             self._set(self._say, loop)
 
     def end(self, loop: Any, wait: object) -> None:
@@ -238,12 +238,12 @@ class _Saying:
     def _stop(self, loop: Any) -> None:
         before = self._before
         if before is not None and not (loop and loop.is_running()):
-            # The loop has dropped this task. asyncio's runner has ended. It would have removed its
-            # own handler, but did not find it.
+            # The loop has dropped this task, and asyncio's runner has ended. The runner would have
+            # removed its own handler, but did not find it in place.
             before = signal.default_int_handler
         if before is not None and signal.getsignal(signal.SIGINT) == self._say:
             self._set(before, loop)
-        self._before = None  # last: a Ctrl-C that comes before still needs it
+        self._before = None  # cleared last, because an earlier Ctrl-C still needs it
 
     def _set(self, handler: Any, loop: Any) -> None:
         with contextlib.suppress(ValueError):  # to Python, another thread is the main one
@@ -274,7 +274,7 @@ async def _drive(guest: Any, block: BaseException | None = None) -> Any:
     try:
         try:
             _saying.begin(loop, wait)
-        except BaseException as error:  # a signal handler has raised it
+        except BaseException as error:  # a signal handler has raised the exception
             raised = error
         return await _wait_for(guest, block, loop, raised)
     except Exception as error:
@@ -308,9 +308,9 @@ async def _wait_for(
         except GeneratorExit:  # the loop was closed, or forgot its task
             guest.abandon()
             raise
-        except BaseException as error:  # a signal handler raised it here
-            # The first such exception cancels the network, and is raised after it has ended. At the
-            # second one nothing is waited for.
+        except BaseException as error:  # a signal handler has raised the exception
+            # The first such exception cancels the network, and is raised after the network has
+            # ended. A second one is raised at once.
             if _interrupted(cancelled):
                 guest.abandon()
                 raise
@@ -448,7 +448,7 @@ class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
 
 # ----------------------------------------------------------------------------------------- timeouts
 
-# By this text Python 3.10 tells Weft's request from others.
+# In Python 3.10 this text tells Weft's request to cancel from other requests.
 _EXPIRED = "a timeout of Weft has expired"
 
 
@@ -527,8 +527,8 @@ class TaskLimit:
             self._timer = None
 
     def _look(self, at: float) -> None:
-        """Runs when the time `at` should have come. The loop's clock may be coarse, and this call
-        early.
+        """Runs when the time `at` should have come. The loop's clock may be coarse, so the call may
+        be early.
         """
         left = at - _native.now()
         if left > 0:

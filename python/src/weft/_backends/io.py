@@ -149,7 +149,7 @@ def _work_once(permits: SimpleQueue[None]) -> None:
 
 
 def _see_to_it(watch: SimpleQueue[None]) -> None:
-    """Starts further threads as long as calls wait for one and none ends (invariant 3)."""
+    """Starts further threads as long as calls wait for a thread and no call ends (invariant 3)."""
     _native._worker(True)
     try:
         while _waiting.qsize() > _idle.qsize():

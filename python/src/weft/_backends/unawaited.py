@@ -1,4 +1,4 @@
-"""Reports a network that fails in an asyncio task which nobody awaits (rule 13.8), at once. asyncio
+"""Reports at once a network that fails in an asyncio task which nobody awaits (rule 13.8). asyncio
 alone reports the failure when the task is collected, which may be never.
 
 Invariant: a failure is reported only after it has left its task, since code of the task may handle
@@ -31,7 +31,9 @@ def _awaited(task: Any) -> bool:
 
 
 def network_failed(error: Exception) -> None:
-    """Notes that the current task gets this failure, of the network for which it has waited."""
+    """Notes that the current task gets this failure of the network for which the task has
+    waited.
+    """
     task = asyncio.current_task()
     if isinstance(error, ChannelEnd) or not isinstance(task, asyncio.Task) or _awaited(task):
         return

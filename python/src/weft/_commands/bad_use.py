@@ -1,4 +1,4 @@
-"""What is wrong with a command line, and what to write instead."""
+"""The error for a wrong command line, which says what to write instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures what `weft bench` measures without a checkout: CommsTime on Weft's coroutines against
+"""Makes the measurement of `weft bench` without a checkout: CommsTime on Weft's coroutines against
 asyncio.Queue(1), in one run. `pass_on` passes the command on to the harness of a checkout.
 
 CommsTime is four processes in a ring with a tap: prefix → delta → successor → prefix, and delta →
@@ -20,7 +20,7 @@ from weft.cli import EXIT
 from weft.coroutines import Channel, Parallel, Reader, Writer, process, run
 
 NAME = "commstime"
-# The rounds with Weft; with asyncio it is a fifth of them.
+# The number of rounds with Weft; asyncio runs a fifth of them.
 ROUNDS = int(os.environ.get("WEFT_BENCH_ROUNDS", "20000"))
 TURNS = 5
 

@@ -318,7 +318,8 @@ def script(file: str) -> Callable[[], Any]:
 _PYTEST = (
     *("-q", "-p", "no:cacheprovider", "-p", "no:weft"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # weft is imported already
-    # Hypothesis says so of generators of other libraries (trio's) if it is imported after a check.
+    # Hypothesis warns about the generators of other libraries (trio's) if it is imported after a
+    # check.
     *("-W", "ignore:It looks like `register_random` was passed an object that could"),
 )
 

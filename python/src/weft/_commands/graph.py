@@ -85,8 +85,8 @@ Ends = dict[str, dict[str, int]]
 
 
 def _folds(paths: list[str], writes: Ends, reads: Ends) -> dict[str, str]:
-    """Returns the node of each process. Processes of one name are one node if they hold the same
-    ends; channels whose names differ only in their numbers count as the same.
+    """Returns the node that stands for each process. Processes of one name are one node if they
+    hold the same ends; channels whose names differ only in their numbers count as the same.
     """
     ends: dict[str, set[tuple[str, bool]]] = defaultdict(set)
     for way, of in ((True, writes), (False, reads)):
@@ -186,8 +186,8 @@ def mermaid(drawn: Drawn) -> str:
 
 
 def _layers(drawn: Drawn) -> dict[str, int]:
-    """Returns the column of each node: behind all that it reads from, where the network has no
-    cycle.
+    """Returns the column of each node. Where the network has no cycle, a node is behind all nodes
+    from which it reads.
     """
     names = [*drawn.nodes, *(c for c in drawn.channels if c not in drawn.nodes)]
     after: dict[str, list[str]] = defaultdict(list)

@@ -340,8 +340,8 @@ def host(
                 )
             sys.stdout.flush()
             over = threading.Event()
-            # The wait has an end, for a signal: the system may deliver it to another thread, which
-            # does not end a wait here.
+            # The wait has an end because of signals: the system may deliver a signal to another
+            # thread, which does not end a wait here.
             while not over.wait(1.0):
                 pass
             raise AssertionError("nobody sets this event")

@@ -2,7 +2,7 @@
 
 Invariants
 - If the user did something wrong, BadUse is raised before anything runs.
-- stdout belongs to the program: what is said of it here goes to stderr.
+- stdout belongs to the program: messages about the program go to stderr.
 - The backend is chosen before the program's first line runs, so that `import weft` gets it.
 - A program's own `sys.exit(n)` is passed on.
 """
@@ -106,7 +106,7 @@ def run_program(
     if hasattr(signal, "SIGUSR1") and signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
         from weft._watching.on_signal import on_signal
 
-        with contextlib.suppress(weft.BadUse):  # the pure fallback has none
+        with contextlib.suppress(weft.BadUse):  # the pure fallback cannot record
             on_signal()
     tracing = contextlib.ExitStack()
     try:

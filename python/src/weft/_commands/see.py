@@ -341,7 +341,7 @@ def as_text(
 
 
 def as_dict(network: _visit.Network) -> dict[str, Any]:
-    """Returns what `--json` and the page of `weft view` have of a look."""
+    """Returns a look as a dictionary, for `--json` and the page of `weft view`."""
     verdict = network.verdict
     return {
         "verdict": {"kind": verdict.kind, "names": verdict.names, "text": verdict.text},
@@ -376,7 +376,7 @@ def top(
 
 
 class Keys:
-    """What the keys have chosen. HELP lists the keys."""
+    """The choices that the user has made by keys. HELP lists the keys."""
 
     HELP = "q quits · space pauses · s sorts · / filters · c channels"
 

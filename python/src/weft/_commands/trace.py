@@ -1,8 +1,8 @@
-"""`weft trace` says what a trace says, and draws it; `weft dump` asks a program that runs for its
+"""`weft trace` sums a trace up, and draws it; `weft dump` asks a program that runs for its
 flight recorder's file.
 
-Invariants: those of _commands/main.py. Of a file of the flight recorder the events are never all in
-memory, except for the picture, which has few.
+Invariants: those of _commands/main.py. The events of a flight recorder's file are never all in
+memory at once, except for the picture, which has few events.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from weft._watching import flight_read as _flight_read
     from weft._watching import trace as _trace
 
-_PICTURED = 4_000  #: how many lines of a recorded trace the picture is made of, at most
+_PICTURED = 4_000  #: the maximum number of lines of a recorded trace in the picture
 
 
 @contextlib.contextmanager
@@ -144,7 +144,7 @@ def _rows(summary: _trace.Summary) -> dict[str, Any]:
     return summary._asdict() | rows
 
 
-_SHOWN = 200  #: how many rows a table has at most
+_SHOWN = 200  #: the maximum number of rows of a table
 
 
 def _print_summary(summary: _trace.Summary, more: Sequence[str]) -> None:

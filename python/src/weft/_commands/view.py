@@ -1,11 +1,11 @@
 """`weft view`: the network of a program that runs, as a page in the browser.
 
 Invariants
-- A look changes nothing in the program (rule 14.2). If it cannot be looked at, one sentence says
-  why, with exit status 2, before a browser is opened.
+- A look changes nothing in the program (rule 14.2). If the program cannot be looked at, one
+  sentence says why, with exit status 2, before a browser is opened.
 - The address with its token is printed, and goes to the browser in a file that only this user can
   read: the command line of a browser can be read by every user of the machine.
-- Ctrl-C ends it, and so does the end of the program.
+- Ctrl-C ends the command, and so does the end of the program.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _opened(address: str) -> Iterator[None]:
             f.write(
                 f'<!doctype html><meta http-equiv="refresh" content="0;url={to}"><a href="{to}">weft view</a>\n'
             )
-        # A browser in a terminal would not come back.
+        # The call is made on a thread of its own, because a browser in a terminal would not return.
         threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()
         yield
     finally:

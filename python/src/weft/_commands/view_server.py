@@ -1,4 +1,4 @@
-"""The server of `weft view`: looks at a program, and tells browsers on this machine what it saw.
+"""The server of `weft view`: looks at a program, and shows the looks to browsers on this machine.
 
     Looks (a thread) ──look()──► the program's door
       │ publishes an event
@@ -6,11 +6,11 @@
     one thread for each browser: GET /TOKEN/looks, server-sent events
 
 Invariants
-- It listens on loopback alone. A request without the token, with the name of another host (DNS
-  that was bent), or from a page of another origin, gets a sentence and nothing of the program.
+- The server listens on loopback alone. A request without the token, with the name of another host
+  (DNS rebinding), or from a page of another origin, gets a sentence and nothing of the program.
 - Nobody looks at the program while no browser listens.
-- A browser gets the newest look. If it is slow, it misses some; nothing is kept for it. One that
-  has gone is noticed at the next event, or within HEARTBEAT.
+- A browser gets the newest look. A slow browser misses some looks; nothing is kept for it. A
+  browser that has gone is noticed at the next event, or within HEARTBEAT.
 - The token is compared in constant time, and is in no log.
 """
 
@@ -62,7 +62,7 @@ class Looks:
         self.pid = pid
         self.interval = interval
         self.most = most
-        self.ended = threading.Event()  #: the program has ended, and the last browser was told
+        self.ended = threading.Event()  #: set once the program has ended and each browser knows
         self._changed = threading.Condition()
         self._browsers = 0  # guarded by _changed, like the fields that follow
         self._number = 0
@@ -90,7 +90,7 @@ class Looks:
         with self._changed:
             if self._browsers >= BROWSERS:
                 return False
-            # What was seen before nobody listened is old.
+            # Looks that were made before a time without browsers are out of date.
             seen = self._number if self._browsers == 0 and not self._over else 0
             self._browsers += 1
             self._changed.notify_all()
@@ -126,7 +126,7 @@ class Looks:
             start = time.monotonic()
             try:
                 self._publish("look", self._look())
-                # A look that costs much is made seldom.
+                # A costly look is made less often.
                 late = time.monotonic() - start - self.interval
                 time.sleep(min(max(2 * late, 0.0), SELDOM) if late > 0.1 else 0)
             except _visit.NoLook as error:
@@ -161,8 +161,9 @@ class Looks:
         }
 
     def _stuck_now(self, looking: _visit.Looking, network: _visit.Network) -> list[_visit.Stuck]:
-        """Returns who can never go on. The program is asked only if somebody has waited for long,
-        and for at most a tenth of the time: the answer takes some microseconds for each process.
+        """Returns the processes that can never go on. The program is asked only if a process has
+        waited for long, and for at most a tenth of the time: the answer takes some microseconds for
+        each process.
         """
         waits = any(row.waits and row.seconds > STANDS for row in network.rows)
         if not waits or not self._knows_stuck:
@@ -216,7 +217,7 @@ class Server(http.server.ThreadingHTTPServer):
             self.slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing: a browser that goes away in the middle is no error."""
+        """Reports nothing, since a browser that goes away in the middle is no error."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -247,7 +248,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._answer(200, kind, (PAGE / file).read_bytes())
 
     def _allowed(self) -> str | None:
-        """Returns the name of what is asked for. If the request is not allowed, sends the refusal
+        """Returns the name of the requested file. If the request is not allowed, sends the refusal
         and returns None.
         """
         origin = self.headers.get("Origin")
@@ -261,7 +262,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if not hmac.compare_digest(token.encode(), self.server.token.encode()):
             self._refuse(403, "token")
             return None
-        # A link to the page may stand anywhere; what the page loads is asked for by the page alone.
+        # Any site may link to the page, but only the page itself may request what it loads.
         if from_elsewhere and name:
             self._refuse(403, "host")
             return None
@@ -309,4 +310,4 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._refuse(503, "many")
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing: the requests have the token."""
+        """Logs nothing, since the requests contain the token."""

@@ -96,7 +96,7 @@ def build(
         output: a file that becomes a copy of the library.
         debug: whether to build with symbols and assertions and without optimisation (-O0 -g), and
             not with -O2 -DNDEBUG.
-        flags: for the compiler, after these.
+        flags: further flags for the compiler, after Weft's own.
     Raises:
         BadUse: there is no such file or no compiler, the source does not compile (the message has
             the compiler's own), or the library cannot be written.

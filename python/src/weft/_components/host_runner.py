@@ -93,7 +93,7 @@ def run_component(
         return call()
     except (ChannelEnd, Cancelled) as end:
         file, line = _native._component_place(_native.current_process()) or ("", 0)
-        if file:  # a component has no Python frames, so the place goes along (rule 7.1)
+        if file:  # a component has no Python frames, so the place is passed along (rule 7.1)
             end._at = f"{file.rpartition(os.sep)[2]}:{line}"
         raise
 

@@ -1,6 +1,6 @@
 """Counts what a host does outside any run (rule 10.3): its start, what a call does before and after
 its run, and Weft's own threads that wait for the parent. While any of these is at work, the host
-does not say that it waits.
+does not report that it waits.
 
     at_work(1) … at_work(-1)              a piece of work, such as the start of a call
     attends(end) … attends_no_more(end)   a thread, which has been counted by at_work(1)
@@ -25,8 +25,8 @@ _attended: set[Any] = set()  # the readers at which attending threads wait
 
 
 class Look(NamedTuple):
-    """Who is at work at one moment: how many work, the readers at which threads attend, and how
-    many of these threads wait there.
+    """The work at one moment: how many pieces of it are under way, the readers at which threads
+    attend, and how many of these threads wait there.
     """
 
     working: int
@@ -54,15 +54,15 @@ def at_work(change: int) -> None:
 def attends(end: Any) -> None:
     """Notes that a thread, which counts as at work, waits at this reader for the parent from now
     on. While it waits there, and the parent knows that, it does not count as at work. It counts
-    again as soon as something has come to the reader, because it carries out what comes.
+    again as soon as an order has come to the reader, because it carries out the orders that come.
     """
     with _lock:
         _attended.add(end)
 
 
 def attends_no_more(end: Any) -> None:
-    """Notes that the thread has carried out what came, and is no longer at work. A second call does
-    nothing.
+    """Notes that the thread has carried out the order that came, and is no longer at work. A second
+    call does nothing.
     """
     global _working
     with _lock:
@@ -72,7 +72,9 @@ def attends_no_more(end: Any) -> None:
 
 
 def look() -> Look:
-    """Returns who is at work now. If two results are equal, nothing began or ended between them."""
+    """Returns the work that is under way now. If two results are equal, nothing began or ended
+    between them.
+    """
     with _lock:
         return Look(_working, frozenset(_attended), sum(map(_native._waits_at, _attended)))
 

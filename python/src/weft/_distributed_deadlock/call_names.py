@@ -62,7 +62,7 @@ def call_of(process: Any) -> tuple[str, str] | None:
     return None
 
 
-#: What the parent is sent to name a process: the keys "p", "call" and "within".
+#: The name of a process in messages to the parent: the keys "p", "call" and "within".
 Named = dict[str, Any]
 
 

@@ -103,7 +103,7 @@ class _Waits(NamedTuple):
     #: The places where it waits, each with whether the process writes there.
     places: frozenset[tuple[_Key, bool]]
     names: tuple[str, ...]
-    seen: tuple[Any, ...]  #: equal in each round if nobody has woken the process
+    seen: tuple[Any, ...]  #: equal in each round if the process was not woken
     #: The sessions with the homes of its places, as (this space, the home).
     sessions: frozenset[tuple[int, int]]
 
@@ -353,7 +353,7 @@ def _look(patience: float) -> tuple[Round, set[_Node]] | None:
 
 def _shown(last: Round, stuck: set[_Node]) -> list[_Node]:
     """Leaves out the processes that only wait for others, and those that their own OS process finds
-    alone.
+    by itself.
     """
     each = ((node, last.waits[node]) for node in stuck)
     return [node for node, w in each if w.state == "places" and w.waiter.may_go_on]
@@ -374,8 +374,8 @@ def found() -> list[Stuck]:
 
 
 class _Looks:
-    """A thread that looks several times after an executor has fallen idle, here or in a host. It
-    does not count as a thread that may wake a run (rule 10.3).
+    """A thread that looks for stuck processes several times after an executor has fallen idle, here
+    or in a host. It does not count as a thread that may wake a run (rule 10.3).
     """
 
     def __init__(self) -> None:
@@ -396,7 +396,7 @@ class _Looks:
                     break
                 since = time.monotonic()
                 self._look_and_tell()
-                # Looking takes at most a twentieth of the time.
+                # The looks take at most a twentieth of the time.
                 time.sleep(20 * (time.monotonic() - since))
 
     def _look_and_tell(self) -> None:

@@ -1,10 +1,10 @@
-"""Calls on other machines, for the one who presses Ctrl-C in this program (rule 6.7): where each
-call is, and how it is given up. The OS processes of such calls are not asked in rounds (WIRE.md
+"""Calls on other machines, as needed when a user presses Ctrl-C in this program (rule 6.7): where
+each call is, and how to give it up. The OS processes of such calls are not asked in rounds (WIRE.md
 17.23); their agents are asked (17.12).
 
 Invariants
 - A signal handler calls these functions in the middle of anything. So they take no lock, and wait
-  no longer than they were told to.
+  no longer than the caller has allowed.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = [
     "ways_out",
 ]
 
-MOST = 40  #: the most calls that are asked: no more lines are shown
+MOST = 40  #: the maximum number of calls that are asked, since no more lines are shown
 
 
 class FarCall(NamedTuple):
     """A call that an OS process of a host on another machine runs."""
 
     host: str
-    pid: object  #: the pid of that OS process, as its agent says
-    #: Asks the agent of the call. The result is the lines, or None if nobody answers.
+    pid: object  #: the pid of that OS process, as reported by its agent
+    #: Asks the agent of the call. The result is the lines, or None if the agent does not answer.
     ask: Callable[[], cf.Future[list[str] | None]]
     #: The process here that waits for the call, if there is one.
     caller: Any = None
@@ -45,7 +45,7 @@ class FarCall(NamedTuple):
         return f"in OS process {self.pid} on host {self.host!r}"
 
 
-_given_up: set[Callable[[], object]] = set()  # what a second Ctrl-C calls
+_given_up: set[Callable[[], object]] = set()  # the functions that a second Ctrl-C calls
 _calls: set[FarCall] = set()
 
 
@@ -79,7 +79,7 @@ def ways_out() -> list[Callable[[], object]]:
 def answer_within(
     call: FarCall, asked: cf.Future[list[str] | None], seconds: float
 ) -> list[str] | None:
-    """Returns where the call is, if its agent says so within so many seconds, else None."""
+    """Returns where the call is, if its agent answers within `seconds`, else None."""
     import concurrent.futures as cf  # the code that asks has imported this module already
 
     with contextlib.suppress(cf.TimeoutError, cf.CancelledError, OSError, ValueError):
@@ -92,7 +92,9 @@ Asked = list[tuple[FarCall, "cf.Future[list[str] | None]"]]
 
 
 def asked() -> Asked:
-    """Asks the agents of all calls where these are. Returns the calls with the answers to come."""
+    """Asks the agents of all calls where the calls are. Returns the calls with the answers to
+    come.
+    """
     answers: Asked = []
     for call in list(_calls)[:MOST]:
         with contextlib.suppress(Exception):  # the network of the call has been left

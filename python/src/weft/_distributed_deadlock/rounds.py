@@ -15,7 +15,7 @@ Invariants
 - The second round begins after the first is over. If no space has sent or taken a frame in between,
   there was a moment at which all stood still; and if each has taken all that its peers sent, no
   frame was under way. Then no process will ever be woken.
-- A space whose calls or threads may yet do something says that it does not wait.
+- A space whose calls or threads may still do something reports that it does not wait.
 """
 
 from __future__ import annotations
@@ -90,10 +90,11 @@ _late = False  # whether this host may wait as soon as an attending thread does 
 _server: int | None = None  # the process that asks for calls, if this is a host of an Executor
 # The Executors of this space; the lock does not guard this.
 _executors: dict[int, weakref.ref[State]] = {}
-_waiting: set[State] = set()  # Executors with calls when this space last said that it waits
+_waiting: set[State] = set()  # Executors with calls when this space last reported that it waits
 # In a host: functions that end the calls of Executors that have been told of a deadlock.
 _broken: list[Callable[[], None]] = []
-# Whether a round has come since the calls of an Executor were last over. It is not under the lock.
+# Whether a round has come since the calls of an Executor were last over. The lock does not guard
+# this.
 _asked = False
 _up: socket.socket | None = None  # the socket to the parent
 _answers = False  # whether other programs are told of this one
@@ -111,8 +112,8 @@ def may_have_calls(caller: State) -> None:
 
 
 def calls_go_on(caller: State, lot: Any) -> None:
-    """Notes that calls have come; takes no lock, like calls_are_over() (_hosts/pool.py)."""
-    _native._outside(True)  # first, so that there are never fewer of these than lots
+    """Notes that calls have come. Takes no lock, like calls_are_over() (_hosts/pool.py)."""
+    _native._outside(True)  # done first, so that this count is never less than the number of lots
     caller.lots.add(lot)
 
 
@@ -142,8 +143,8 @@ def declare(
     text: str, knot: list[str], rows: list[Any], callers: list[State] | None = None
 ) -> None:
     """Reports a deadlock in this space: to all runs that wait, and to Executors that had calls when
-    this space last said that it waits; and to all such runs and Executors in hosts. The calls of
-    Executors are ended last, so that a run that waits for one gets Deadlock.
+    this space last reported that it waits; and to all such runs and Executors in hosts. The calls
+    of Executors are ended last, so that a run that waits for one gets Deadlock.
 
     Args:
         callers: the Executors; None: those in _waiting.
@@ -173,8 +174,8 @@ def _tell_hosts(text: str | None) -> bool:
 
 
 def serves(process: int | None) -> None:
-    """In a host of an Executor: notes the process that asks for calls. Until it has one, no report
-    names it (rule 10.3).
+    """In a host of an Executor: notes the process that asks for calls. Until the host knows that
+    process, no report names it (rule 10.3).
     """
     global _server
     _server = process
@@ -197,15 +198,15 @@ def members() -> list[Member]:
         return list(_members)
 
 
-# _hosts/remote_observers.py sets both: `follow` does what a host is told by FOLLOW; `has_gone`
-# notes that a host has gone.
+# _hosts/remote_observers.py sets both functions: `follow` carries out an order FOLLOW in a host;
+# `has_gone` notes that a host has gone.
 follow: Callable[[Any], Any] = lambda what: None  # noqa: E731
 has_gone: Callable[[Member], None] = lambda member: None  # noqa: E731
 
 
 def join(member: Member) -> None:
     """Adds a host, which is asked from now on, until leave() is called. The caller must call
-    leave() also if this raises.
+    leave() even if this raises.
     """
     # A program with hosts needs this module as soon as it watches for partial deadlock.
     from weft._distributed_deadlock import partial as _partial  # noqa: F401
@@ -218,9 +219,9 @@ def join(member: Member) -> None:
 
 def answer_programs() -> None:
     """Makes this program answer the questions of other programs about itself and its hosts, and ask
-    them (WIRE.md 10.8). It must be called before the program makes its links, whose frames say so.
-    In a host, which is not a root, it does nothing: the host's sessions with other programs say
-    that nobody answers. A second call does nothing.
+    them (WIRE.md 10.8). It must be called before the program makes its links, whose frames announce
+    it. In a host, which is not a root, it does nothing: the host's sessions with other programs
+    announce that it does not answer. A second call does nothing.
     """
     global _answers
     if _up is not None or _answers:
@@ -244,7 +245,7 @@ def _begin() -> int | None:
             try:
                 watches.start()
             except BaseException:
-                bell.close()  # this ends the thread, if it has begun all the same
+                bell.close()  # closing the bell ends the thread, if it has begun all the same
                 if watches.ident is None:
                     ring.close()
                 raise
@@ -299,7 +300,9 @@ def _question(by: socket.socket) -> bytes:
 
 
 def where_in(pid: int, call: str, patience: float) -> list[str] | None:
-    """Returns where the processes of this call in the host `pid` are; None: it does not answer."""
+    """Returns where the processes of this call in the host `pid` are; None: the host does not
+    answer.
+    """
     answers, _ = ask([m for m in members() if m.pid == pid], CALL, call, patience)
     return answers[0][1] if answers else None
 
@@ -332,11 +335,11 @@ def ask(
     """Asks these hosts. Returns the answers, and the hosts silent for `patience` seconds."""
     answers: list[tuple[Member, Any]] = []
     asked = list(whom)
-    # A signal handler may ask in the middle of this thread's own asking.
+    # A signal handler may ask while this thread itself is asking.
     if not whom or _asking.lock._is_owned():  # type: ignore[attr-defined]
         return answers, asked
     with _asking:
-        try:  # a signal handler may raise as soon as this thread has the lock
+        try:  # an exception of a signal handler may come as soon as this thread has the lock
             if not _asking.lock.acquire(timeout=patience):
                 return answers, asked
             # A member that has left has no socket, and must not keep the others from being heard.
@@ -362,7 +365,9 @@ def ask(
 
 
 def _stuck() -> tuple[list[_call_names.Named], list[int]]:
-    """Returns for the parent who is stuck in this host and its hosts, and the silent hosts."""
+    """Returns, for the parent, the processes that are stuck in this host and its hosts, and the
+    pids of the silent hosts.
+    """
     rows, silent = _stuck_in_hosts(PATIENCE / 2)
     here = [
         _deadlocks.to_tell(row, os.getpid()) for row in _deadlocks.stuck_here(_call_names.named)[0]
@@ -403,7 +408,7 @@ def _everywhere(rows: list[_call_names.Row]) -> list[str]:
 def _end_elsewhere() -> None:
     """Kills the OS processes of this program, and gives up those of other machines that run for it
     (rule 6.7). A thread of its own does so: a signal handler may have interrupted code that holds a
-    lock that this needs.
+    lock which is needed here.
     """
 
     def end(those: list[Member], calls: list[Callable[[], object]]) -> None:
@@ -422,7 +427,7 @@ _native._ask_everywhere(_everywhere, _end_elsewhere)
 
 
 def standing() -> None:
-    """Tells that a run of this space waits for others. The extension calls it on any thread."""
+    """Reports that a run of this space waits for others. The extension calls it on any thread."""
     if _up is not None:
         with _lock, contextlib.suppress(OSError):
             _up.sendall(b"!")
@@ -457,8 +462,8 @@ def _attend(ring: socket.socket) -> None:
             stands = stands or member.stands or member.gone
             member.stands = False
             if member.gone:
-                # If a call waits for the host, the call reports this, once it has read what the
-                # host has sent.
+                # If a call waits for the host, the call reports the death of the host, once the
+                # call has read what the host has sent.
                 if not member.away:
                     has_gone(member)
                     member.end()
@@ -471,7 +476,7 @@ def _attend(ring: socket.socket) -> None:
 
 
 def _here(ready: list[Any]) -> list[Member]:
-    """Returns those of `ready` that are still members and still have something to say."""
+    """Returns those of `ready` that are still members and still have something to read."""
     with _lock:
         those = [m for m in _members if m in ready]
     return readable(those, 0)
@@ -525,7 +530,7 @@ def calls_and_callers(members: list[Member]) -> tuple[dict[int, str], dict[tuple
 
 def _mine(members: list[Member]) -> Space:
     global _asked, _late, _waiting
-    _asked = True  # this is set before the look: calls that the look still finds will be over later
+    _asked = True  # set before the look: calls that the look still finds will be over later
     callers = _with_calls()
     before = _at_work.look()
     incarnation, waits, sessions, lent, far, held = _native._network(sum(callers.values()))
@@ -607,7 +612,7 @@ def _read_bell(ring: socket.socket) -> bool:
     """Reads the bell, and answers other programs. Returns whether a run stands still.
 
     Raises:
-        EOFError: the bell is gone.
+        EOFError: the bell was closed.
     """
     rung = ring.recv(4096)
     if not rung:
@@ -618,8 +623,8 @@ def _read_bell(ring: socket.socket) -> bool:
 
 
 def _hear_programs() -> tuple[int, bytes, bool] | None:
-    """Answers what other programs have asked, and carries out what they have told. Returns the
-    result of this program's own round, if it is over.
+    """Answers what other programs have asked, and carries out the deadlocks that they have
+    announced. Returns the result of this program's own round, if it is over.
     """
     questions, found, verdicts = _native._rounds_news()
     for asker, number in questions:
@@ -633,7 +638,7 @@ def _hear_programs() -> tuple[int, bytes, bool] | None:
 
 def _look_beyond(ring: socket.socket) -> bool:
     """Asks all programs twice, and declares a deadlock if nothing has moved. Returns False if there
-    is none, or none yet.
+    is no deadlock, or none yet.
     """
     first, whole = _ask_programs(ring)
     if not _programs.still(first, whole):
@@ -666,8 +671,8 @@ def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | Non
     """Raises Deadlock in each run here that waits for others.
 
     Args:
-        tell: what the other programs are told; empty: they have told it.
-        who: then, the processes that waited in the runs here, which are condemned already.
+        tell: the announcement for the other programs; empty if they have announced the deadlock.
+        who: in that case, the processes that waited in the runs here, which are condemned already.
     """
     from weft._distributed_deadlock import knots as _knots
 

@@ -13,12 +13,12 @@ __all__ = ["Attempt", "Terms"]
 
 
 class Terms(NamedTuple):
-    """How an OS process is supervised, as far as its loops need to know (loops.py)."""
+    """The terms on which an OS process is supervised, as far as its loops need them (loops.py)."""
 
     redeliver: bool = False  #: `for job in jobs` holds each job until the loop asks for the next
-    max_values: int | None = None  #: it is recycled after so many values of loops
-    max_age: float | None = None  #: it is recycled after so many seconds
-    max_memory: int | None = None  #: it is recycled once it has so many bytes of memory
+    max_values: int | None = None  #: the process is recycled after this many values of its loops
+    max_age: float | None = None  #: the process is recycled after this many seconds
+    max_memory: int | None = None  #: the process is recycled once it has this many bytes of memory
 
     @property
     def loops(self) -> int:
@@ -29,12 +29,12 @@ class Terms(NamedTuple):
 
 
 class Attempt:
-    """One attempt at a call. What it means for the ends is described at SupervisedPort in
-    native/wire/far.hpp.
+    """One attempt at a call. SupervisedPort in native/wire/far.hpp describes what an attempt means
+    for the ends in native/wire/far.hpp.
     """
 
     def __init__(self, last: bool, in_hand: list[Any] | None, terms: Terms | None = None) -> None:
-        self.last = last  #: whether no attempt follows this one, as is known from the beginning
+        self.last = last  #: whether it is known from the beginning that no attempt follows
         self.in_hand = in_hand  #: a list for values in the attempt's hand; if None, they go back
         self.terms = terms or Terms()
         self.died = False
@@ -69,17 +69,19 @@ class Attempt:
             kill()
 
     def stop(self) -> None:
-        """Kills the OS process of the attempt; if it has none yet, as soon as it has one."""
+        """Kills the OS process of the attempt; if there is none yet, the OS process is killed as
+        soon as it exists.
+        """
         self._stopped = True
         if self._kill is not None:
             self._kill()
 
     def give_up(self) -> None:
-        """Lets the ends die (rule 4.5), because no attempt follows. This was not known from the
-        beginning.
+        """Lets the ends die (rule 4.5), because no attempt follows. It was not known from the
+        beginning that this attempt is the last.
         """
         for end in self._ends:
-            with contextlib.suppress(BadUse):  # it is closed already
+            with contextlib.suppress(BadUse):  # the end is closed already
                 end.die()
         if not self.last:
             for barrier in self.barriers:

@@ -53,7 +53,7 @@ from weft.errors import BadUse, Cancelled, ChannelEnd
 __all__ = ["main", "run_call", "taken"]
 
 _parent_gone = False  # whether the parent has let go of this OS process
-_LONGEST_TEXT = 1000  # how many characters are sent of a text that is too long to be sent whole
+_LONGEST_TEXT = 1000  # the longest part of a text that is sent, in characters
 AFTERLIFE = 2.0  # seconds that this OS process has to end once its parent is gone
 
 
@@ -149,7 +149,7 @@ def _import_main(name: str | None, path: str | None, backend: str | None, goes_o
 
 def _obey(orders: Any, process: Any) -> None:
     """Waits, on a thread of its own while a call runs, until the call is cancelled or the parent
-    has let go of it. Then cancels the call's process.
+    has let go of it. In both cases, cancels the call's process.
     """
     _helper_threads.ours()
     show = _observers.hide()
@@ -164,8 +164,9 @@ def _obey(orders: Any, process: Any) -> None:
 
 
 def _obedient(function: Any, orders: Any, call: str) -> Any:
-    """Makes a process of `function` that is cancelled when the parent says so. While it runs, its
-    call does not count as work outside any run (_at_work.at_work), but the thread of _obey() does.
+    """Makes a process of `function` that is cancelled when the parent asks for it. While it runs,
+    its call does not count as work outside any run (_at_work.at_work), but the thread of _obey()
+    does.
     """
     here = os.getpid()
 
@@ -226,7 +227,7 @@ def _show_name(name: str) -> None:
     global _shown
     if name != _shown:
         _shown = name
-        # pathlib takes milliseconds of each start
+        # importing pathlib would add milliseconds to each start
         with contextlib.suppress(OSError), open("/proc/self/comm", "wb", buffering=0) as file:  # noqa: PTH123
             file.write(f"main/{name}".encode()[-15:])
 
@@ -312,9 +313,9 @@ def _serve(
     wrong: BaseException | None,
     prepared: dict[str, Any],
 ) -> None:
-    """Does all of a call, from taking its ends to writing its result. `ours` names its own two
-    channels; if it is supervised its terms follow. `wrong` says why nothing can run here, or is
-    None.
+    """Does all of a call, from taking its ends to writing its result. `ours` names the two channels
+    of the call itself, followed by its terms if it is supervised. `wrong` says why nothing can run
+    here, or is None.
     """
     orders, result = link.take(ours[0]), link.take(ours[1])
     terms = ours[2] if len(ours) > 2 else None
@@ -449,12 +450,12 @@ def _begin(prepared: dict[str, Any], goes_on: GoesOn) -> BaseException | None:
     return _initialized(prepared)
 
 
-_refusal = threading.Lock()  # the thread that reports a refusal takes this lock, and keeps it
+_refusal = threading.Lock()  # the thread that reports a refusal takes this lock for good
 
 
 def _refused(link: Any) -> bool:
-    """Returns whether this side has ended the session because of what came. Then the parent's
-    ProcessDied says why, and so does the standard error.
+    """Returns whether this side has ended the session because of a bad message. If so, the parent's
+    ProcessDied and the standard error give the reason.
     """
     why = _host.why_refused(link)
     if why and _refusal.acquire(blocking=False):
@@ -473,7 +474,7 @@ def _end_with_parent(link: Any) -> None:
     _native._continue_with_parent()
     link.wait()
     _refused(link)
-    if not _parent_gone:  # without its parent, the OS processes that were started here end too
+    if not _parent_gone:  # the OS processes that were started here end with the parent too
         for member in _rounds.members():
             if member.orphaned is not None:
                 with contextlib.suppress(Exception):  # that OS process has already ended
@@ -496,14 +497,14 @@ def _serve_beside(
     finally:
         show()
         _at_work.at_work(-1)
-        # Says that this program waits, since perhaps no run is left that would say so.
+        # Reports that this program waits, since perhaps no run is left that would report it.
         _rounds.standing()
 
 
 def _see_ends_off() -> None:
-    """Waits for two kinds of ends. Ends that were sent on would die with this OS process until
-    their homes have confirmed it. For ends that have come here, the sender must learn what was done
-    to them (WIRE.md 7.4).
+    """Waits for two kinds of ends. An end that was sent on would die with this OS process until its
+    home has confirmed the move. For an end that has come here, the sender must learn what was done
+    to it (WIRE.md 7.4).
     """
     until = time.monotonic() + AFTERLIFE
     while _native._ends_under_way() > 0 and time.monotonic() < until:
@@ -542,7 +543,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
             if ours is None:  # the call was cancelled before it was sent here
                 for name in packed:
                     end = link.take(name)
-                    # A Barrier is let go of when it is freed.
+                    # A Barrier is released when it is freed.
                     if not isinstance(end, _native.Barrier):
                         end.retire()
                     del end
@@ -561,7 +562,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
                 )
             )
             calls[-1].start()
-    except ChannelEnd:  # the parent let go, is gone, or sent what cannot be taken
+    except ChannelEnd:  # the parent let go of this OS process, is gone, or sent something unusable
         pass
     refused = _refused(link)
     for call in calls:
@@ -579,7 +580,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
 
 
 def main(descriptor: int, preparation: int, asked: int, records: int, shared: bool | None) -> None:
-    """Serves the parent at the other end of the link, until it lets go.
+    """Serves the parent at the other end of the link, until the parent lets go of this OS process.
 
     Args:
         descriptor: the socket of the link.

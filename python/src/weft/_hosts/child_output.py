@@ -1,4 +1,4 @@
-"""Passes on to the parent what a child says outside its channels: its standard error, its log
+"""Passes on to the parent what a child reports outside its channels: its standard error, its log
 records, its warnings, and what was observed in it.
 
     child:  standard error ──a pipe──► parent: its own standard error (the last lines are kept)
@@ -11,7 +11,7 @@ Invariants
   what it finds, in order. So once take() has returned, all that was said before a value arrived by
   a channel has been passed on.
 - Handlers, filters and showwarning are the user's code: they run under no lock (rule 12.1), on one
-  thread at a time. A take() on another thread waits for that one, but at most PATIENCE, since the
+  thread at a time. A take() on another thread waits for the first, but at most PATIENCE, since the
   code there may wait for something that the other thread holds, for example a handler's own lock.
 - A pipe is read until no process has it open: a program that the child started may outlive the
   child.
@@ -59,8 +59,8 @@ class ChildOutput:
         self._records: Any = None
         self._records_of_child: Any = None
         self._lock = threading.Condition()  # guards all fields below
-        self._found: deque[tuple[str, bytes]] = deque()  # what is still to be passed on
-        # How many pieces were passed on, and taken, since the beginning.
+        self._found: deque[tuple[str, bytes]] = deque()  # the pieces that are still to be passed on
+        # The numbers of pieces passed on, and taken, since the beginning.
         self._passed = self._taken = 0
         self._passer: int | None = None  # the thread that passes pieces on
         self._last = b""
@@ -80,8 +80,8 @@ class ChildOutput:
         return self._pipe_of_child, self._records_of_child.fileno()
 
     def close_childs(self) -> None:
-        """Closes the child's descriptors in this OS process. It is called once the child was
-        started, or could not be started.
+        """Closes the child's descriptors in this OS process. Call it once the child has started, or
+        has failed to start.
         """
         pipe, self._pipe_of_child = self._pipe_of_child, -1
         if pipe >= 0:
@@ -99,8 +99,8 @@ class ChildOutput:
             return pipe + [self._records.fileno()] * self._open
 
     def take(self) -> None:
-        """Passes on what the child has said. If a handler calls this, it does nothing: the take()
-        that runs the handler goes on with the rest.
+        """Passes on what the child has said. A call by a handler does nothing: the take() that runs
+        the handler passes on the rest.
         """
         me = threading.get_ident()
         with self._lock:
@@ -109,7 +109,7 @@ class ChildOutput:
             if self._passer == me:
                 return
             self._lock.wait_for(lambda: self._passer is None or self._passed >= mine, PATIENCE)
-            if self._passer is not None:  # the thread of the passer passes on all pieces
+            if self._passer is not None:  # the passer's thread passes on all pieces
                 return
             self._passer = me
         try:
@@ -148,7 +148,7 @@ class ChildOutput:
         while self._open:
             try:
                 data = self._records.recv(1 << 20)
-            except OSError:  # there is no more
+            except OSError:  # there is nothing more to read
                 break
             self._found.append(("record", data))
             self._taken += 1
@@ -253,7 +253,7 @@ def _add(output: ChildOutput) -> None:
                 listener.start()
             except BaseException:  # a later call tries to start a thread again
                 _all.discard(output)
-                bell.close()  # this ends the thread, if it has begun all the same
+                bell.close()  # closing the bell ends the thread, if it has begun all the same
                 if listener.ident is None:
                     ring.close()
                 raise
@@ -300,14 +300,14 @@ def _open_outputs() -> dict[int, tuple[ChildOutput, list[int]]]:
 
 
 def _take_of(output: ChildOutput, descriptors: list[int]) -> bool:
-    """Takes what has come from one child. Returns whether its descriptors have changed."""
+    """Takes the output of one child that has come. Returns whether its descriptors have changed."""
     _take_here(output)
     return output.descriptors() != descriptors
 
 
 def _take_here(output: ChildOutput) -> None:
-    """Takes what has come, and reports what the user's code raises: that must not end this thread,
-    which listens to all children.
+    """Takes the output that has come. An exception of the user's code is reported: it must not end
+    this thread, which listens to all children.
     """
     while True:
         try:

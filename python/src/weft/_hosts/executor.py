@@ -36,8 +36,8 @@ _AT_REST = frozenset(map(id, (list, tuple, range, itertools.repeat)))
 
 
 class _Calls:
-    """Collects the calls of one map(), and puts several at a time. If map() put each call at once,
-    its thread would keep the GIL busy while the feeders want it.
+    """Collects the calls of one map(), and submits several at a time. If map() submitted each call
+    at once, its thread would keep the GIL busy while the feeders want it.
     """
 
     def __init__(self, of: Executor, watch: Callable[[int], Any], bar: Any) -> None:
@@ -142,7 +142,7 @@ os.register_at_fork(after_in_child=_states.clear)
 
 
 def _at_exit() -> None:
-    # A Ctrl-C has ended the program. (At a prompt the last exception may be long past.)
+    # Whether a Ctrl-C has ended the program. (At a prompt the last exception may be long past.)
     stopped = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
     for state in list(_states):
         if stopped:
@@ -336,8 +336,8 @@ class Executor(_Executor):
             self._state.join()
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        """Does what shutdown() does. If a Ctrl-C leaves the block, it also ends what runs: the user
-        who has pressed it does not wait for calls.
+        """Does what shutdown() does. If a Ctrl-C leaves the block, it also ends the calls that run,
+        since the user does not want to wait for them.
         """
         if kind is not None and issubclass(kind, KeyboardInterrupt) and os.getpid() == self._maker:
             self._state.stop()

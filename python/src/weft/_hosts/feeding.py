@@ -44,7 +44,7 @@ LONG = 0.002  # the longest time, in seconds, for which results are kept back
 MOST = 256  # the most calls in a batch
 ARGUMENTS, RESULT = "a call's arguments", "the result"  # these words stand in the text of an error
 
-# Of one call: its place in the batch, its value, its failure.
+# What a host sends of one call: its place in the batch, its value, its failure.
 Done = list[tuple[int, Any, "_pickling.Failure | None"]]
 
 
@@ -74,7 +74,7 @@ def in_order(
     send: Callable[[Done], None],
 ) -> None:
     """Runs compute(*call) for each call of a batch. Every LONG seconds, and at the end, send() gets
-    what is done: for each call its place in the batch, its value and its failure.
+    the calls that are done: for each its place in the batch, its value and its failure.
     """
     done: Done = []
     here = os.getpid()
@@ -195,7 +195,7 @@ class _Feeder(_pool.Feeder):
         return super().waits() and self._limit is None
 
     def _feed_host(self) -> bool:
-        """Feeds the host until there is nothing left for it. Returns false if the host died, and
+        """Feeds the host until there are no calls left for it. Returns false if the host died, and
         the pool with it. After the death of a host that does not break the pool, `_batch` has what
         is to be run again.
         """

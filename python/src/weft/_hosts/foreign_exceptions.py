@@ -29,7 +29,7 @@ __all__ = [
     "traceback_of",
 ]
 
-_MOST = 1000  # how many exceptions of a chain are written: of a longer chain the rest is left out
+_MOST = 1000  # the most exceptions of a chain that are written; the others are left out
 
 # The attributes of an exception that Python's traceback module reads. A class may override them.
 _READ = (

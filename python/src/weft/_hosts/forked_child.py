@@ -1,5 +1,5 @@
 """Ends the child of a fork that user code in an OS process has made (rule 11.4), where no process
-of the runtime does it.
+of the runtime ends it.
 """
 
 from __future__ import annotations

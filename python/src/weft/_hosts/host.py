@@ -11,7 +11,7 @@ and notices its death.
 Everything goes through channels of the wire. The child ends when its parent ends or lets go of it.
 
 Invariant: the ends of a call are handed over before the child is told of the call. If the child is
-not to be told of it after all, it is told to let go of those ends.
+not told of the call after all, it is told to let go of those ends.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from weft.errors import BadUse, Cancelled, ChannelEnd, PeerDied, ProcessDied, Re
 
 __all__ = ["WAYS", "Attempt", "Host", "Setting", "run_away"]
 
-# In a program with such patches nothing of this module works.
+# No part of this module works in a program with such patches.
 if _why := _patched.why_not("weft.processes"):
     raise ImportError(_why)
 
@@ -60,7 +60,8 @@ _COUNTERS = "/proc/vmstat"  # the file in which Linux counts what it has killed
 _THREADS = [f"{of}_NUM_THREADS" for of in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")]
 _THREADS.append("VECLIB_MAXIMUM_THREADS")
 
-# An end whose name begins with this keeps its extended reads when the child dies (WIRE.md 4.7).
+# An end whose name begins with this word keeps its extended reads when the child dies (WIRE.md
+# 4.7).
 KEPT = "kept"
 
 compiled_for: str | None = None  # the backend for which `weft run` compiled the main module
@@ -83,7 +84,7 @@ class Setting(NamedTuple):
 
 
 def _preparation(setting: Setting) -> dict[str, Any]:
-    """Returns what the child needs so that it is like this process."""
+    """Returns the settings that make the child like this process."""
     from pathlib import Path
 
     import weft
@@ -99,7 +100,8 @@ def _preparation(setting: Setting) -> dict[str, Any]:
         "argv": list(sys.argv),
         "directory": str(Path.cwd()),
         "main_name": spec.name if spec is not None else None,
-        # A main module in an archive (a zipapp) is no file, but its archive is one.
+        # A main module in an archive (a zipapp) has no file of its own, so the archive's path is
+        # sent.
         "main_path": str(Path(path).resolve())
         if path is not None and (Path(path).exists() or Path(path).parent.is_file())
         else None,
@@ -112,7 +114,7 @@ def _preparation(setting: Setting) -> dict[str, Any]:
 
 def _killed_for_memory() -> int:
     """Returns how many processes the system has killed since its start because memory ran out; 0 if
-    it does not say.
+    it does not report that.
     """
     from pathlib import Path
 
@@ -201,12 +203,15 @@ def _most_descriptors() -> int | None:
     return None if most == resource.RLIM_INFINITY else most
 
 
-# How many descriptors this program needs for each OS process, however the OS process is started.
+# The number of descriptors that this program needs for each OS process, however the OS process is
+# started.
 _LEAST = 4
 
 
 def why_refused(link: Any) -> str:
-    """Returns why this program ended the session if it could not take what came, else ""."""
+    """Returns why this program ended the session, if the peer sent something unacceptable, else
+    "".
+    """
     why = None
     with contextlib.suppress(BadUse):  # the link was closed before
         why = link.refused()
@@ -223,7 +228,7 @@ def why_refused(link: Any) -> str:
 
 
 def check_room(hosts: int) -> None:
-    """Checks that so many OS processes can exist at one time, before the first is started.
+    """Checks that `hosts` OS processes can exist at one time, before the first is started.
 
     Raises:
         OSError: this program may not have enough descriptors for them.
@@ -258,7 +263,7 @@ def refuse_imports() -> None:
         )
 
 
-# The descriptors of hosts that are forked one after another, and joined when all of them are.
+# The descriptors of hosts that are forked one after another, and joined after the last fork.
 _forked_before: set[int] = set()
 
 
@@ -337,7 +342,8 @@ class Host:
         threads = dict.fromkeys(_THREADS, str(setting.threads)) if setting.threads else {}
         self._ours, theirs = socket.socketpair()
         self._asks, asked = socket.socketpair()
-        # This file says how to begin. A child that crashes writes at its end where it was.
+        # This file holds the settings for the child's start. A child that crashes writes at the end
+        # of the file where it was.
         self._preparation = preparation = _file()
         self._output = output = _child_output.ChildOutput()
         with theirs, asked:
@@ -393,7 +399,7 @@ class Host:
         """Makes the child retire the ends of a call that it will not be told of, and waits until it
         has.
         """
-        # The child takes the second job once it is done with the first.
+        # The child takes the second job once it is done with the first job.
         for job in ((None, names), (None, ())):
             while True:
                 with contextlib.suppress(Cancelled):  # a cancellation must wait until this is done
@@ -419,7 +425,7 @@ class Host:
                 f"the OS process {self.pid} was started before a fork, and this is the child: it belongs to the parent. "
                 "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
             )
-        called = getattr(function, "_weft_called", None)  # the name that the report of a death has
+        called = getattr(function, "_weft_called", None)  # the name that the report of a death uses
         name_of_call = (
             _foreign_exceptions.name_of(function) if called is None else called(*args, **keywords)
         )
@@ -482,7 +488,7 @@ class Host:
             # The result has arrived, and stays available if a handler of the user is cancelled.
             while True:
                 try:
-                    self._output.take()  # passes on what the process said before it ended
+                    self._output.take()  # passes on what the process reported before it ended
                     break
                 except Cancelled as error:
                     cancelled = error
@@ -495,7 +501,7 @@ class Host:
             if attempt is not None:
                 attempt.died, attempt.cancelled = True, cancelled
             if attempt is None or attempt.last or cancelled is not None:
-                # This is done also if the child did not have the barriers yet (rule 8.7).
+                # This is done even if the child did not have the barriers yet (rule 8.7).
                 for barrier in barriers:
                     _native._barrier_dies(barrier)
             raise self._died(name_of_call) from None
@@ -505,7 +511,8 @@ class Host:
             for end in (answer, orders_out):
                 with contextlib.suppress(BadUse):  # the end is retired already
                     end.retire()
-        # How the process ended counts, even if it was asked to end meanwhile (rules 6.1, 7.2).
+        # The way in which the process ended counts, even if it was asked to end meanwhile (rules
+        # 6.1, 7.2).
         if failure is not None:
             raise _pickling.of_call(failure.exception(), cancelled)
         return _user_values.opened(value)
@@ -541,7 +548,7 @@ class Host:
             self._child.kill()
 
     def let_go(self) -> None:
-        """Makes the OS process end once what runs there is over; close() waits for that. Does
+        """Makes the OS process end once the calls there are over; close() waits for that. Does
         nothing in the child of a fork, where the OS process belongs to the parent.
         """
         if os.getpid() != self._maker:

@@ -29,7 +29,9 @@ BLOCK = 256  #: how many records are sent at once
 
 
 class There(abc.ABC):
-    """Records what happens here for an observation of the parent, or of the parent's parent."""
+    """Records what happens in this OS process, for an observation of the parent or of the parent's
+    parent.
+    """
 
     kind = ""
 
@@ -107,7 +109,7 @@ class _Trace(There, _trace.Recorder):
         return super()._named(process) if process is None else _named(process)
 
     def _put(self, fields: dict[str, Any]) -> None:
-        if fields["id"] < 0:  # a thread's number, which is long
+        if fields["id"] < 0:  # this is a thread's number, which is long
             fields["id"] = -self._threads.setdefault(fields["id"], len(self._threads) + 1)
         self.note(fields)
 
@@ -126,7 +128,7 @@ class _Measure(There):
         self._measured._end()
 
     def send(self) -> None:
-        """Sends the rows that have changed. A row has figures since the beginning."""
+        """Sends the rows that have changed. The figures of a row count from the beginning."""
         with self._lock:
             for row in self._measured._rows_sent():
                 if self._sent.get(row["name"]) != row:
@@ -213,7 +215,7 @@ class _Partial(There, _deadlocks._IdleCheck):
 
     def send(self) -> None:
         """Sends what is recorded, and whether an executor has fallen idle since the last time. The
-        latter is not sent at once.
+        latter is not sent immediately.
         """
         with self._lock:
             if self._idled:

@@ -2,7 +2,7 @@
 
     Hosts(n) ──starts them at once──► call() on the host with the fewest calls
         ──the host dies──► ProcessDied; the next call gets a new host
-        ──max_tasks calls──► the host gets no more calls, and is let go of after its last one
+        ──max_tasks calls──► the host gets no more calls, and is released after its last call
 
 Invariants (of `_lock`)
 - A place has at most one host for new calls. A host that was replaced is let go of when its last
@@ -32,7 +32,7 @@ class Elsewhere:
     it.
     """
 
-    _stops = False  # whether it can end one call without ending others
+    _stops = False  # whether the place can end one call without ending others
     _way = ""  # how the OS processes of this place start: one of _host.WAYS, or "network"
 
     def call(
@@ -108,9 +108,9 @@ class Hosts(Elsewhere):
         affinity: for each host in turn the CPUs on which it may run; or "spread": one CPU for each.
         memory_limit: bytes of address space of each host (RLIMIT_AS).
         nice: added to the niceness of each host.
-        max_tasks: after so many calls a host is replaced by a fresh one.
-        threads: of BLAS and OpenMP in each host (OMP_NUM_THREADS and the like); None: what the
-            environment says.
+        max_tasks: the number of calls after which a host is replaced by a fresh one.
+        threads: the number of threads of BLAS and OpenMP in each host (OMP_NUM_THREADS and the
+            like); None: as the environment says.
         restarts: how often in all each host is replaced after its death; None: always.
         start: "spawn": each is a fresh interpreter. "forkserver": a copy of a server that has
             imported what is to be preloaded, which takes some milliseconds; its environment is that
@@ -236,8 +236,8 @@ class Hosts(Elsewhere):
             return [p.host.pid for p in self._places if p.host is not None]
 
     def close(self) -> None:
-        """Lets go of all hosts, and waits until they have ended, which they do when what runs in
-        them is over. A second call does nothing.
+        """Lets go of all hosts, and waits until they have ended, which they do when their calls are
+        over. A second call does nothing.
 
         If a call is just starting a host, that call ends the host, and is refused.
         """

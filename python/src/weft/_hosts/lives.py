@@ -1,4 +1,4 @@
-"""Which processes are started again when a supervised process dies (rule 7.16).
+"""Decides which processes are started again when a supervised process dies (rule 7.16).
 
 Supervisors form a tree, whose leaves are processes (Member). decide() is called for each death:
 
@@ -42,7 +42,7 @@ class Plan:
         self.count = count  #: the number of this restart in words, for the log
         self.pause = 0.0
         self.alive: set[Member] = set()
-        self.death: ProcessDied | None = None  #: what it was made for
+        self.death: ProcessDied | None = None  #: the death for which the plan was made
 
 
 class Count:
@@ -50,7 +50,7 @@ class Count:
 
     def __init__(self, restarts: int | None) -> None:
         self.total = 0
-        # More times than this cannot matter.
+        # More restarts than this number cannot matter.
         self._times: deque[float] = deque(
             maxlen=None if restarts is None else min(restarts + 1, sys.maxsize)
         )
@@ -80,16 +80,20 @@ class _Child(abc.ABC):
     def __init__(self, position: int, above: Node | None) -> None:
         self.position = position
         self.above = above
-        self.began = 0.0  # when it was last started
-        self.in_a_row = 0  # how many deaths, none of them after a healthy life
+        self.began = 0.0  # when the child was last started
+        self.in_a_row = 0  # the number of deaths in a row, none of them after a healthy life
         self.deaths = Count(None if above is None else above.restarts)
 
     @abc.abstractmethod
     def members(self) -> Iterator[Member]:
-        """Iterates over the processes of this child: itself, or all below a supervisor."""
+        """Iterates over the processes of this child: the child itself, or all processes below a
+        supervisor.
+        """
 
     def forget(self) -> None:
-        """Begins to count anew, because the supervisor above has started this child again."""
+        """Begins the count of deaths anew, because the supervisor above has started this child
+        again.
+        """
         self.in_a_row = 0
         self.deaths = Count(None if self.above is None else self.above.restarts)
 
@@ -104,10 +108,10 @@ class Member(_Child):
         self.life = 0
         self.restarts = 0
         self.attempt: Attempt | None = None
-        self.ended: Attempt | None = None  # its last life, and what that died of
+        self.ended: Attempt | None = None  # the member's last life, and the death that ended it
         self.death: ProcessDied | None = None
         self.plan: Plan | None = None
-        self.awaited_by: list[Plan] = []  # the plans in whose `alive` it is
+        self.awaited_by: list[Plan] = []  # the plans that have this member in `alive`
 
     def members(self) -> Iterator[Member]:
         yield self

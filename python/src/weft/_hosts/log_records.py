@@ -20,7 +20,7 @@ _AS_IT_COMES: dict[str, Any] = {"root": 30, "disable": 0, "named": {}}
 
 # Sends a record's fields; returns False if they are too long.
 Send = Callable[[dict[str, Any]], bool]
-LONG = 30_000  # to how many characters a text is cut if it is too long for a datagram
+LONG = 30_000  # the number of characters to which a text is cut if it is too long for a datagram
 
 
 # --- in the parent --------------------------------------------------------------------------------
@@ -140,8 +140,8 @@ def _cut(text: str) -> str:
 
 
 def _without_handlers() -> None:
-    """Removes the handlers that this OS process has copied from the one that it was forked from, or
-    that a preloaded module has added: the parent calls its own.
+    """Removes the handlers that this OS process has inherited by a fork, or that a preloaded module
+    has added: the parent calls its own.
     """
     import logging
 

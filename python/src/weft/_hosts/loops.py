@@ -25,7 +25,7 @@ LIMITED = 4  # a further bit: a MemoryError ends this OS process
 
 OF_MEMORY = 12  # the exit status of a process that has met its memory_limit: ENOMEM
 
-_terms = Terms()  # those of the one call that this OS process runs; a host that stays has none
+_terms = Terms()  # the terms of this OS process's one call; a host that stays warm has none
 _process: int | None = None  # the number of that call's process
 _since = 0.0
 _values = 0
@@ -47,8 +47,8 @@ def follow(terms: Terms) -> None:
 
 
 def began(number: int) -> None:
-    """Notes that the process of that call has this number. Only this process is recycled: one that
-    it has started would end alone.
+    """Notes the number of the process that runs the call. Only this process is recycled: a process
+    that it has started would end alone.
     """
     global _process
     _process = number
@@ -90,7 +90,9 @@ class _Loop:
         return self
 
     def _next(self) -> Any:
-        """Ends the block of the value before. Returns the next block, or None for a plain read."""
+        """Ends the block of the previous value. Returns the next block, or None for a plain
+        read.
+        """
         global _values
         block, self._block = self._block, None
         if block is not None:
@@ -129,7 +131,7 @@ def over(reader: Any, loops: int) -> Any:
 
 
 def die_of_memory(limit: int, error: BaseException) -> NoReturn:
-    """Ends this OS process, which has met its memory_limit. So this is a death like any other: the
+    """Ends this OS process, which has met its memory_limit. The death is one like any other: the
     values that the process holds in extended reads go back.
     """
     import traceback

@@ -52,7 +52,7 @@ Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 class _Aside:
     """A pickler that sends certain objects beside the pickle, above all ends of channels. `_take`
-    gives the name under which the other OS process finds an end.
+    returns the name under which the other OS process finds an end.
     """
 
     # If this is None, the ends go with the value, which moves them (WIRE.md 7.4).
@@ -91,8 +91,8 @@ _pickler: Any = _Ends
 
 
 def send_main_by_value() -> None:
-    """Makes what the main module defines go by value from now on, if cloudpickle is installed: no
-    other OS process can import this module.
+    """Makes functions and classes of the main module go by value from now on, if cloudpickle is
+    installed: no other OS process can import the main module.
     """
     global _pickler, _dumps_plainly
     try:
@@ -167,12 +167,14 @@ def _dumps(value: Any, channel: Any) -> bytes:
 
 
 def _end_found(number: int) -> Any:
-    """Returns an end of a channel. pickle calls this in the OS process that the end has come to."""
+    """Returns an end of a channel. pickle calls this in the OS process to which the end was
+    sent.
+    """
     return _native._end_found(number)
 
 
 def _shared_found(*parts: Any) -> Any:
-    """Returns a shared array. pickle calls this in the OS process that the array has come to."""
+    """Returns a shared array. pickle calls this in the OS process to which the array was sent."""
     return _native._shared_found(*parts)
 
 
@@ -337,7 +339,7 @@ def load_function(packed: bytes) -> Any:
     return _found(function) if isinstance(function, tuple) else function
 
 
-# A pickle; if there is a list, it has the shared arrays among the arguments.
+# A pickle, or a pickle with the list of the shared arrays among the arguments.
 Packed = bytes | tuple[bytes, list[Any]]
 
 
@@ -507,8 +509,9 @@ def raised_at(error: BaseException, at: str, text: str) -> BaseException:
 
 
 def of_call(came_to: BaseException, asked: Cancelled | None) -> BaseException:
-    """Returns the exception that a call raises when the other OS process says `came_to`. `asked` is
-    the request to end that the call has passed on; if the process ended by that, `asked` is raised.
+    """Returns the exception that a call raises when the other OS process reports the exception
+    `came_to`. `asked` is the request to end that the call has passed on. If the process ended by
+    that request, `asked` is raised.
     """
     if asked is None or not issubclass(type(came_to), Cancelled):
         return came_to

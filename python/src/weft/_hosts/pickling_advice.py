@@ -8,7 +8,7 @@ import re
 
 __all__ = ["remedy"]
 
-# Finds in the error of pickle the kind of the value, or of an object within it.
+# Finds the kind of the value, or of an object within it, in the text of pickle's error.
 _NAMED = re.compile(r"(?:[Cc]annot|[Cc]an't) pickle '?(?P<kind>[\w.]+)'?")
 
 _CONNECTION = (

@@ -145,7 +145,7 @@ class _Once:
 
 
 class _Gate:
-    """A gate that is closed until it is opened, once."""
+    """A gate that is closed until the first call of open()."""
 
     __slots__ = ("_lock", "_once")
 
@@ -165,14 +165,15 @@ class _Gate:
 
 
 class Feeder(abc.ABC):
-    """A thread that has calls run. A subclass says how."""
+    """A thread that gets calls run. Subclasses define how."""
 
     def __init__(self, state: State) -> None:
         self.state = state
         # The channel of results, if it shows whether a host waits; else None.
         self.results: Any = None
         self.over = False
-        # Taken by the feeder's thread, or by the code that gives up starting the feeder.
+        # The right to begin: taken by the feeder's thread, or by the code that gives up starting
+        # the feeder.
         self._begins = _Once()
         self._begun, self._over, self._rests = _Gate(), _Gate(), _Gate()
         self._error: BaseException | None = None
@@ -273,7 +274,7 @@ class Feeder(abc.ABC):
 
     def join(self) -> None:
         """Waits until the feeder is over. On the thread of another feeder, in a callback of a call,
-        waits until it is over or is in a join() of its own.
+        waits until this one is over or is itself in a join().
         """
         here: Feeder | None = getattr(_here, "feeder", None)
         if here is None or here.state is not self.state:
@@ -283,7 +284,7 @@ class Feeder(abc.ABC):
             self._rests.pass_through()
 
 
-_here = threading.local()  # .feeder is the feeder whose thread this is
+_here = threading.local()  # `.feeder` is the feeder that runs on this thread
 
 
 class State(abc.ABC):
@@ -296,19 +297,19 @@ class State(abc.ABC):
         self.waiting: deque[Call] = deque()
         self.idle: deque[Feeder] = deque()
         self.feeders: deque[Feeder] = deque()
-        self.begun: deque[Feeder] = deque()  # those feeders that have a thread
+        self.begun: deque[Feeder] = deque()  # the feeders that have a thread
         # An item wakes a feeder that sleeps.
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.hosts: set[Any] = set()  # the hosts to kill if the pool breaks
-        self.ended = False  # whether no more calls come
+        self.ended = False  # whether no more calls will come
         self.lots: set[_Lot] = set()  # the lots with calls that are not over
-        self._whys: deque[str] = deque()  # the first is the reason why the pool is broken
+        self._whys: deque[str] = deque()  # an item for each holder of calls that is not a feeder
         self._others: deque[None] = deque()  # an item for each holder of calls that is not a feeder
         _rounds.may_have_calls(self)
 
     @abc.abstractmethod
     def feeder(self) -> Feeder:
-        """Returns a new feeder, which has not begun."""
+        """Returns a new feeder, which has not begun yet."""
 
     def future_of(self, function: Any) -> Future[Any]:
         """Returns a future for a call of the function."""
@@ -323,10 +324,10 @@ class State(abc.ABC):
         """Whether any call is not over yet."""
         return bool(self.lots)
 
-    # --- for whoever submits ----------------------------------------------------------------------
+    # --- for code that submits --------------------------------------------------------------------
 
     def check(self) -> None:
-        """Checks that calls are still taken.
+        """Checks that the executor still accepts calls.
 
         Raises:
             BrokenProcessPool: the pool is broken.
@@ -341,8 +342,8 @@ class State(abc.ABC):
         """Adds the calls, in their order.
 
         Raises:
-            What check() raises; what the start of an OS process raises, or a signal handler. Then
-            the calls that nobody has begun are dropped again.
+            What check() raises; what the start of an OS process raises, or a signal handler. In
+            that case the calls that have not begun are dropped again.
         """
         self.check()
         lot = _Lot(self, len(calls))
@@ -375,7 +376,7 @@ class State(abc.ABC):
                 raise
 
     def _drop(self, calls: list[Call]) -> bool:
-        """Takes back those of the calls that nobody has in hand. Returns whether there were any."""
+        """Takes back those of the calls that no holder has yet. Returns whether there were any."""
         any_was = False
         for call in calls:
             try:
@@ -472,22 +473,22 @@ class State(abc.ABC):
             self._others.pop()
 
     def end(self) -> None:
-        """Refuses further calls. This waits for nobody, so the garbage collector may call it on any
-        thread.
+        """Refuses further calls. The call does not wait, so the garbage collector may call it on
+        any thread.
         """
         self.ended = True
         self._wake(self.workers)
 
     def join(self) -> None:
-        """Waits for all feeders. A callback runs on the thread of a feeder: then this does not wait
-        for that feeder, nor for one that is in a join() too.
+        """Waits for all feeders. A call by a callback, on the thread of a feeder, does not wait for
+        that feeder, nor for a feeder that is in a join() too.
         """
         self._see_to_all()
         for feeder in self.feeders.copy():
             feeder.join()
 
     def cancel(self) -> None:
-        """Cancels the calls that nobody has begun."""
+        """Cancels the calls that no holder has yet."""
         with self._in_hand():
             for call in self.waiting.copy():
                 call.future.cancel()
@@ -496,8 +497,8 @@ class State(abc.ABC):
                         call.future.set_running_or_notify_cancel()
 
     def stop(self) -> None:
-        """Does what Ctrl-C needs: cancels calls that wait, and ends those that run with their OS
-        process.
+        """Ends the pool for Ctrl-C: cancels the calls that wait, and ends the calls that run
+        together with their OS processes.
         """
         self.cancel()
         self.break_it("the executor was stopped by Ctrl-C")
@@ -514,7 +515,7 @@ class State(abc.ABC):
             self._fail_all(lambda: self.broken_now(cause))
 
     def _fail_all(self, error: Callable[[], BaseException]) -> None:
-        """Fails the calls that nobody has begun."""
+        """Fails the calls that no holder has yet."""
         while calls := self.waiting.copy():
             for call in calls:
                 tell(call.future, error=error())
@@ -552,7 +553,7 @@ class State(abc.ABC):
         hosts = list(self.hosts)
 
         def end() -> None:
-            for host in hosts:  # the feeders of these hosts do the rest
+            for host in hosts:  # the feeders of these hosts fail the calls
                 host.kill()
 
         return end

@@ -50,14 +50,14 @@ def _away(function: Any, call: Any, far: bool = False) -> Any:
 
     away._weft_body = function  # type: ignore[attr-defined]  # other OS processes find it by name
     if not far:
-        # The channels of such a process carry copies from when it is made.
+        # From its creation on, the channels of such a process carry copies.
         away._weft_away = True  # type: ignore[attr-defined]
     return away
 
 
 def away_to(function: Any, where: Any) -> Any:
     """Returns a function that calls this one in another OS process: in one of its own ("processes",
-    weft.processes), or in one of `where`, which may be on another machine.
+    weft.processes), or in one of the hosts `where`, which may be on another machine.
 
     Raises:
         BadUse: there are no such hosts.

@@ -1,4 +1,4 @@
-"""Observes what runs in other OS processes, for those who observe in this one (rule 14.7).
+"""Observes the processes in other OS processes, for the observers in this one (rule 14.7).
 
     begin_everywhere() ──FOLLOW: all that is wanted──► a host: one of its KINDS observes there
         a record in the host ──a piece──► receive() makes its path the one of the network
@@ -10,16 +10,18 @@ FOLLOW goes by _distributed_deadlock/rounds.py, a piece by _hosts/child_output.p
 _hosts/host_recorders.py.
 
 Invariants
-- Each time, a host is told of everything that is wanted, with a number: an older list than the last
-  is ignored. It answers when its own hosts have answered, and it has sent all that there is. A host
-  that starts is told at its start, and again once it is a member if the list has changed.
-- A host holds back at most BLOCK records of an observation, and for some PERIODs at most. All are
-  sent before the result of a call is. They come by the socket of its log records, so they are
-  here when the result is (_hosts/child_output.py).
-- A record has the path in its OS process ("p"), and if that is part of a call of the parent, the
-  call and the path within. At each step up the caller's path takes the place of the call's.
-- No process waits for a host here. A thread that begins or ends an observation does, or that reads
-  a measurement: for PATIENCE at most. A host that does not answer counts as lost.
+- Each time, a host is told of all observations that are wanted, with a number: an older list than
+  the last is ignored. The host answers when its own hosts have answered and it has sent all its
+  records. A host that starts is told at its start, and again once it is a member if the list has
+  changed.
+- A host holds back at most BLOCK records of an observation, and for some PERIODs at most. All
+  records are sent before the result of a call. They come by the socket of the host's log records,
+  so they are here when the result arrives (_hosts/child_output.py).
+- A record has the path in its OS process ("p"), and, if the process is part of a call of the
+  parent, the call and the path within it. At each step up the caller's path takes the place of the
+  call's.
+- No process waits for a host here. Only a thread that begins or ends an observation, or reads a
+  measurement, waits, for PATIENCE at most. A host that does not answer counts as lost.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ Source = tuple[int, int]  #: an OS process: its pid, and when it began to be obs
 _lock = threading.RLock()  # held while lists are sent to hosts; guards the variables below
 _last_number = 0  # the number of the last list that this host was told
 _following: dict[_observers.Key, There] = {}
-# When this event is set, the thread that sends now and then ends.
+# When this event is set, the thread that sends records now and then ends.
 _ticker: threading.Event | None = None
 _source: Source = (0, 0)
 
@@ -60,7 +62,7 @@ _source: Source = (0, 0)
 
 
 def settings() -> Wanted:
-    """Returns the list of what is wanted, which a host gets."""
+    """Returns the list of the observations that are wanted, for a host."""
     with _lock:
         return time.monotonic_ns(), {
             key: (o.kind, o._for_others()) for key, o in list(_observers.wanted.items())
@@ -78,8 +80,8 @@ def _tell(whom: list[_members.Member], wanted: Wanted) -> None:
 
 
 def _tell_all() -> None:
-    """Tells all hosts what is wanted now, also those that have nothing to change. Afterwards what
-    they have recorded is here.
+    """Tells all hosts which observations are wanted now, also those that have nothing to change.
+    Afterwards all that they have recorded is here.
     """
     with _lock:
         wanted = settings()
@@ -96,8 +98,8 @@ def join(member: _members.Member, begun_with: Wanted) -> None:
 
 
 def has_gone(member: _members.Member) -> None:
-    """Reports that a host has died, if it was not let go of, or does not answer. All that it sent
-    has come.
+    """Reports that a host has died, unless it was let go of, or that it does not answer. All that
+    it sent has arrived.
     """
     if not member.closing:
         for one in list(_observers.known.values()):
@@ -139,8 +141,8 @@ def _handed(f: Callable[..., None], *args: Any) -> None:
 
 
 def follow(wanted: Wanted) -> bool:
-    """Observes what the parent wants to be observed, and ends what it no longer wants. Returns
-    true, as an answer: this is done, or the list was out of date.
+    """Begins the observations that the parent wants, and ends those that it no longer wants.
+    Returns true, as the answer that this is done, or that the list was out of date.
     """
     global _last_number, _source
     with _lock:
@@ -151,7 +153,7 @@ def follow(wanted: Wanted) -> bool:
         if not _following:
             _source = os.getpid(), time.monotonic_ns()
         for key in those.keys() - _following.keys():
-            # Only a host that is observed imports this module.
+            # This import is late, because only a host that is observed needs the module.
             from weft._hosts import host_recorders as _host_recorders
 
             kind, setting = those[key]

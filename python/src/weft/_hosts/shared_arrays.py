@@ -37,7 +37,7 @@ def empty(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any = float) ->
     except ImportError:
         raise BadUse("weft.processes.empty needs numpy: pip install numpy") from None
     lengths: tuple[int, ...]
-    try:  # isinstance(shape, SupportsIndex) takes longer than all the rest
+    try:  # isinstance(shape, SupportsIndex) takes longer than the rest of the function
         lengths = (operator.index(shape),)  # type: ignore[arg-type]
     except TypeError:
         lengths = tuple(map(operator.index, shape))  # type: ignore[arg-type]

@@ -35,11 +35,11 @@ from weft.errors import BadUse
 
 __all__ = ["Child", "Handed", "begin", "freeze_support", "refuse_fork"]
 
-_ALONE = "--multiprocessing-fork"  # with this argument a frozen program knows that it is a child
+_ALONE = "--multiprocessing-fork"  # the argument by which a frozen program knows that it is a child
 
 
 class Handed(NamedTuple):
-    """The descriptors that a child gets. `main()` of _hosts/child.py says what they are for."""
+    """The descriptors that a child gets. `main()` of _hosts/child.py describes their purpose."""
 
     link: int
     preparation: int
@@ -55,10 +55,10 @@ class Child:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.status: int | None = None
-        self._lock = threading.Lock()  # held only while the status is read, which does not wait
+        self._lock = threading.Lock()  # held only while the status is read, which takes no time
 
     def poll(self) -> int | None:
-        """Returns the child's status, as subprocess does; None: it still runs."""
+        """Returns the child's status, as subprocess does; None: the child still runs."""
         with self._lock:
             status = self._look()
         if status is not None:
@@ -258,7 +258,7 @@ class Begin:
         from weft._hosts import child as _child
 
         handed, errors, shared, environment = self._all
-        os.close(parent)  # the link says when the parent has gone
+        os.close(parent)  # the link reports the end of the parent
         if handed is None:
             *those, errors, output = forkserver.get_inherited_fds() or []
             handed = Handed(*those)

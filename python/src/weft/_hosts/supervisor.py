@@ -77,11 +77,11 @@ class Supervisor:
     Args:
         hosts: Hosts, or one of them. With None each attempt has an OS process of its own.
         restarts: how often a process is started again; None means always.
-        within: the seconds in which so many restarts are allowed. With None, `restarts` is the
+        within: the seconds in which that many restarts are allowed. With None, `restarts` is the
             number in all.
         backoff: seconds before the first restart. The time doubles with each death in a row, to 10
             at most.
-        healthy: after a life of so many seconds the back-off starts over.
+        healthy: the seconds of life after which the back-off starts over.
         strategy: which processes are started again when one dies. "one for one": the one that has
             died. "one for all": all processes of this supervisor, which share one count. "rest for
             one": the one that has died, and those that were put there later (by `.on()`); they
@@ -89,9 +89,9 @@ class Supervisor:
         under: the supervisor above. When this one has no restart left, all its processes are
             started again as a restart of the one above, and its own count begins anew.
         redeliver: whether `for job in reader` holds each job until the loop asks for the next.
-        max_values, max_age, max_memory: after so many values of `for` loops, so many seconds, or
-            with so many bytes of memory, a process ends in its loop between two values (Cancelled
-            is raised there), and is started again. This is no death.
+        max_values, max_age, max_memory: the number of values of `for` loops, of seconds, and of
+            bytes of memory at which a process ends in its loop between two values (Cancelled is
+            raised there), and is started again. This is no death.
         memory_limit: bytes of address space of each process (RLIMIT_AS). A MemoryError that leaves
             the process is a death.
         report: called with the ProcessDied and the list of values that were in hand, after the last
@@ -154,7 +154,7 @@ class Supervisor:
             alone = {
                 "strategy": strategy != "one for one",
                 "under": under is not None,
-                "memory_limit": memory_limit is not None,  # Hosts have one
+                "memory_limit": memory_limit is not None,  # Hosts have a limit of their own
                 "max_values, max_age or max_memory": self._terms.loops & 1,
                 "redeliver": redeliver and hosts._way == "network",
             }
@@ -266,7 +266,7 @@ class Supervisor:
                 member.ended, member.death = attempt, None
         if member.attempt is None:
             if (plan := self._node.await_plan(member)) is not None:
-                if plan.gives_up:  # it was made while this one had no life that could die
+                if plan.gives_up:  # the plan was made while this member had no life that could die
                     if member.ended is not None:
                         member.ended.give_up()
                     error = member.death or plan.death
@@ -310,7 +310,7 @@ class Supervisor:
             self._report(error, [_unpacked(value) for value in in_hand or ()])
         if attempt.last:
             self._give_up(member, error, lost)
-        if attempt.cancelled is not None:  # the process was asked to end, and has ended
+        if attempt.cancelled is not None:  # the process was asked to end, and it has ended
             raise attempt.cancelled from error
         with self._node.lock:
             stopped = member.plan is not None

@@ -1,10 +1,10 @@
-"""The user's values within Weft's own messages: what happens to a value that cannot be pickled, or
+"""Carries the user's values within Weft's own messages, even if a value cannot be pickled, or
 cannot be rebuilt.
 
     apart(value) ──pickled by itself, within the message──► opened(value): the value, or its error
         └─pickling fails: the error is kept here, and goes in the value's place ──┘
 
-So the message itself always arrives, with its other values: nobody waits for it in vain.
+So the message itself always arrives, with its other values: no process waits for it in vain.
 
 Invariants
 - A value whose pickling runs no code of the user goes as it is: numbers, texts and small containers
@@ -55,15 +55,17 @@ def _is_plain(value: Any, within: int = 2) -> bool:
 
 
 def apart(what: str, value: Any) -> Any:
-    """Returns the value as it is, or apart. `what` names it in an error, such as "the result"."""
+    """Returns a plain value as it is, and any other value as an Apart. `what` names it in an error,
+    such as "the result".
+    """
     return value if _is_plain(value) else Apart(what, value)
 
 
 def call_apart(
     what: str, args: tuple[Any, ...], keywords: dict[str, Any], instead: _Instead | None = None
 ) -> Any:
-    """Returns the arguments of a call: (args, keywords) as they are, or apart. `instead` says what
-    goes in the place of a buffer in them.
+    """Returns the arguments of a call: (args, keywords) as they are if they are plain, otherwise an
+    Apart. `instead` says what goes in the place of a buffer in them.
     """
     given = args, keywords
     return given if not keywords and _is_plain(args) else Apart(what, given, instead)
@@ -74,7 +76,8 @@ def opened(value: Any) -> Any:
 
     Raises:
         BadUse: the value could not be pickled there; or its unpickling here raised an exception
-            that would mean something else to the reader. Whatever else its unpickling raises.
+            that would mean something else to the reader. Any other exception that its unpickling
+            raises.
     """
     return value.value() if type(value) is _Opened else value
 

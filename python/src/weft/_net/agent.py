@@ -1,5 +1,5 @@
-"""An agent: it has OS processes on its machine, and programs on other machines have them run what
-it allows (WIRE.md 17.9, 17.12). `weft host` is one.
+"""An agent has OS processes on its machine, in which programs on other machines run the functions
+that the agent allows (WIRE.md 17.9, 17.12). `weft host` is one.
 
     welcome(): a caller asks for a call
         ├─not allowed, another source, or no OS process──► it is refused
@@ -11,8 +11,8 @@ it allows (WIRE.md 17.9, 17.12). `weft host` is one.
 
 Invariants
 - Fields belong to the loop's thread; but any thread may call `_hosts`.
-- What a caller says is JSON of one message. Nothing of it is run, and no module is imported here.
-  The OS processes import what the agent allows: one of them does as the agent begins.
+- A caller's message is JSON. No part of it is run, and no module is imported here.
+  The OS processes import what the agent allows: one of them does so when the agent begins.
 - Each call has a thread that waits for it. Its future in `_calls` is set when the call is over, and
   kept for KEPT further calls.
 """
@@ -48,10 +48,11 @@ KEPT = 1000  # the number of calls of which the future is kept
 MOST_ALLOWED = 60_000  # bytes; an entry has at most 65,536
 ROOM = 3000  # the most bytes of a fate, and of the lines that say where a call is
 ASKS = 0.5  # seconds that an OS process has to say where a call is
-# Seconds after which an OS process is known to be dead, and in which what runs ends with its agent.
+# Seconds after which an OS process is known to be dead; also the time in which the calls end with
+# their agent.
 PATIENCE = 3.0
 START = 60.0  # seconds in which an OS process must have come for a call
-# How many OS processes may die before one comes for the call, of which nothing has run until then.
+# How many OS processes may die before one comes for a call; no part of the call has run until then.
 TRIES = 3
 
 
@@ -108,7 +109,7 @@ class Agent:
         limits: further arguments of Hosts.
     Raises:
         BadUse: `name` is taken, is not a name, or is not granted by the network's keys; `allow` is
-            empty, or has a function that is not found here; a limit makes no sense.
+            empty, or names a function that is not found here; a limit makes no sense.
         OSError: the system starts no process.
     """
 
@@ -157,7 +158,7 @@ class Agent:
         """
         for module in {_net_calls.parted_run(run)[0] for run in self.allow}:
             source = _net_calls.source_of(module)
-            # If there is no source, the OS process that imports the module reports it.
+            # A missing source is reported by the OS process that imports the module.
             if source is not None:
                 self._seen[module] = _net_calls.digest_of(source)
         wrong: list[str] = []
@@ -170,8 +171,8 @@ class Agent:
             except BaseException as error:
                 wrong.append(f"{type(error).__name__}: {error}")
 
-        # If only this thread waited for the look, and the look for an OS process that has just
-        # begun, this would be reported as a standstill (rule 10.6).
+        # If only this thread waited for the look, and the look waited for an OS process that has
+        # just begun, this would be reported as a standstill (rule 10.6).
         looks = threading.Thread(target=look, name="weft: looks at what is allowed", daemon=True)
         looks.start()
         looks.join()
@@ -199,7 +200,7 @@ class Agent:
                 task.add_done_callback(self._greets.discard)
 
     def entry(self) -> dict[str, Any]:
-        """Returns what the network's entry says of the agent."""
+        """Returns the fields of the agent's entry in the network."""
         return {
             "allow": self.allow,
             "hosts": len(self._hosts),
@@ -224,7 +225,7 @@ class Agent:
             token, pid = received.split()
             self._coming.pop(token.decode()).set_result((child, int(pid)))
         except (OSError, EOFError, ValueError, KeyError, asyncio.InvalidStateError):
-            child.close()  # nobody waits for this OS process any more
+            child.close()  # no call waits for this OS process any more
 
     async def welcome(self, request: dict[str, Any]) -> _net_link.Welcome:
         """Returns the answer to a caller's first message.
@@ -308,7 +309,7 @@ class Agent:
         return _net_link.Welcome(meeting.host, meeting.trust, lambda _: None, lost, more, then)
 
     def _fresh(self, module: str, digest: str) -> None:
-        """Starts new OS processes, if those that there are have another source of the module."""
+        """Starts new OS processes if the present ones have another version of the module's code."""
         if self._seen.setdefault(module, digest) == digest:
             return
         self._seen[module] = digest

@@ -1,14 +1,14 @@
-"""A call from another machine: what the caller, the agent and the agent's OS processes tell each
-other (WIRE.md 17.9 to 17.11), also in calls one after another (17.14).
+"""A call from another machine: the messages between the caller, the agent and the agent's OS
+processes (WIRE.md 17.9 to 17.11), also in calls one after another (17.14).
 
     caller: asked_of(function) ──first message──► agent: fault() ──""──► serve(), in an OS process
             packed(args) ──by `orders`──► the OS process: _unpacked(), then the call runs
             exception_of() ◄──by `result`── _failure_fields(failure), if the call has failed
 
 Invariants
-- What runs is what the agent allowed: the caller's bytes name no function.
-- What comes from a peer that is not trusted is not unpickled. No class is made of it but exceptions
-  of Python's own and of the function's module.
+- Only functions that the agent allowed run: the caller's bytes name no function.
+- Bytes from a peer that is not trusted are not unpickled. They can make no objects of classes but
+  exceptions of Python's own and of the function's module.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
 
 TOKEN = 32 + 1 + 10  # how many bytes serve() sends first
 LONGEST = 200  # characters of MODULE:FUNCTION
-ALL = -1  # stands, in place of a call's number, for all calls of the list that have no result yet
+ALL = -1  # stands, in place of a call's number, for all calls of the list without a result
 
 
 class Asked(NamedTuple):
@@ -98,7 +98,7 @@ def digest_of(source: Path) -> str:
 
 
 def asked_of(function: Any) -> Asked:
-    """Returns what the caller must say to ask for the function.
+    """Returns the request by which a caller asks for the function.
 
     Raises:
         BadUse: another machine cannot find the function by a name, or compare its source.
@@ -162,8 +162,8 @@ def unfit(allow: list[str]) -> list[str]:
 
 
 def fault(host: str, run: str, answer: dict[str, Any]) -> str:
-    """Returns why the module that the caller asks for is not the one that is here, or "" if it
-    is.
+    """Returns why the module that the caller asks for differs from the module here, or "" if they
+    are the same.
     """
     module, _ = parted_run(run)
     source = source_of(module)
@@ -280,7 +280,7 @@ def exception_of(failure: Any, asked: Asked) -> BaseException:
     brief, kind = str(failure.get("brief")), failure.get("type")
     args, strength = failure.get("args"), failure.get("strength")
     error: BaseException | None = None
-    met = failure.get("met", True) is True  # an older program does not send it
+    met = failure.get("met", True) is True  # an older program does not send this field
     if kind == "Cancelled":
         error = Cancelled()
     elif kind == "BadUse" and failure.get("module") == "weft":
@@ -332,8 +332,8 @@ def serve_on(
     link = _native._Link(
         descriptor, f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
     )
-    # In the agent's run only this thread is a process: what the caller cancels has a run of its
-    # own.
+    # In the agent's run only this thread is a process: the call, which the caller may cancel, has a
+    # run of its own.
     target = _serve_many if many else _serve
     args = link, run, trusted, call or run
     thread = threading.Thread(target=target, args=args, name="weft: a call")
@@ -373,15 +373,15 @@ def _serve(link: Any, run: str, trusted: bool, call: str) -> None:
 
 
 def _import_for(run: str) -> None:
-    """Imports the function's module before the arguments come, since it says which classes are
-    accepted.
+    """Imports the function's module before the arguments come, since the module decides which
+    classes are accepted.
     """
-    with contextlib.suppress(BaseException):  # the call raises it again
+    with contextlib.suppress(BaseException):  # the call raises the exception again
         _pickling.function_named(*parted_run(run))
 
 
 def _read_orders(orders: Any) -> tuple[Any, BaseException | None]:
-    """Returns the caller's next orders, or the reason why they are not taken.
+    """Returns the caller's next orders, or the reason why they are refused.
 
     Raises:
         ChannelEnd: nothing more comes.
@@ -439,8 +439,8 @@ class _Caller:
 
 def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
     """Runs calls one after another (17.14), and sends each result, until the caller has no more
-    calls. As for any Executor a process computes them, so that they can be cancelled, and asked
-    where they are.
+    calls. As in any Executor, a process computes the calls, so that they can be cancelled, and be
+    asked where they are.
     """
     orders, result = link.take("orders"), link.take("result")
     if orders is None or result is None:
@@ -472,7 +472,7 @@ def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
                     result.write([[ALL, None, _sent(_pickling.Failure(wrong), trusted)]])
 
     _import_for(run)
-    with contextlib.suppress(ChannelEnd, Cancelled):  # the caller goes, or waits no more
+    with contextlib.suppress(ChannelEnd, Cancelled):  # the caller leaves, or no longer waits
         _shared.run(computes().named(parted_run(run)[1]))
         result.retire()
 

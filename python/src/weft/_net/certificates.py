@@ -113,7 +113,7 @@ def _granted(name: str | None, offers: Iterable[str] | None, own: bool) -> list[
 def make(
     folder: Path, by: Path | None, name: str | None, offers: Iterable[str] | None = None
 ) -> Path:
-    """Does what make_keys() does."""
+    """Makes the folder of keys, as make_keys() describes."""
     if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
         raise BadUse(f"make_keys: the name in a certificate is a text, not {name!r}")
     own = by is None or folder.resolve() == by.resolve()

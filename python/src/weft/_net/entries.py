@@ -1,5 +1,5 @@
 """The entries under the names in the bucket (WIRE.md 17.3, 17.9). Every member can write there, so
-what is not an entry of Weft is refused, or left out of a list.
+bytes that are not an entry of Weft are refused, or left out of a list.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ["BUCKET", "MOST", "MOST_HOSTS", "host_of", "named_of", "of", "where"]
 
 BUCKET = "weft_names"
 MOST = 65_536  # the most bytes of an entry
-SHOWN = 260  # characters that are shown of an address, and of a program's name
+SHOWN = 260  # the most characters that are shown of an address, and of a program's name
 MOST_HOSTS = 10_000  # the most OS processes of a host
 
 Entry = dict[str, Any]
 
 
 def of(packed: bytes, name: str) -> Entry:
-    """Returns the entry that these bytes are.
+    """Returns the entry that the bytes contain.
 
     Raises:
         BadUse: the bytes are not an entry of Weft.

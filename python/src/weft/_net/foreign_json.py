@@ -2,7 +2,7 @@
 17.18).
 
     parsed(bytes) ──► plain values: each text is valid Unicode, and each number is finite
-                  ──► ValueError for anything else: nothing of it is kept
+                  ──► ValueError for any other text, of which no part is kept
 
 Invariant: the depth of a text is counted before the text is parsed, because a parser needs stack
 for each level.
@@ -62,7 +62,7 @@ def parsed(packed: bytes, most: int = MOST) -> Any:
 
 
 def shown(text: str, most: int) -> str:
-    """Returns text of another program for use in messages: on one line, and without control
+    """Returns a text of another program in a form for messages: on one line, and without control
     characters.
     """
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text[:most])

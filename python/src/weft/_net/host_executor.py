@@ -1,16 +1,17 @@
 """weft.processes.Executor over hosts of a network (WIRE.md 17.14): `Executor(on=network.hosts())`.
 
     submit() ──waits in `_State`──► a feeder's batch of calls of one function ──its _Line──► futures
-        ├─the host refuses, or nobody answers──► these calls fail
+        ├─the host refuses, or does not answer──► these calls fail
         └─the session ends──► all calls that are not over: BrokenProcessPool
 
 A _Line is a session with one OS process of a host, for one function. A feeder is a thread; it keeps
-its lines until nothing more comes. What an agent does not allow is refused there, as a call is.
+its lines until no more calls come. An agent refuses functions that it does not allow, as it does
+for single calls.
 
 Invariants: those of _hosts/pool.py. A line belongs to its feeder; other threads may only kill() it,
 or the Stop for which the feeder waits until there is a line. A line that has had its first calls
 does not count as something outside (rule 10.3); a call does, until it is over. Rounds do not ask
-whether a call waits; its host's agent is asked where it is when somebody wants to know (17.12).
+whether a call waits; its host's agent is asked where the call is when that matters (17.12).
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ GIVEN_UP = "its calls were given up by a second Ctrl-C"
 
 
 class _Future(Future[Any]):
-    """A future that says in its TimeoutError where the call is: no rounds find that a thread waits
-    for it for ever.
+    """A future that says in its TimeoutError where the call is: rounds cannot notice that a thread
+    waits for such a future for ever.
     """
 
     def __init__(self, function: Any, state: State) -> None:
@@ -57,7 +58,7 @@ class _Future(Future[Any]):
             where = f"it waits for {self._over!r} to begin it"
         elif seconds is not None and seconds > 0:
             where += _said_by(call, min(seconds, ASKS))
-        # map() asks for what is left of its time, which may be over.
+        # map() asks for the time that it has left, which may be negative.
         when = "in time" if seconds is None or seconds < 0 else f"within {seconds:.3g} seconds"
         return cf.TimeoutError(f"no result of {self._name} {when}: {where}")
 
@@ -102,7 +103,7 @@ class _Line:
             ConnectionError: nobody answers.
         """
         self.hosts, self.function = hosts, function
-        self.size = 1  # how many calls the next list has
+        self.size = 1  # the number of calls in the next list
         self.asked = _net_calls.asked_of(function)._replace(many=True)
         self.host, self.session = hosts._begun(self.asked)
         self.call = hosts._far_call(self.host, self.session)
@@ -136,7 +137,7 @@ class _Line:
         try:
             if (wrong := self._write(batch)) is None:
                 self._results(batch)
-            else:  # a part of some call cannot be sent: each call goes by itself
+            else:  # part of a call cannot be sent, so each call is sent by itself
                 for call in batch:
                     wrong = wrong if len(batch) == 1 else self._write([call])
                     if wrong is None:
@@ -172,7 +173,7 @@ class _Line:
         """Reads the results of the calls, and sets their futures.
 
         Raises:
-            LookupError, TypeError, ValueError, AttributeError: what comes is not a result.
+            LookupError, TypeError, ValueError, AttributeError: a message is not a result.
             BadUse: a result is of a class that is not accepted.
         """
         left = set(range(len(batch)))
@@ -190,7 +191,7 @@ class _Line:
             self.session._give_up("its executor is broken")
 
     def close(self) -> None:
-        """Closes the line: no more calls come."""
+        """Closes the line, because no more calls come."""
         for end in (self.told, self.answer):
             with contextlib.suppress(BadUse):  # the end is retired already
                 end.retire()
@@ -199,7 +200,7 @@ class _Line:
 
 
 class State(_pool.State):
-    """What an executor over a network and its feeders share."""
+    """The state that an executor over a network shares with its feeders."""
 
     def __init__(self, hosts: Any, workers: int | None) -> None:
         """Makes the state of an executor with at most `workers` calls at once; None: as many as the
@@ -278,7 +279,7 @@ class _Feeder(_pool.Feeder):
             return line
         stop = _net_loop.Stop()
         state.hosts.add(stop)
-        if state.broken is not None:  # break_it() may have come too early to kill this
+        if state.broken is not None:  # break_it() may have come too early to kill this line
             stop.kill()
         try:
             with stop.ends_waits():

@@ -1,5 +1,5 @@
-"""Passes on what comes from another machine within the loop's callbacks. To wake a task for each
-piece would take longer than all the rest of a small piece's way (WIRE.md 17.13).
+"""Passes on the bytes from another machine within the loop's callbacks. Waking a task for each
+piece would take longer than all other steps of a small piece's way (WIRE.md 17.13).
 
     Incoming: a StreamReader, until onward() is called
         ──onward(feed)──► all bytes go into the session as they come
@@ -9,10 +9,10 @@ piece would take longer than all the rest of a small piece's way (WIRE.md 17.13)
 
 Invariants
 - All of this runs on the loop's thread.
-- Two things are kept here: part of a piece, and what the socket did not take of one call of
-  feed_data(). While something of the latter is kept, the connection is not read.
-- What comes for a socket that has closed is still taken: to close with bytes unread resets the
-  connection, and that may destroy what was sent last.
+- Two things are kept here: part of a piece, and the bytes of one call of feed_data() that the
+  socket did not take. While such bytes are kept, the connection is not read.
+- Bytes for a socket that has closed are still read: closing a connection with unread bytes resets
+  it, and a reset may destroy the bytes that were sent last.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Onward(abc.ABC):
         rest = memoryview(data)
         if not self._left and not self._head and not self._peer_finished and len(rest) > PIECE.size:
             (size,) = PIECE.unpack_from(rest)
-            if size + PIECE.size == len(rest) and size <= LARGEST:  # most pieces come so
+            if size + PIECE.size == len(rest) and size <= LARGEST:  # the usual case
                 self._part(rest[PIECE.size :])
                 return
         while rest and not self._peer_finished:
@@ -74,7 +74,7 @@ class _Onward(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Lets go of the receiver: nobody waits for the bytes any more."""
+        """Lets go of the receiver, which no longer waits for the bytes."""
 
 
 class _ToSession(_Onward):
@@ -99,8 +99,8 @@ class _ToSocket(_Onward):
         self._loop = asyncio.get_running_loop()
         self._link: socket.socket | None = link  # None if the socket has closed
         self._transport = transport
-        self._piece = bytearray()  # the part of a piece that has come
-        self._kept = bytearray()  # what the socket did not take
+        self._piece = bytearray()  # the part of a piece that has arrived
+        self._kept = bytearray()  # the bytes that the socket did not take
 
     def _part(self, now: memoryview) -> None:
         if self._left or self._piece:
@@ -181,21 +181,23 @@ class Incoming(asyncio.StreamReader):
             self._to.end()
 
     def is_between(self) -> bool:
-        """Returns whether all that has come is with a session, and was whole pieces."""
+        """Returns whether all bytes that have come were whole pieces and are with a session."""
         to = self._to
         return isinstance(to, _ToSession) and not (to._left or to._head or to._peer_finished)
 
     def held(self) -> bytes:
-        """Takes out what has come and was not read. Nobody may read from this reader afterwards."""
+        """Removes and returns the bytes that have come and were not read. This reader must not be
+        read afterwards.
+        """
         buffer: bytearray = self._buffer  # type: ignore[attr-defined]
         held = bytes(buffer)
         buffer.clear()
         return held
 
     async def onward(self, to: socket.socket | Callable[[memoryview], object]) -> None:
-        """Passes on what comes from now on: to a socket, or to a function, which is done with the
-        bytes when it returns. Returns when the peer has said all, or the connection has ended.
-        Nobody may read from this reader any more.
+        """Passes on all further bytes: to a socket, or to a function, which is done with the bytes
+        when it returns. Returns when the peer has finished, or the connection has ended. This
+        reader must not be read any more.
         """
         held = bytearray()
         while self.exception() is None and self._buffer:  # type: ignore[attr-defined]

@@ -35,7 +35,7 @@ OUT_OF_TIME = 9, 10  # codes of OpenSSL: a certificate is not yet valid, has exp
 
 
 def folder_of(keys: str | os.PathLike[str] | None) -> Path:
-    """Returns the folder that was given; else $WEFT_NET, $XDG_CONFIG_HOME/weft/net or
+    """Returns the folder `keys` if one is given; else $WEFT_NET, $XDG_CONFIG_HOME/weft/net or
     ~/.config/weft/net.
     """
     if keys is not None:
@@ -100,9 +100,11 @@ def make_keys(
 class Keys:
     """The keys of a folder, for a program that joins.
 
-    Attributes: client, server: the SSL contexts for the two sides of a connection. fingerprint: of
-    the certificate. member: whose certificate it is, and for which names, as the other side of a
-    connection will see it.
+    Attributes:
+        client, server: the SSL contexts for the two sides of a connection.
+        fingerprint: the fingerprint of the certificate.
+        member: whose certificate it is, and for which names, as the other side of a connection
+            will see it.
 
     Raises:
         BadUse: the folder has no keys, they do not fit together, or they are not good now; or an
@@ -132,8 +134,8 @@ class Keys:
 
 
 def _shown(folder: Path) -> tuple[bytes, dict[str, Any]]:
-    """Returns the folder's certificate, as the other side of a connection gets it: its DER bytes,
-    and its fields.
+    """Returns the folder's certificate, as it appears to the other side of a connection: its DER
+    bytes, and its fields.
 
     Raises:
         BadUse: the other side would refuse it.

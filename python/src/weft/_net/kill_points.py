@@ -2,7 +2,7 @@
 (17.22).
 
     WEFT_NET_KILL="STEP FILE"         an OS process that comes to that step ends by SIGKILL
-    WEFT_NET_KILL="STEP FILE PID"     it kills OS process PID instead, and goes on
+    WEFT_NET_KILL="STEP FILE PID"     kills OS process PID instead, and goes on
 
 Invariants
 - There is one kill for each FILE, which the killer makes. So a test sees that the step was reached,
@@ -23,7 +23,7 @@ STEPS = {
         "offered",
         "renew",  # the name is about to be written again
         "heard",  # a program has sent its first message
-        "answer",  # the program's ticket is good, and it is about to be told so
+        "answer",  # the program's ticket is good, and the answer is about to be sent
         "give",  # there is a session, and the end is about to be given
         "given",
         "leave",  # the name is about to be deleted
@@ -44,11 +44,11 @@ STEPS = {
         "over",  # no more bytes are passed on
     ),
     "call": (  # an OS process of the agent
-        "here",  # it has come to its agent's socket
-        "ends",  # it has the ends for orders and result
-        "runs",  # it has its arguments
-        "result",  # it is about to send its result
-        "told",  # it has sent its result
+        "here",  # the OS process has come to its agent's socket
+        "ends",  # the OS process has the ends for orders and result
+        "runs",  # the OS process has its arguments
+        "result",  # the OS process is about to send its result
+        "told",  # the OS process has sent its result
     ),
 }
 

@@ -1,5 +1,5 @@
-"""Sessions between machines: TLS 1.3 over TCP, or over the relay (_net/relay.py), and what is said
-before the session begins (WIRE.md 17.1, 17.2).
+"""Sessions between machines: TLS 1.3 over TCP, or over the relay (_net/relay.py), and the messages
+before a session begins (WIRE.md 17.1, 17.2).
 
     the native link ──its bell──► _Out.pump() ──► TLS (_net/tls.py) ──► the other machine
                     ──a thread that waits sends (native/wire/feed.hpp)──► TLS ───────►
@@ -11,11 +11,11 @@ Invariants
 - A connection belongs to the loop's thread (_net/loop.py), or, while it passes to an OS process of
   an agent over TCP, to a thread of its own. A link belongs to its user. The feed between the two
   belongs to the loop's thread.
-- Nothing waits here but what the connection's transport holds: a peer that does not read stops the
-  writer. If bytes pass to an OS process of an agent (couple()), at most LARGEST more wait in each
-  direction.
+- No bytes wait here except those that the connection's transport holds: a peer that does not read
+  stops the writer. If bytes pass to an OS process of an agent (couple()), at most LARGEST more wait
+  in each direction.
 - `_asking` belongs to the loop's thread, and is empty in the child of a fork.
-- What a peer says here is JSON of at most 4,096 bytes (_net/foreign_json.py); none of it is run.
+- A peer's message here is JSON of at most 4,096 bytes (_net/foreign_json.py); no part of it is run.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ __all__ = [
 MAGIC = b"WEFTNET1"
 TOLD = 2000  # the most characters of a refusal
 GREETING = 10.0  # seconds for the hand-shake, and for the first message
-# Seconds until keep-alive asks, and between its questions; how many it asks.
+# Keep-alive: the seconds until the first question and between questions, and their number.
 SILENT, ASKS = 5, 3
-SAID_LAST = 10.0  # seconds for what a session had queued before its end
+SAID_LAST = 10.0  # seconds for sending the bytes that a session had queued before its end
 # The most bytes of a piece that is written: with its length they are four records of TLS.
 AT_ONCE = (1 << 16) - PIECE.size
 UNHEARD = 20_000  # milliseconds for which sent bytes may stay unacknowledged
@@ -82,8 +82,8 @@ os.register_at_fork(after_in_child=_asking.clear)
 
 
 class Refused(Exception):
-    """The reason why a connection is refused; the other side learns it. `again` says that the other
-    side may ask once more, with another ticket.
+    """The reason why a connection is refused, which is sent to the other side. `again` says that
+    the other side may ask once more, with another ticket.
     """
 
     def __init__(self, why: str, again: bool = False) -> None:
@@ -106,11 +106,13 @@ class Closed(BadUse):
 
 
 class Session:
-    """A session with a program on another machine. `connect` and a `Door` make it. At the end of
-    its block it ends, and the ends that the other program has got from it die.
+    """A session with a program on another machine. `connect` and a `Door` make it. It ends with its
+    block, and then the ends that the other program has received through it die.
 
-    Attributes: host: what the other program calls itself. trusted: whether both programs trust each
-    other: then values are pickled. relayed: whether the session goes through the NATS server.
+    Attributes:
+        host: the name that the other program gives itself.
+        trusted: whether both programs trust each other: then values are pickled.
+        relayed: whether the session goes through the NATS server.
     """
 
     def __init__(self, link: Any, host: str, trusted: bool, carried: asyncio.Task[None]) -> None:
@@ -164,8 +166,8 @@ class Session:
         return str(self._link.wait())
 
     def close(self) -> None:
-        """Ends the session, and waits until the other side has been sent all that was said, for
-        some seconds at most. A second call does nothing.
+        """Ends the session, and waits until all queued bytes were sent to the other side, for some
+        seconds at most. A second call does nothing.
         """
         self._link.close("the other program has closed the session")
         if not self._carried.done():
@@ -173,7 +175,7 @@ class Session:
                 _net_loop.call(self._loop, self._until_carried())
 
     def _give_up(self, why: str = "the other program has given the session up") -> None:
-        """Ends the session without waiting for what was asked for by it."""
+        """Ends the session without waiting for answers to its requests."""
         self._given_up = True
         self._link.close(why)
 
@@ -212,11 +214,11 @@ def _watch_over(writer: asyncio.StreamWriter) -> None:
 
 async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
     """Carries bytes from a link to the other side, until the link has closed; then tells the other
-    side that this was all. The bytes pass in the loop's callback: to wake a task too would take a
-    tenth of a round trip.
+    side that no more will come. The bytes pass in the loop's callback: waking a task as well would
+    take a tenth of a round trip.
     """
     loop = asyncio.get_running_loop()
-    room = _net_tls.rooms.raw  # nothing else uses this buffer within the callback
+    room = _net_tls.rooms.raw  # no other code uses this buffer within the callback
 
     def pass_on() -> None:
         if stops.done():
@@ -250,8 +252,8 @@ async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
 
 
 class _Out:
-    """Carries a session's bytes out, in the loop's callbacks: to wake a task would take longer than
-    all the rest of a small message's way.
+    """Carries a session's bytes out, in the loop's callbacks: waking a task would take longer than
+    all other steps of a small message's way.
     """
 
     def __init__(self, feed: Any, there: Any) -> None:
@@ -288,7 +290,7 @@ class _Out:
             self.pump()
 
     def give_up(self) -> None:
-        """Tells the other side that this was all."""
+        """Tells the other side that no more bytes will come."""
         if self.all_sent.done():
             return
         self.all_sent.set_result(None)
@@ -301,7 +303,7 @@ class _Out:
 
 
 async def carry(feed: Any, there: Streams) -> None:
-    """Does what couple() does, for a session of this OS process: what comes goes into it at
+    """Does what couple() does, for a session of this OS process: the incoming bytes go into it at
     once.
     """
     assert isinstance(there[0], Incoming)
@@ -321,7 +323,9 @@ async def carry(feed: Any, there: Streams) -> None:
 
 
 async def close_writer(writer: asyncio.StreamWriter) -> None:
-    """Closes a connection. What is queued goes first, unless the other side does not take it."""
+    """Closes a connection. Queued bytes are sent first, unless the other side does not take
+    them.
+    """
     writer.close()
     try:
         await asyncio.wait_for(writer.wait_closed(), GREETING / 2)
@@ -331,16 +335,16 @@ async def close_writer(writer: asyncio.StreamWriter) -> None:
 
 async def couple(link: socket.socket, there: Streams) -> None:
     """Carries bytes between a connection and a socket that leads to a session of another OS
-    process, until both sides have said all, or the connection has ended. The side that closes first
-    stays until the other has received everything, and has said so (17.13). Over TCP a thread of its
-    own does this, which runs no step of Python.
+    process, until both sides have finished, or the connection has ended. The side that closes first
+    stays until the other has received everything, and has confirmed it (17.13). Over TCP a thread
+    of its own does this, without a step of Python.
     """
     link.setblocking(False)
     way = there[1].transport
     if isinstance(way, _net_tls.Tls) and (parts := way.hand_over()) is not None:
         try:
             bell = os.pipe()
-        except OSError:  # there is no descriptor left
+        except OSError:  # no descriptor is left
             os.close(parts.descriptor)
             way.resume_reading()
         else:
@@ -368,7 +372,7 @@ async def _passed(
     parts: _net_tls.Parts,
     pipe: tuple[int, int],
 ) -> None:
-    """Does what couple() does, on a thread."""
+    """Couples a connection with a socket, as couple() does, on a thread of its own."""
     assert isinstance(there[0], Incoming)
     loop = asyncio.get_running_loop()
     over: asyncio.Future[bytes] = loop.create_future()
@@ -391,7 +395,7 @@ async def _passed(
     try:
         try:
             threading.Thread(target=passes, name="weft: passes on", daemon=True).start()
-        except BaseException:  # there is no thread left
+        except BaseException:  # no thread is left
             over.set_result(b"")
             raise
         await asyncio.shield(over)
@@ -425,7 +429,7 @@ async def _read_message(reader: asyncio.StreamReader) -> Fields:
     """Reads the first message of the other side.
 
     Raises:
-        Refused: it is not one.
+        Refused: the bytes are not a first message.
     """
     try:
         magic, size = struct.unpack("<8sI", await reader.readexactly(12))
@@ -457,7 +461,7 @@ async def _session(
     return session
 
 
-# --- connections that come, and connections that are made
+# --- incoming connections, and connections that this program makes
 
 
 class Welcome(NamedTuple):
@@ -516,8 +520,8 @@ def receiver(answer: Callable[[Fields], Awaitable[Welcome]]) -> OnConnection:
 
 
 async def serve(tls: ssl.SSLContext, address: str, on_connection: OnConnection) -> asyncio.Server:
-    """Listens at an address. Each connection has a task of its own, so that a program that says
-    nothing delays no other.
+    """Listens at an address. Each connection has a task of its own, so that a silent program delays
+    no other.
     """
     host, port = parted(address)
     return await _net_tls.listen(tls, on_connection, host, port, LARGEST, GREETING)
@@ -549,8 +553,8 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
     """Returns a connection with the program at an address.
 
     Raises:
-        BadUse: its certificate is not right, or it refuses this program's.
-        OSError: nobody is there, or nobody answers within `patience` seconds.
+        BadUse: the program's certificate is not right, or it refuses this program's.
+        OSError: no program is there, or none answers within `patience` seconds.
     """
     host, port = parted(address)
     connects = _net_tls.connect(tls, host, port, LARGEST, GREETING)
@@ -589,7 +593,7 @@ async def _greeted(
                 "If the program there was restarted with other keys, its name is free in 15 seconds; else somebody stands in for it"
             )
         # This must be checked before anything is sent: any member may have written the entry
-        # (17.3), so the name may have been taken over by a program that may not hold it.
+        # (17.3), so a program that may not hold the name may have taken it over.
         name = request.get("name")
         if name is not None and not (member := way.member()).may_hold(name):
             raise NotHis(

@@ -1,5 +1,5 @@
-"""The thread on which everything of `weft.net` waits: it runs an event loop of its own, as long as
-the loop has users.
+"""The thread on which everything of `weft.net` waits: it runs an event loop of its own for as long
+as the loop has users.
 
     use(): the first user starts a thread with its loop
     call(coroutine) runs it on the loop, and waits for its result
@@ -10,7 +10,8 @@ Invariants
   parent's.
 - What may wake a run from another machine counts as something outside (rule 10.3; WIRE.md 17.16):
   the code that makes it calls outside(True), and outside(False) once it is over. A user alone does
-  not count, and neither do these threads: they hold no end, and what they wake a run for counts.
+  not count, and neither do these threads: they hold no end, and the things for which they wake a
+  run count by themselves.
 """
 
 from __future__ import annotations
@@ -46,15 +47,16 @@ _thread: threading.Thread | None = None
 _users = 0
 
 
-#: The descriptors of sessions' sockets. Each has a function that takes what has come, and returns
-#: true if that needed no step of the loop. The table belongs to the loop's thread.
+#: The descriptors of sessions' sockets. Each has a function that takes the bytes that have come,
+#: and returns true if that needed no step of the loop. The table belongs to the loop's thread.
 quickly: dict[int, Callable[[], bool]] = {}
 
 
 class _Looking(selectors.DefaultSelector):
     """Spins before it sleeps (WIRE.md 17.25): the selector's own descriptor is readable when one of
-    its descriptors is. What has come for sessions alone goes on from here, since a turn of the loop
-    takes longer. If a bell rang too, the loop answers it in its turn (native/wire/feed.hpp).
+    its descriptors is. Bytes that have come for sessions alone are passed on from here, since a
+    turn of the loop takes longer. If a bell rang too, the loop answers it in its turn
+    (native/wire/feed.hpp).
     """
 
     def __init__(self) -> None:
@@ -76,7 +78,7 @@ class _Looking(selectors.DefaultSelector):
                     return []
 
     def _went_on(self) -> bool:
-        """Takes what has come for sessions. Returns whether that was everything."""
+        """Takes the bytes that have come for sessions. Returns whether there was no other work."""
         events = self._epoll.poll(0)
         turns = [quickly.get(fd) if event == select.EPOLLIN else None for fd, event in events]
         if not turns or None in turns:
@@ -150,7 +152,7 @@ def use() -> asyncio.AbstractEventLoop:
                 thread = threading.Thread(target=_run, args=(loop,), name=THREAD, daemon=True)
                 thread.start()
             except BaseException:
-                # A signal handler has raised; this ends the thread, if it has begun.
+                # A signal handler has raised. This call ends the thread, if it has begun.
                 loop.call_soon_threadsafe(loop.stop)
                 raise
             _loop, _thread = loop, thread
@@ -159,15 +161,15 @@ def use() -> asyncio.AbstractEventLoop:
 
 
 def outside(more: bool) -> None:
-    """Counts something that may wake a run here (True), or that did so or will not any more
-    (False). In the child of a fork nothing is counted.
+    """Counts something that may wake a run here (True), or uncounts it once it has done so or can
+    no longer do so (False). Nothing is counted in the child of a fork.
     """
     _native._outside(more)
 
 
 def done(loop: asyncio.AbstractEventLoop) -> None:
-    """Removes a user of the loop. When the last has gone the thread ends, and a caller on another
-    thread waits for that. In the child of a fork this does nothing.
+    """Removes a user of the loop. When the last user has gone, the thread ends, and a caller on
+    another thread waits for that. In the child of a fork this does nothing.
     """
     global _loop, _thread, _users
     with _lock:
@@ -258,8 +260,8 @@ def _waited(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
 
 
 async def within(seconds: float, what: Coroutine[Any, Any, T], drop: Callable[[T], object]) -> T:
-    """Does what asyncio.wait_for() does, and loses nothing. If `what` completes just as the wait is
-    cancelled, drop() gets its result.
+    """Does what asyncio.wait_for() does, without losing a result. If `what` completes just as the
+    wait is cancelled, drop() gets its result.
 
     Raises:
         What the coroutine raised; TimeoutError.

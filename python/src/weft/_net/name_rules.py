@@ -1,6 +1,6 @@
 """Names of a network, which members may hold them, and the items of its lists (WIRE.md 17.3, 17.9).
-The client of the server (_net/names.py) is not imported here: its import takes longer than all the
-rest.
+The client of the server (_net/names.py) is not imported here, because its import takes longer than
+everything else.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Named(NamedTuple):
     """A name, as `Network.names` lists it."""
 
     name: str  #: the name that Channel.at(name) takes
-    host: str  #: what the program at the channel's home calls itself
+    host: str  #: the name that the program at the channel's home gives itself
     address: str  #: where that program listens; "" if only the relay reaches it
     readers: bool  #: whether it gives reader ends
     writers: bool  #: whether it gives writer ends
@@ -66,10 +66,10 @@ class Host(NamedTuple):
 
 
 def checked(name: Any) -> str:
-    """Returns the name.
+    """Returns the name unchanged.
 
     Raises:
-        BadUse: it is not a name.
+        BadUse: `name` is not a name.
     """
     good = isinstance(name, str) and len(name) <= LONGEST
     if not good or not re.fullmatch(_NAME, name):
@@ -90,10 +90,10 @@ def simple(text: str) -> str:
 
 
 def checked_grant(grant: Any) -> str:
-    """Returns the grant.
+    """Returns the grant unchanged.
 
     Raises:
-        BadUse: it is not a grant.
+        BadUse: `grant` is not a grant.
     """
     good = isinstance(grant, str) and len(grant.removeprefix(HOST).removesuffix("/*")) <= LONGEST
     if not good or not _GRANT.fullmatch(grant):

@@ -7,14 +7,15 @@ programs meet by it (WIRE.md 17.3, 17.4, 17.8).
 
 Invariants
 - All fields of a Network belong to the loop's thread, except the length of `_sessions`.
-- A ticket is in `Offer.tickets` from before it is in the entry until it is shown, or until MEETING
-  after it was replaced. But of the tickets that are out only the latest MOST_OUT are kept.
+- A ticket is added to `Offer.tickets` before it is written to the entry, and stays there until it
+  is shown, or until MEETING after it was replaced. Only the latest MOST_OUT of these tickets are
+  kept.
 - A program that took a ticket may never show it. So the next ticket is written when one is taken
-  (`_wrote`). The home learns this from a consumer of the bucket's stream, which tells what was
-  written, and not each try to write. So nothing is written for programs that came too late, however
-  many come at once.
-- No session waits for the server. If it is down, what could not be written is written by the next
-  renewal.
+  (`_wrote`). The home learns this from a consumer of the bucket's stream, which reports what was
+  written, and not each attempt to write. So nothing is written for programs that came too late,
+  however many come at once.
+- No session waits for the server. If the server is down, the next renewal writes the entries that
+  could not be written.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ WRONG_LAST = 10071, 10164  # the server's codes for "another revision is the las
 SERVER = 10.0  # seconds for the server to answer
 REACH = 3.0  # seconds for an address to answer, if the relay may be used
 BEYOND = 300.0  # seconds before an address that did not answer is tried again
-# Seconds for the server to be back if a thread waits for the list, or to offer a name.
+# Seconds to wait for the server to come back when a thread waits for the list, or offers a name.
 BACK = 1.0
 
 # asyncio logs this at the end of each connection that began without TLS, as the client's
@@ -106,7 +107,7 @@ class Meeting:
         self._offers: dict[str, Offer] = {}
         # The entries and passes of hosts, by the names of these.
         self._passes: dict[str, tuple[dict[str, Any], str]] = {}
-        self._why = ""  # the last error of the client
+        self._why = ""  # the client's last error
         self._tasks: set[asyncio.Task[Any]] = set()
         self._nats: Any = None
         self._bucket: KeyValue | None = None
@@ -119,7 +120,7 @@ class Meeting:
 
         Raises:
             BadUse: the server does not answer, refuses this program, or has no JetStream.
-            OSError: nobody can listen at the address.
+            OSError: no program can listen at the address.
         """
         on_connection = _net_link.receiver(self._answer)
         if self._relay_use != "only":
@@ -207,7 +208,7 @@ class Meeting:
         return self._bucket
 
     async def leave(self) -> None:
-        """Lets go of all names, so that nobody comes any more. Sessions go on."""
+        """Lets go of all names, so that no more programs come. Sessions go on."""
         for task in list(self._tasks):
             task.cancel()
         offers = list(self._offers.values())
@@ -235,14 +236,14 @@ class Meeting:
     # --- the home's side --------------------------------------------------------------------------
 
     def _has(self, offer: Offer) -> None:
-        """Notes that a program may come for the offer from now on, which would wake a run here
+        """Notes that a program may come for the offer from now on. That would wake a run here
         (17.16).
         """
         self._offers[offer.name] = offer
         _net_loop.outside(True)
 
     def _had(self, offer: Offer) -> None:
-        """Notes that nobody comes for the offer any more. A second call does nothing."""
+        """Notes that no program will come for the offer any more. A second call does nothing."""
         if self._offers.get(offer.name) is offer:
             del self._offers[offer.name]
             _net_loop.outside(False)
@@ -265,7 +266,7 @@ class Meeting:
                 deliver_policy=DeliverPolicy.LAST_PER_SUBJECT,
                 ack_policy=AckPolicy.NONE,
                 filter_subject=f"$KV.{BUCKET}.{offer.name}",
-                # If this program is gone, the server drops the consumer after so many seconds.
+                # If this program is gone, the server drops the consumer after this many seconds.
                 inactive_threshold=LIVES,
             )
             js = self._nats.jetstream(timeout=SERVER / 2)
@@ -315,7 +316,7 @@ class Meeting:
 
     async def _wrote(self, offer: Offer, message: Any) -> None:
         """Handles what some program has written to the entry."""
-        # A message that is not of the bucket is ignored.
+        # A message that does not come from the bucket is ignored.
         with contextlib.suppress(ValueError, nats.errors.Error):
             fields = _foreign_json.parsed(message.data, _net_entries.MOST)
             if (
@@ -525,8 +526,8 @@ class Meeting:
 
         Raises:
             NotYet: no program is that host, or it has no ticket.
-            BadUse: its agent refuses.
-            ConnectionError: its agent does not answer.
+            BadUse: the host's agent refuses.
+            ConnectionError: the host's agent does not answer.
         """
         request = {**request, "host": self.host, "trust": self.trust, "name": HOST + name}
         if name in self._passes:
@@ -561,12 +562,14 @@ class Meeting:
         return session
 
     async def fate(self, name: str, call: str) -> dict[str, Any] | None:
-        """Returns how the OS process of that call died, or None if it did not, or nobody knows."""
+        """Returns how the OS process of that call died, or None if it did not die, or its fate is
+        not known.
+        """
         found = await self._asked_of(name, "fate", call)
         return found if isinstance(found, dict) else None
 
     async def where(self, name: str, call: str) -> list[str] | None:
-        """Returns where the processes of that call are, or None if nobody says so."""
+        """Returns where the processes of that call are, or None if the agent does not answer."""
         found = await self._asked_of(name, "where", call)
         if not isinstance(found, list):
             return None

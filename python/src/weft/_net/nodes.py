@@ -1,8 +1,8 @@
-"""Which nodes `weft up` uses: the nodes of a node file, as PBS and MPI have it, those of SLURM's
+"""Finds the nodes for `weft up`: those of a node file in the form of PBS and MPI, those of SLURM's
 list, or those named on the command line.
 
 Invariants
-- A node is once in what is returned; its slots are added up. A line of a node file is a slot.
+- A node is returned once, with the sum of its slots. A line of a node file is a slot.
 - A node's name never begins with `-`: `ssh` gets it as an argument.
 - The error for a bad list names its file and line, and comes before anything is started.
 """
@@ -31,8 +31,9 @@ _SLURM = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 class Node:
     """A machine for an agent.
 
-    Attributes: target: as `ssh` gets it, "gpu1" or "me@gpu1". slots: how many OS processes the
-    agent has there; None: one for each CPU.
+    Attributes:
+        target: the argument for `ssh`, like "gpu1" or "me@gpu1".
+        slots: how many OS processes the agent has there; None: one for each CPU.
     """
 
     target: str
@@ -123,7 +124,7 @@ def lines_of(path: str) -> list[Node]:
 
 
 def of_file(path: str) -> list[Node]:
-    """Returns the nodes of a node file. A node that is there several times has the sum of its
+    """Returns the nodes of a node file. A node that is listed several times has the sum of its
     slots.
 
     Raises:

@@ -38,7 +38,7 @@ class Offer:
         return self.channel.reader() if side == "reader" else self.channel.writer()
 
     def entry(self) -> dict[str, Any]:
-        """Returns what the entry says of the offer, apart from its home."""
+        """Returns the fields of the entry that concern the offer, without its home."""
         own = {} if self.agent is None else self.agent.entry()
         return {"readers": self.readers, "writers": self.writers, **own}
 

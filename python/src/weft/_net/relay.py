@@ -7,15 +7,15 @@
     asked for ──START, both ways──► linked ──close(), all acknowledged──────────────────────► over
                   └── abort() │ the other's last message │ no sign of life for LEASE ──────────┘
 
-A server that restarts, or that cuts off a client which does not keep up, loses messages and says
-nothing. So what goes through it are the packets of a serial line, which are sent again until they
-are acknowledged.
+A server that restarts, or that cuts off a client which does not keep up, loses messages silently.
+So the messages through it are packets as on a serial link, which are sent again until they are
+acknowledged.
 
 Invariants
 - All of this belongs to the loop's thread.
-- Of a session no more waits here than a window of packets each way, and HIGH bytes that were
-  written: above that, the writer waits.
-- TLS is with the other program: the server sees nothing of what is said.
+- At most a window of packets each way, and HIGH written bytes, wait here for each session; above
+  that, the writer waits.
+- TLS is with the other program: the server sees only encrypted bytes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RELAY = "weft.relay"  # all subjects begin with this
 PACKET, WINDOW = 16_384, 32
 AGAIN, AGAIN_MOST = 200, 2_000  # ms until packets are sent again, and at most
 LEASE = 20_000  # ms without a sign of life after which the connection is over
-TELL = 0.005  # seconds for which an acknowledgement waits for data to go with
+TELL = 0.005  # seconds for which an acknowledgement waits for data to travel with
 # Bytes that wait to be queued: above HIGH, the writer waits until there are fewer than LOW.
 HIGH, LOW = 1 << 18, 1 << 16
 # Seconds for a program to answer one that asks for a session, and for TLS's hand-shake.
@@ -80,7 +80,7 @@ class Relay:
         self._tls, self._on_connection = tls, on_connection
         self._ways: dict[str, Way] = {}
         self._out: collections.deque[tuple[Way, bytes]] = collections.deque()
-        self._at_it = False  # whether `_out` is being emptied
+        self._at_it = False  # whether a task is emptying `_out`
         self._tasks: set[asyncio.Task[Any]] = set()
         self._shaking = 0
         self._since = asyncio.get_running_loop().time()  # when this program was last connected
@@ -99,7 +99,7 @@ class Relay:
         return sum(1 for way in self._ways.values() if way.linked)
 
     def hurry(self) -> None:
-        """Makes all connections send at once: the server is there again."""
+        """Makes all connections send at once, because the server is back."""
         self._since = asyncio.get_running_loop().time()
         for way in list(self._ways.values()):
             way.hurry()
@@ -118,8 +118,8 @@ class Relay:
     # --- messages -------------------------------------------------------------------------------
 
     def send(self, way: Way, data: bytes) -> None:
-        """Sends at once, unless the client has to wait for the server's connection: a task for each
-        message would take a tenth of a round trip.
+        """Sends at once, unless the client has to wait for the server's connection: to start a task
+        for each message would take a tenth of a round trip.
         """
         self._out.append((way, data))
         if self._at_it:
@@ -193,7 +193,7 @@ class Relay:
         """Returns a connection with the program at F.H.
 
         Raises:
-            OSError: the program is not there, or says nothing; also TLS's SSLError.
+            OSError: the program is not there, or does not answer; also TLS's SSLError.
         """
         if not _PLACE.fullmatch(place):
             raise ConnectionError("its entry does not say where it can be reached")
@@ -261,7 +261,7 @@ class Way(Tls):
         self._line = _native._Line(token, WINDOW, PACKET, AGAIN, LEASE, AGAIN_MOST)
         self._out = bytearray()  # bytes that are not queued yet
         self._sending = 0  # bytes that the relay has still to send
-        self._waits = False  # whether this waits until they are sent
+        self._waits = False  # whether the connection waits until they are sent
         self._timer: asyncio.TimerHandle | None = None
         self._begun = self._loop.time()
         self._shake()
@@ -274,7 +274,7 @@ class Way(Tls):
     def _send(self) -> None:
         self._out += self._goes_out.read()
 
-    # --- what comes -----------------------------------------------------------------------------
+    # --- incoming packets -------------------------------------------------------------------------
 
     def _now(self) -> int:
         return int(self._loop.time() * 1000)
@@ -299,7 +299,7 @@ class Way(Tls):
             self._line.hold(False)
             self._pump()
 
-    # --- what goes ------------------------------------------------------------------------------
+    # --- outgoing packets -------------------------------------------------------------------------
 
     def write(self, data: Any) -> None:
         if self._over or self._closing:
@@ -316,7 +316,7 @@ class Way(Tls):
         self._pump()
 
     def sent(self, size: int) -> None:
-        """Notes that the relay has sent so many bytes."""
+        """Notes that the relay has sent this many bytes."""
         self._sending -= size
         if self._waits and self._sending == 0:
             self._pump(patient=True)
@@ -327,7 +327,7 @@ class Way(Tls):
             return
         if self._out and (took := self._line.queue(self._out)):
             del self._out[:took]
-        # What the server's connection has not taken yet must not wait there twice.
+        # Bytes that the server's connection has not taken yet must not wait there twice.
         self._waits = self._sending >= PACKET * WINDOW
         if not self._waits and (data := self._line.output(self._now(), patient)):
             self._sending += len(data)
@@ -347,7 +347,7 @@ class Way(Tls):
     def _next_tick(self) -> None:
         now = self._loop.time()
         if self._timer is not None and self._timer.when() <= now + TELL:
-            return  # the timer that is set is soon enough for all that may be due
+            return  # the timer that is set is early enough for everything that may be due
         at = self._begun + MEET if not self._line.linked else float("inf")
         if (due := self._line.due()) is not None:
             at = min(at, (due + 1) / 1000)
@@ -370,7 +370,7 @@ class Way(Tls):
         self._pump()
 
     def hurry(self) -> None:
-        """Sends at once: the server is there again."""
+        """Sends at once, because the server is back."""
         if not self._over:
             self._line.hurry(self._now())
             if self._timer is not None:
@@ -380,7 +380,7 @@ class Way(Tls):
     # --- its end --------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Closes the connection. What was written goes first, and is acknowledged."""
+        """Closes the connection. Bytes that were written are sent first, and acknowledged."""
         if self._over or self._closing:
             return
         self._closing = True
@@ -400,8 +400,8 @@ class Way(Tls):
             self._end(error)
 
     def _end(self, error: OSError | None) -> None:
-        """Ends the connection. The reader sees an end of file and no reset: what has come is read
-        first (WIRE.md 2.4), and from it the reader knows whether all was said (17.13).
+        """Ends the connection. The reader sees an end of file and no reset: bytes that have come
+        are read first (WIRE.md 2.4), and tell the reader whether the peer had finished (17.13).
         """
         self._over = self._closing = True
         self._error = self._error or error

@@ -6,8 +6,8 @@
         the session ends first ──► the agent is asked for the call's fate ──► ProcessDied
 
 Invariants
-- The caller is the home of all ends that go along.
-- `_lock` protects what a pool knows of its hosts.
+- The caller is the home of all ends that are sent with the call.
+- `_lock` protects the fields of FarHosts about its hosts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _result_of(message: Any, host: str, asked: _net_calls.Asked) -> list[Any]:
     """Returns the value and the failure of a call; one of them is None.
 
     Raises:
-        BadUse: what has come is not a result.
+        BadUse: the message is not a result.
     """
     pair = isinstance(message, list) and len(message) == 2
     if pair and (message[1] is None or isinstance(message[1], (dict, _pickling.Failure))):
@@ -114,8 +114,8 @@ class _Far(Elsewhere, abc.ABC):
             self._hear_out(session)
 
     def _hear_out(self, session: Any) -> None:
-        """Reads what the call has printed, if that is passed on here. It is called when the call is
-        over.
+        """Reads the text that the call has printed, if it is passed on here. _hear_out is called
+        when the call is over.
         """
 
     def _run(
@@ -184,7 +184,7 @@ class _Far(Elsewhere, abc.ABC):
         return _user_values.opened(value)
 
     def _far_call(self, host: str, session: Any) -> _remote_calls.FarCall:
-        """Returns the session's call, for those who ask where it is."""
+        """Returns the session's call, in the form in which it can be asked where it is."""
         network, call = self._network, str(session._answer_fields.get("call"))
 
         def ask() -> cf.Future[list[str] | None]:
@@ -220,7 +220,8 @@ class _Far(Elsewhere, abc.ABC):
 class FarHost(_Far):
     """A host on another machine. `Network.host` makes it: `worker(…).on(network.host("gpu1"))`.
 
-    Attributes: name: of the host.
+    Attributes:
+        name: the name of the host.
     """
 
     def __init__(self, network: Any, name: str, patience: float) -> None:
@@ -248,10 +249,10 @@ class FarHost(_Far):
 
 
 class FarHosts(_Far):
-    """All hosts of a network that run what is asked for. `Network.hosts` makes it. A call goes to
-    the host on which this program has the fewest calls for each of the host's OS processes. A host
-    that does not answer, or whose certificate is not for its name, is passed over until it is
-    announced anew. A host that has gone, or has no ticket, is passed over while the call asks
+    """All hosts of a network that run the function in question. `Network.hosts` makes it. A call
+    goes to the host on which this program has the fewest calls for each of the host's OS processes.
+    A host that does not answer, or whose certificate is not for its name, is passed over until it
+    is announced anew. A host that has gone, or has no ticket, is passed over while the call asks
     others.
     """
 
@@ -280,7 +281,7 @@ class FarHosts(_Far):
                 return known
         try:
             available = _net_loop.wait(self._network._loop, self._network._meeting.hosts())
-        except BadUse:  # the server is down: the hosts that are known go on
+        except BadUse:  # the server is down, so the hosts that are known stay in use
             if not known:
                 raise
             return known

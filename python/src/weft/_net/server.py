@@ -28,18 +28,18 @@ from weft.errors import BadUse
 
 __all__ = ["LEAST", "Server", "found"]
 
-LEAST = (2, 14)  # with older servers permissions can be got around
+LEAST = (2, 14)  # with older servers permissions can be circumvented
 GET = "go install github.com/nats-io/nats-server/v2@v2.14.9"
 GRACE = 10.0  # seconds in which the server must end by itself
 _READY = re.compile(r"Listening for client connections on (\S+)")
 
 
 def found(beside: Sequence[Path] = ()) -> tuple[Path, str]:
-    """Returns the server's program, and its version. It is $WEFT_NATS_SERVER, or is on the PATH, in
-    ~/go/bin, or one of `beside`.
+    """Returns the server's program, and its version. The program is $WEFT_NATS_SERVER, or is on the
+    PATH, in ~/go/bin, or one of `beside`.
 
     Raises:
-        BadUse: there is none, or it is too old.
+        BadUse: there is no such program, or it is too old.
     """
     if given := os.environ.get("WEFT_NATS_SERVER"):
         candidates = [Path(given)]
@@ -69,7 +69,10 @@ def found(beside: Sequence[Path] = ()) -> tuple[Path, str]:
 class Server:
     """A server that runs. At the end of its block it is stopped.
 
-    Attributes: url: where programs join. version: as the server says it. pid: of its OS process.
+    Attributes:
+        url: where programs join.
+        version: the version that the server reports.
+        pid: the pid of its OS process.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ Invariants
 - The standard input of an `ssh` is a pipe, which gets a line every BEAT seconds between two lines
   to an agent. `weft host --attached` at its other end stops when the pipe ends, or is silent for
   LEASE seconds. So no agent outlives this program for long, however this program ends and whatever
-  becomes of the connection.
+  happens to the connection.
 - The fields of a Started belong to its own thread until `joined` or `over` is set, which `_changed`
   announces.
 - Ctrl-C at the terminal reaches no `ssh`: this program ends them.
@@ -35,12 +35,12 @@ __all__ = ["LEASE", "SSH", "Agents", "Started", "stop_when_left"]
 
 BEAT = 5.0  # seconds
 LEASE = 30.0  # seconds
-GRACE = 15.0  # seconds for an agent to end what it runs, and itself
-MOST = 1 << 20  # the most bytes that an agent says of itself; it lists its pids
+GRACE = 15.0  # seconds for an agent to end its calls, and itself
+MOST = 1 << 20  # the most bytes of an agent's report about itself, which lists its pids
 LINES = 20  # how many of an agent's last lines are kept
 SSH = (
     "ssh",
-    *("-o", "BatchMode=yes"),  # ssh asks for no password: nobody would see the question
+    *("-o", "BatchMode=yes"),  # ssh must not ask for a password: the question would not be seen
     *("-o", "ConnectTimeout=10"),
     *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
 )
@@ -49,9 +49,12 @@ SSH = (
 class Started:
     """An agent that was started on a node.
 
-    Attributes: node: the node. joined: the agent's report about itself once it has joined, else
-    None. over: the status of its `ssh` once that has ended, else None. last_lines: the last lines
-    of its standard error, and lines on its output that are not the agent's.
+    Attributes:
+        node: the node.
+        joined: the agent's report about itself once it has joined, else None.
+        over: the status of its `ssh` once that has ended, else None.
+        last_lines: the last lines of its standard error, and lines on its output that are not the
+            agent's.
     """
 
     def __init__(self, node: Node, command: Sequence[str], changed: Callable[[], None]) -> None:
@@ -100,7 +103,7 @@ class Started:
         self._changed()
 
     def beat(self) -> None:
-        with contextlib.suppress(OSError, ValueError):  # ssh has ended, or is being ended
+        with contextlib.suppress(OSError, ValueError):  # ssh has ended, or is ending
             assert self.process.stdin is not None
             self.process.stdin.write("\n")
             self.process.stdin.flush()
@@ -118,8 +121,8 @@ class Started:
             self.process.stdin.close()
 
     def end(self, until: float) -> bool:
-        """Waits until the time `until` (time.monotonic()), and kills what is left then. Returns
-        whether `ssh` ended by itself.
+        """Waits until the time `until` (time.monotonic()), and kills `ssh` if it still runs then.
+        Returns whether `ssh` ended by itself.
         """
         self._thread.join(max(0.0, until - time.monotonic()))
         well = not self._thread.is_alive()
@@ -217,8 +220,8 @@ class Agents:
                 self._changed.wait(left)
 
     def watch(self, goes_on: Callable[[], bool]) -> bool:
-        """Reports each agent that ends, until goes_on() is false or none is left. Returns whether
-        any is left.
+        """Reports each agent that ends, until goes_on() is false or no agent is left. Returns
+        whether any is left.
         """
         reported: set[Node] = set()
         while goes_on():
@@ -255,7 +258,7 @@ class Agents:
 
 def stop_when_left(descriptor: int = 0, lease: float = LEASE) -> None:
     """Makes an agent's OS process get SIGTERM once its standard input ends, or is silent for
-    `lease` seconds. It then has the same time to end by itself.
+    `lease` seconds. The OS process then has the same time to end by itself.
     """
 
     def watch() -> None:
@@ -264,6 +267,6 @@ def stop_when_left(descriptor: int = 0, lease: float = LEASE) -> None:
                 pass
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(lease)
-        os._exit(143)  # what it waits for does not answer; its OS processes end too
+        os._exit(143)  # the agent has not ended by itself; its OS processes end with it
 
     threading.Thread(target=watch, name="weft: is it left?", daemon=True).start()

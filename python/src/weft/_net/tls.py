@@ -1,4 +1,4 @@
-"""TLS 1.3 between two programs, in transports as asyncio has them (WIRE.md 17.1, 17.21).
+"""TLS 1.3 between two programs, in transports like those of asyncio (WIRE.md 17.1, 17.21).
 
     a connection's bytes ──_receive()──► TLS ──► the reader: a StreamReader (_net/incoming.py)
                          ──_turn(): before the loop's steps──► the session
@@ -12,12 +12,12 @@
 asyncio's own TLS copies each byte more often, and needs more calls for each message.
 
 Invariants
-- Only the loop's thread uses all this, with one exception: a thread that waits for an answer may
+- Only the loop's thread uses this module, with one exception: a thread that waits for an answer may
   send its own data (direct()). So code that uses TLS or the socket holds `lock`, one lock for all
-  connections. Code to which a connection was handed over has it alone until it gives the connection
-  back, and needs no lock.
-- What TLS has decrypted is in one buffer of the thread (rooms). The reader no longer needs it when
-  it returns.
+  connections. Code to which a connection was handed over is its only user until it gives the
+  connection back, and needs no lock.
+- Bytes that TLS has decrypted are in one buffer of the thread (rooms). The reader no longer needs
+  them when it returns.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 OnConnection = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 ROOM = 1 << 18  # bytes that are read, or decrypted, at once
-SMALL = 1 << 14  # bytes; parts of up to this size are those of small values
+SMALL = 1 << 14  # bytes; pieces of up to this size are those of small values
 LINGER = 5.0  # seconds for the other side to hang up too
 
 
@@ -108,11 +108,11 @@ class Tls(asyncio.Transport, abc.ABC):
         self.shown: bytes | None = None  # the other side's certificate
         self._loop = asyncio.get_running_loop()
         self._shakes = True
-        # Also set if the connection ends before the hand-shake is over.
+        # The event is also set if the connection ends before the hand-shake is over.
         self._shaken = asyncio.Event()
         self._holds = self._closing = self._over = False
         self._peer_finished = False  # whether the other side has closed TLS
-        self._ended = False  # whether the reader knows that
+        self._ended = False  # whether the reader knows that the connection has ended
         self._error: OSError | None = None
         self.full = False  # whether writers must wait
         self.room_again: Callable[[], object] | None = None  # called when writers may go on
@@ -124,7 +124,7 @@ class Tls(asyncio.Transport, abc.ABC):
 
     @abc.abstractmethod
     def _send(self) -> None:
-        """Sends what TLS has for the other side. The caller holds the lock."""
+        """Sends the bytes that TLS has for the other side. The caller holds the lock."""
 
     def has_come(self) -> None:
         """Notes that the side that connected has sent its first message."""
@@ -135,8 +135,9 @@ class Tls(asyncio.Transport, abc.ABC):
         """
 
     def hand_over(self) -> Parts | None:
-        """Returns what other code needs to carry the bytes itself: until take_back(), nothing is
-        read or written here, or None if this is not possible for this connection, or not now.
+        """Returns the parts with which other code can carry the bytes itself; until take_back(),
+        this object neither reads nor writes. Returns None if this is not possible for this
+        connection, or not now.
         """
         return None
 
@@ -165,14 +166,14 @@ class Tls(asyncio.Transport, abc.ABC):
             raise self._error or ConnectionResetError("it was ended here")
         return self._reader, asyncio.StreamWriter(self, self._protocol, self._reader, self._loop)
 
-    # --- what comes -----------------------------------------------------------------------------
+    # --- incoming bytes ---------------------------------------------------------------------------
 
     def _receive(self, data: Any) -> None:
         self._came_in.write(data)
         self._read()
 
     def _read(self) -> None:
-        """Passes on what TLS has decrypted, if the reader takes more."""
+        """Passes on the bytes that TLS has decrypted, if the reader takes more."""
         if self._closing or (self._shakes and not self._shake()):
             return
         more = True
@@ -190,8 +191,8 @@ class Tls(asyncio.Transport, abc.ABC):
                 self._send()
 
     def _decrypted(self) -> tuple[int, bool, ssl.SSLError | None]:
-        """Returns how many bytes are in rooms.plain now, whether more may follow, and the error if
-        there was one.
+        """Returns how many bytes are in rooms.plain now, whether more may follow, and the error, if
+        any.
         """
         room, tls = rooms.plain, self._tls
         n = 0
@@ -262,7 +263,7 @@ class Tls(asyncio.Transport, abc.ABC):
     def is_reading(self) -> bool:
         return not self._holds
 
-    # --- what goes ------------------------------------------------------------------------------
+    # --- outgoing bytes ---------------------------------------------------------------------------
 
     def write(self, data: Any) -> None:
         with lock:
@@ -276,7 +277,7 @@ class Tls(asyncio.Transport, abc.ABC):
         self._send()
 
     def put_rest(self) -> None:
-        """Sends what a thread could not send. The caller holds the lock."""
+        """Sends the bytes that a thread could not send. The caller holds the lock."""
 
     def was_put(self) -> None:
         """Must be called after put(), when the lock has been released."""
@@ -300,7 +301,7 @@ class Tls(asyncio.Transport, abc.ABC):
 
 
 class Coming:
-    """A listener's connections whose first message has not come (WIRE.md 17.2). Each costs a
+    """The connections of a listener whose first message has not come (WIRE.md 17.2). Each costs a
     descriptor and some 50 to 150 KB. If there are more than ENOUGH, those that are SOON seconds old
     are closed, the oldest first; if there are more than MOST, the oldest are closed at once.
     """
@@ -309,7 +310,7 @@ class Coming:
     SOON = 2.0  # seconds; a hand-shake takes some milliseconds
 
     def __init__(self) -> None:
-        self._since: dict[Tls, float] = {}  # connection → when it came, in the order of coming
+        self._since: dict[Tls, float] = {}  # connection → the time at which it came, oldest first
         self._many = False
 
     def add(self, way: Tls) -> None:
@@ -355,7 +356,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         self._raw: asyncio.Transport | None = None
         self._feed: Any = None  # the feed of the session for which threads send
         self._number = -1  # the socket's descriptor, while threads send
-        self._large = False  # whether what comes now is best read in large parts
+        self._large = False  # whether the incoming bytes are best read in large parts
         super().__init__(tls, on_connection is not None, on_connection, limit)
         self._gives_up = self._loop.call_later(patience, self._impatient)
 
@@ -391,7 +392,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             self._receive(rooms.raw[:n])
 
     def _turn(self) -> bool:
-        """Takes what has come. Returns false if the loop must do the rest."""
+        """Takes the bytes that have come. Returns false if the loop must do the rest."""
         feed = self._feed
         if feed is None or self._large or self._holds or self._closing:
             return False
@@ -412,7 +413,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         self._end_of_file()
-        return False  # the connection closes, once what was written is sent
+        return False  # the connection closes once the written bytes are sent
 
     def connection_lost(self, error: Exception | None) -> None:
         self.direct(None)  # the socket is closed next
@@ -439,9 +440,9 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         self._hang_up()
 
     def _hang_up(self) -> None:
-        """Sends what was written, and nothing more. Then the connection stays until the other side
-        has hung up too: to close it with bytes unread would reset it, and the data that was sent
-        last could be lost.
+        """Sends the bytes that were written, and no more. Then the connection stays until the other
+        side has hung up too: closing it with unread bytes would reset it, and the data that was
+        sent last could be lost.
         """
         raw = self._raw
         if raw is None:
@@ -562,7 +563,9 @@ async def listen(
     limit: int,
     patience: float,
 ) -> asyncio.Server:
-    """Does what asyncio.start_server does. `patience` is the seconds for a hand-shake."""
+    """Listens at an address, like asyncio.start_server. `patience` is the seconds for a
+    hand-shake.
+    """
     loop = asyncio.get_running_loop()
     coming = Coming()
     return await loop.create_server(
@@ -573,7 +576,9 @@ async def listen(
 async def connect(
     tls: ssl.SSLContext, host: str, port: int, limit: int, patience: float
 ) -> Streams:
-    """Does what asyncio.open_connection does. `patience` is the seconds for a hand-shake."""
+    """Makes a connection, like asyncio.open_connection. `patience` is the seconds for a
+    hand-shake.
+    """
     loop = asyncio.get_running_loop()
     _, way = await loop.create_connection(lambda: _OverTcp(tls, None, limit, patience), host, port)
     try:

@@ -6,10 +6,10 @@
         └─a class that is not accepted: BadUse at the read
 
 Invariants
-- A name that has come is looked up in `_accepted`, and nowhere else: nothing is imported, and no
-  code runs but that of a class which this program has accepted.
-- An array is made of its bytes only if there are just as many as its type and shape say, and each
-  element is one that this type may have.
+- A name from another machine is looked up in `_accepted`, and nowhere else: nothing is imported,
+  and no code runs but that of a class which this program has accepted.
+- An array is made from its bytes only if their number fits its type and shape, and each element is
+  valid for the type.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ OBJECT = 27  # the tag that is registered for CBOR: [name, …]
 NUMPY = "numpy"  # [NUMPY, dtype, shape, bytes]; no class has this name, since a class has a module
 LARGE = 1 << 14  # bytes; a larger array that stands alone is copied less often
 BYTES, TEXT, ARRAY, NULL = 2, 3, 4, 0xF6  # the major types of CBOR, and its null
-# Longer heads, so that an array's bytes begin at a multiple of eight, where the reader can use
-# them. By the number of bytes that are lacking: the bytes to add to the head of the dtype and to
-# that of the shape, and the bytes of the size.
+# The lengths of heads, chosen so that an array's bytes begin at a multiple of eight, where the
+# reader can use them. The index is the number of bytes that are lacking. An item has the bytes to
+# add to the head of the dtype and to that of the shape, and the bytes of the size.
 _MORE = ((0, 0, 8), (1, 0, 8), (2, 0, 8), (2, 1, 8), (4, 0, 8), (4, 1, 8), (4, 2, 8), (2, 1, 4))
 _LARGE = bytes((0xC0 | 24, OBJECT, 0x80 | 4, 0x60 | len(NUMPY))) + NUMPY.encode()
 DEEPEST = 64
@@ -56,7 +56,8 @@ VALUES = (
 _SMALL = 1 << 63
 _FLAT = frozenset((bool, float))
 _PLAIN = frozenset((type(None), bool, int, float, str, bytes, bytearray))
-# The dtypes whose bytes mean the same on each machine. `long double` is not one, nor are objects.
+# The dtypes whose bytes mean the same on each machine. `long double` and objects are not among
+# them.
 _DTYPE = re.compile(
     r"[|<>](b1|[iu][1248]|f[248]|c8|c16|[SU][1-9][0-9]{0,8}"
     r"|[mM]8(\[[0-9]{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?)"
@@ -149,9 +150,9 @@ def accepts(kind: type[T]) -> type[T]:
     if shape.wrong:
         raise BadUse(f"accepts: {kind.__qualname__} is a class {shape.wrong}")
     try:
-        msgspec.json.Decoder(kind)  # it is made for its check of all annotations
+        msgspec.json.Decoder(kind)  # made only to check all annotations
     except NameError:
-        pass  # an annotation names a later class, perhaps this one: the first object will tell
+        pass  # an annotation names a later class, perhaps this one; the first object will show it
     except TypeError as error:
         raise BadUse(f"accepts: fields of {kind.__qualname__} cannot be checked: {error}") from None
     _accepted[_name_of(kind)] = kind
@@ -272,8 +273,8 @@ def _items(packed: bytes | bytearray, at: int, n: int) -> tuple[list[Any], int]:
 
 
 def _head(packed: bytes | bytearray, at: int) -> tuple[int, int, int]:
-    """Reads the head of a well-formed item. Returns its major type, its argument, and where what
-    follows begins.
+    """Reads the head of a well-formed item. Returns its major type, its argument, and the index of
+    the byte after the head.
     """
     major, low = packed[at] >> 5, packed[at] & 31
     after = at + 1 + (1 << low - 24 if low >= 24 else 0)
@@ -281,8 +282,8 @@ def _head(packed: bytes | bytearray, at: int) -> tuple[int, int, int]:
 
 
 def _array(content: list[Any], own: bytearray | None = None, at: int = 0) -> Any:
-    """Makes an array. If `own` is given, the reader owns it, and it has the array's bytes from `at`
-    on.
+    """Makes an array. If `own` is given, the array's bytes are in `own` from `at` on, and the
+    reader owns `own`.
     """
     _, kind, shape, data = content
     lengths = [] if shape is None else shape
@@ -306,7 +307,7 @@ def _array(content: list[Any], own: bytearray | None = None, at: int = 0) -> Any
             raise _Refused(
                 f"an array of {kind} has come with bytes that are no values of that type"
             )
-        # Make the array writable: it belongs to the reader.
+        # The array is made writable, since it belongs to the reader.
         if own is not None:
             made = numpy.ndarray(tuple(lengths), dtype, own, at)
         if own is None or not made.flags.aligned:
@@ -336,7 +337,7 @@ def _shaped(value: Any) -> Any:
     """Returns the value in the form in which it is sent.
 
     Raises:
-        _Refused: some of it cannot be sent.
+        _Refused: part of the value cannot be sent.
     """
     kind: Any = type(value)
     if kind in _PLAIN:

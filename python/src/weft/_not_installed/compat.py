@@ -1,8 +1,8 @@
 """Stands in for weft.compat, which the distribution weft-compat brings.
 
 weft/__init__.py puts this folder last on the path of the package, so a weft/compat that is
-installed beside weft is found before this module. One that is installed elsewhere (weft for the
-system, weft-compat for the user) is found here: this module then is the package.
+installed beside weft is found before this module. A weft/compat that is installed elsewhere (weft
+for the system, weft-compat for the user) is found by this module, which then serves as the package.
 
 Raises:
     ModuleNotFoundError: it is not installed.

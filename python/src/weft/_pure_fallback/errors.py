@@ -15,7 +15,7 @@ _errors: Any = import_module("weft._pure.errors")
 
 
 class WeftWarning(RuntimeWarning):
-    """The warning about what an observer has noticed."""
+    """A warning about something that an observer has noticed."""
 
 
 def _several(failures: list[BaseException]) -> BaseExceptionGroup[BaseException]:
@@ -24,7 +24,7 @@ def _several(failures: list[BaseException]) -> BaseExceptionGroup[BaseException]
 
 class BlockedProcess(NamedTuple):
     """One blocked process in the report of a deadlock. The pure-Python package does not know where
-    in the program it is.
+    in the program the process is.
     """
 
     path: str

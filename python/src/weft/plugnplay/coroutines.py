@@ -218,7 +218,7 @@ async def delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
 @process
 async def parallel_delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
     """Writes each value to every writer, in the order in which they are ready. It reads the next
-    value when all have this one.
+    value when all writers have this one.
     """
     n = len(outs)
     async for value in source:

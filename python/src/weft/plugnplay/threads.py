@@ -210,7 +210,7 @@ def delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
 @process
 def parallel_delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
     """Writes each value to every writer, in the order in which they are ready. It reads the next
-    value when all have this one.
+    value when all writers have this one.
     """
     n = len(outs)
     for value in source:

@@ -79,7 +79,7 @@ struct overwriting_buffer : chan_data_store<T> {
 
 namespace detail {
 
-// A call without arguments reads; a call with a value writes. So the operator that reads takes its
+// A call without arguments reads; a call with a value writes. So the reading operator takes its
 // line as a parameter of a template type to which nothing converts: neither a string literal, nor
 // 0, nor a list in braces.
 template <class H>
@@ -97,7 +97,7 @@ struct Wire final : Guard {
   weft::Writer<T> out;
   std::optional<T> selected;  // a value that an alt has taken, for the next read of its process
   std::optional<weft::Extended<T>> extended;
-  bool reading = false;  // whether it is in an extended read of a value that an alt had taken
+  bool reading = false;  // whether the end is in an extended read of a value that an alt had taken
   weft::detail::Slot<T> slot;
 
   Wire(weft::ChannelOptions o, Here at)

@@ -60,7 +60,7 @@ struct GuardSet {
         gs[i]->fill(guards[i], p);
     }
   }
-  void passed(std::size_t, runtime::Passed&) noexcept {}  // not measured
+  void passed(std::size_t, runtime::Passed&) noexcept {}  // this choice takes no measurements
   bool take(std::size_t i) {
     gs[i]->take();
     return true;
@@ -140,7 +140,7 @@ class alt {
     try {
       chosen = static_cast<std::size_t>(weft::detail::select_in_thread(set, engine, at).index);
     } catch (const detail::GuardSet::Ended& e) {
-      chosen = e.at;  // the read that follows reports how the channel ended
+      chosen = e.at;  // the next read reports how the channel ended
     }
     if (fair) state_->next = (index[chosen] + 1) % n;
     return static_cast<int>(index[chosen]);

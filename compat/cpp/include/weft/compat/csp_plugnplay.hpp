@@ -36,7 +36,7 @@ std::vector<weft::Writer<T>> outs(const std::vector<chan_out<T>>& cs) {
 // Runs the coroutine on the thread that runs the process.
 class OfCoroutine : public process {
  public:
-  // If it is poisoned or retired it ends quietly.
+  // A poison or a retirement ends the process quietly.
   void run() override { weft::run(weft::par(make_())); }
 
  protected:

@@ -68,7 +68,7 @@ class Channel:
         self.write = ChannelWriteEnd(self, self.native.writer())
 
     def poison(self):
-        """Poisons the channel; it may be awaited or not."""
+        """Poisons the channel at once. The result may be awaited."""
         self.native.poison()
         return DONE
 
@@ -82,7 +82,7 @@ class BufferedChannel(Channel):
 
 
 def poison_channel(ch):
-    """Poisons the channel of the end; it may be awaited or not."""
+    """Poisons the channel of the end at once. The result may be awaited."""
     return ch.poison()
 
 
@@ -101,9 +101,9 @@ class Alternative(AnyAlternative):
 
 
 class Process(_proc.Process):
-    """A process, which may be awaited too; then it runs there."""
+    """A process. It may also be awaited, and then runs at that place."""
 
-    def __getattr__(self, what):  # None where there is no result, too: no NoResult
+    def __getattr__(self, what):  # a missing result is None too, not a NoResult
         return self.value if what == "result" else super().__getattr__(what)
 
     def __iter__(self):
@@ -116,7 +116,7 @@ class Process(_proc.Process):
 
 
 def process(function=True, verbose_poison=False):
-    """`@process`, `@process()` or `@process(verbose_poison=True)`."""
+    """Decorates a process function: `@process`, `@process()` or `@process(verbose_poison=True)`."""
 
     def decorate(fn):
         async def body(*args, **kw):
@@ -138,7 +138,7 @@ def process(function=True, verbose_poison=False):
 
 
 class _Left(Exception):
-    """The poison that left something that is no @process: it ends the Parallel."""
+    """The poison that has left an awaitable that is no @process. It ends the Parallel."""
 
 
 @weft.process
@@ -161,8 +161,9 @@ def _flat(things, out):
 
 
 async def Parallel(*processes):
-    """Runs processes, and anything that can be awaited, together. Raises PoisonException if one
-    that is no process was poisoned."""
+    """Runs processes and other awaitables together. Raises PoisonException if one of the others was
+    poisoned.
+    """
     try:
         return await weft.Parallel(_flat(processes, []))
     except _Left as e:
@@ -186,5 +187,7 @@ def Spawn(process):
 
 
 def run_CSP(*processes):
-    """Runs processes in ordinary code; returns the result of one, or the list of results."""
+    """Runs processes in ordinary code; returns the result of a single process, or the list of
+    results.
+    """
     return weft.run(*_flat(processes, []))

@@ -83,7 +83,7 @@ class Alternative(AnyAlternative):
 
 
 def process(function=True, verbose_poison=False):
-    """`@process`, `@process()` or `@process(verbose_poison=True)`."""
+    """Decorates a process function: `@process`, `@process()` or `@process(verbose_poison=True)`."""
 
     def decorate(fn):
         def body(*args, **kw):
@@ -105,8 +105,9 @@ def process(function=True, verbose_poison=False):
 
 
 def Parallel(*processes, check_poison=False):
-    """Runs processes at once, and returns their results. With `check_poison` it raises
-    PoisonException if one was poisoned."""
+    """Runs processes at once, and returns their results. With `check_poison`, raises
+    PoisonException if a process was poisoned.
+    """
     ps = _proc.flatten(processes, [])
     results = weft.Parallel(ps)
     if check_poison:

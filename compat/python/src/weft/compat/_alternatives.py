@@ -62,7 +62,7 @@ class Timer(Guard):
 
 
 class PendingChanWriteGuard(Guard):
-    """A write that happens if its guard is chosen."""
+    """A write that is done if its guard is chosen."""
 
     def __init__(self, chan: AnyChannel, obj: Any) -> None:
         self.chan = chan
@@ -90,8 +90,8 @@ class ChannelEnd:
 
 
 def born(frame: FrameType | None) -> str:
-    """Returns the name that Weft gives to a channel without one: where the program made it (rule
-    1.7).
+    """Returns the name that Weft gives to a channel without a name: the place where the program
+    made it (rule 1.7).
     """
     while frame and frame.f_globals.get("__name__", "").startswith("weft.compat"):
         frame = frame.f_back
@@ -114,7 +114,7 @@ class AnyChannel:
         self.poisoned = False
 
     def queue_len(self) -> int:
-        """Says how many operations wait, and how many values are in a buffered channel."""
+        """Returns how many operations wait, and how many values are in a buffered channel."""
         s = self._native.stats()
         held = self._sent - s.transfers - s.dropped if self._limit else 0
         return int(s.waiting_readers + s.waiting_writers + held)
@@ -126,8 +126,8 @@ class AnyChannel:
         return collections.deque("r" * s.waiting_readers + "w" * s.waiting_writers)
 
     def verify(self) -> bool:
-        """Returns True: a channel never has both readers and writers waiting, and nobody waits at a
-        poisoned one.
+        """Returns True: a channel never has both readers and writers waiting, and no operation
+        waits at a poisoned one.
         """
         s = self._native.stats()
         assert not (s.waiting_readers and s.waiting_writers)

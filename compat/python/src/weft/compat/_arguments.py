@@ -23,7 +23,7 @@ def handle_common_args(argspecs: Any = None) -> argparse.Namespace:
     `ArgumentParser.add_argument`.
 
     Raises:
-        SystemExit: the arguments cannot be understood.
+        SystemExit: the arguments are not valid.
     """
     for args, kwargs in argspecs or ():
         argparser.add_argument(*args, **kwargs)

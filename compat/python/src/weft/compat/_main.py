@@ -9,9 +9,9 @@ ends.
 Invariants
 - There is one session at a time. `group` is entered by the thread that called `enter`, and left by
   it.
-- Thread processes run beside the main program's thread. Processes that need a scheduler would run
-  on that thread only while the program waits for Weft: a thread process, the host, runs theirs, and
-  `arrivals` carries them to it.
+- Thread processes run beside the main program's thread. On that thread, processes that need a
+  scheduler would run only while the program waits for Weft. So a thread process, the host, runs
+  them, and `arrivals` carries them there.
 """
 
 from __future__ import annotations
@@ -93,14 +93,14 @@ def spawn(backend: Any, natives: list[Any]) -> None:
         for process in natives:
             try:
                 arrivals.write(process)
-            # The main program has come to its end meanwhile, where it waits for processes.
+            # The main program has ended meanwhile, while it waited for processes.
             except BadUse:
                 backend.Spawn(process)
 
 
 def leave(error: BaseException | None = None) -> None:
-    """Waits for the spawned processes. `error` is the exception that ends the block, if it is no
-    quiet end.
+    """Waits for the spawned processes. `error` is the exception that ends the block, unless that is
+    a quiet end.
 
     Raises:
         the failure of a spawned process; Deadlock.
@@ -124,7 +124,7 @@ def _at_exit() -> None:
     if error is None:
         leave()
     else:
-        with contextlib.suppress(Deadlock):  # the program's own error has been told
+        with contextlib.suppress(Deadlock):  # the program's own error has been reported
             leave(error)
 
 

@@ -55,7 +55,9 @@ __all__ = [
 
 
 class Iterated:
-    """`async for` over the values that awaiting its call gives, until the end is poisoned."""
+    """An end for `async for`, which awaits calls of the end and gives their values until the end is
+    poisoned.
+    """
 
     __slots__ = ()
 
@@ -97,7 +99,7 @@ class ChannelReadEnd(ChannelEnd, Guard, Iterated):
 
 
 async def write(chan: Channel, val: Any) -> int:
-    """aPyCSP's write: it does Weft's write, and returns 0."""
+    """Writes `val` as aPyCSP's write does: by Weft's write. Returns 0."""
     writer: Any = chan._writer
     await writer.write(val)
     chan._sent += 1
@@ -168,7 +170,7 @@ class Channel(AnyChannel):
         self._poison()
 
     async def close(self) -> None:
-        """Does the same as poison()."""
+        """Poisons the channel, as poison() does."""
         self._poison()
 
     def __aiter__(self) -> ChannelReadEnd:
@@ -293,8 +295,9 @@ def process(verbose_poison: Any = False) -> Any:
 
 
 class _PoisonLeft(Exception):
-    """The poison that left something that is no @process. Weft ends such a process quietly; here
-    it ends the Parallel."""
+    """The poison that has left an awaitable that is no @process. Weft would end such a process
+    quietly; here the poison ends the Parallel.
+    """
 
     def __init__(self, poison: Any) -> None:
         super().__init__(poison)

@@ -6,12 +6,12 @@ message.
 
 This module has no keys and no encryption: any program that reaches the port may read, write and
 poison the registered channels. So without a host name the server listens only on this machine.
-`weft.net` has both, and its ends may be guards of a choice.
+`weft.net` has keys and encryption, and its ends may be guards of a choice.
 
 Invariants
 - Values are JSON: nothing that another program sends is executed.
-- An operation for which a peer asked is a task of its connection. When the connection ends, or
-  the peer says that nobody waits any more, the task is cancelled, and nothing of it stays in the
+- An operation for which a peer asked is a task of its connection. When the connection ends, or the
+  peer reports that nobody waits any more, the task is cancelled, and its operation leaves the
   channel. A value that was read and not delivered by then is lost.
 - Each answer resolves the future with its number; the end of the connection resolves the
   remaining futures.
@@ -39,11 +39,11 @@ __all__ = [
 ]
 
 PORT = "8890"
-LONGEST = 1 << 24  # bytes of a message
+LONGEST = 1 << 24  # the most bytes of a message
 POISON = "ChannelPoisonException"
 
 _registered: dict[str, Channel] = {}
-# Where get_channel_proxy asks, in the order in which they came.
+# The connections at which get_channel_proxy asks, in the order in which they came.
 _connections: list[_Connection] = []
 
 
@@ -116,7 +116,7 @@ class _Connection:
         except asyncio.CancelledError:
             if (
                 future.cancelled() or not future.done()
-            ):  # the operation must not happen there once nobody waits for it
+            ):  # the operation must not be done there once nobody waits for it
                 self._writer.write(_packed({"op": "cancel", "msgno": number}))
             raise
         finally:
@@ -191,7 +191,8 @@ class _Connection:
 
     def close(self, why: str = "this program has closed the connection") -> None:
         """Ends the connection: operations that wait for an answer get ConnectionError. A second
-        call does nothing."""
+        call has no effect.
+        """
         if self._over:
             return
         self._over = why

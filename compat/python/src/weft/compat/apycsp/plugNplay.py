@@ -1,4 +1,4 @@
-"""aPyCSP's small processes, of which networks are made."""
+"""aPyCSP's small processes, from which networks are built."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def SkipProcess() -> None:
 
 @process
 async def Mux2(cin1: Any, cin2: Any, cout: Any) -> None:
-    """Copies from the input that is ready, the first before the second."""
+    """Copies values from the inputs that are ready, from the first rather than the second."""
     alt = Alternative(cin1, cin2)
     while True:
         _, value = await alt.pri_select()

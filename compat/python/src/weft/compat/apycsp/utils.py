@@ -18,9 +18,9 @@ class CSPTaskGroup:
 
     Args:
         name: for the texts of `verbose`.
-        verbose: print when it waits and when it is done.
-        poison_shield: a poison that leaves the block, or a spawned task, ends here; `poisoned`
-        tells so.
+        verbose: whether to print when the group waits and when it is done.
+        poison_shield: whether a poison that leaves the block, or a spawned task, ends here;
+            `poisoned` records it.
     """
 
     def __init__(

@@ -34,20 +34,20 @@ __all__ = ["run_apart"]
 
 
 class _Lent(NamedTuple):
-    """A pycsp end under way."""
+    """A pycsp end that is being sent."""
 
     native: Any
     side: int
     name: str
     buffer: int
-    number: int  # the number by which it is asked for
+    number: int  # the number by which requests name the end
 
 
 # --- here -----------------------------------------------------------------------------------------
 
 
 class _Lender:
-    """Puts the pycsp ends in arguments into a form that goes to another OS process."""
+    """Converts the pycsp ends in arguments to a form that can be sent to another OS process."""
 
     def __init__(self) -> None:
         self.ends: list[ChannelEnd] = []
@@ -80,14 +80,14 @@ class _Lender:
 
 @threads.process
 def _serve(asked: Any, answers: Any, ends: list[ChannelEnd]) -> None:
-    """Does what the ends in the other process ask for."""
+    """Carries out the requests of the ends in the other process."""
     try:
         for question, what, number in asked:
             end = ends[number]
             if what != "draining":
                 getattr(end, what)()
             answers.write((question, end.channel._draining))
-    except PeerDied:  # the caller of the process reports it
+    except PeerDied:  # the code that called the process reports this
         pass
 
 

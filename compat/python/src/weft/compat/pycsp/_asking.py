@@ -1,4 +1,4 @@
-"""Questions to the program where a channel lives, and their answers: over two channels, one
+"""Carries questions to the program where a channel lives, and their answers: over two channels, one
 question at a time.
 
 Invariants
@@ -23,8 +23,9 @@ def channels() -> tuple[Any, Any]:
 
 
 class Turn:
-    """A token in a buffer: one process asks at a time, and one that waits lets the other
-    greenlets of its thread go on."""
+    """A token in a buffer. One process asks at a time, and a process that waits for its turn lets
+    the other greenlets of its thread go on.
+    """
 
     def __init__(self) -> None:
         token: Any = threads.Channel("turn", capacity=1)

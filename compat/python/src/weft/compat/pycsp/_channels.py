@@ -94,7 +94,7 @@ class Channel:
             return channel
         return _remote.FarChannel(name, address)
 
-    _far = False  # the channel lives in another program
+    _far = False  # whether the channel lives in another program
 
     @property
     def address(self) -> tuple[str, int]:

@@ -56,8 +56,9 @@ class Choice:
 
 
 class _ChoiceFunction:
-    """The object that @choice makes of a function: calling it gives a Choice. It is itself no
-    action."""
+    """The object that @choice makes of a function: calling it gives a Choice. The object itself is
+    no action.
+    """
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         self._fn = fn
@@ -104,7 +105,7 @@ def _execute_string(source: str, channel_input: tuple[Any, ...], outward: int) -
 
 
 class _Waits:
-    """A guard without a channel."""
+    """A guard that waits without a channel."""
 
     def __init__(self, native: Any, action: Any) -> None:
         self._native = native
@@ -178,7 +179,7 @@ class OutputGuard:
 
 
 def _flat(guards: Any) -> Any:
-    """Returns tuples (input, action) and (output, msg, action), made from pycsp's forms."""
+    """Yields tuples (input, action) and (output, msg, action), converted from pycsp's forms."""
     for g in guards:
         if isinstance(g, tuple):
             if g and isinstance(g[0], tuple):  # ((end, msg), action)
@@ -284,8 +285,9 @@ class Alternation:
         return guard[0], value
 
     def _set_execute_frame(self, steps: int) -> None:
-        """A string is executed `steps` frames further out than execute(): 1 (or -1), the default,
-        is its caller."""
+        """Sets where a string is executed: `steps` frames further out than execute(): 1 (or -1),
+        the default, is its caller.
+        """
         self._outward = abs(steps) - 1
 
 

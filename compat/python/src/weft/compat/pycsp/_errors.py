@@ -48,7 +48,7 @@ class ChannelConnectException(ChannelSocketException):
 
 
 class ChannelBindException(ChannelSocketException):
-    """The port at which a program, or a MultiProcess, was to serve its channels is taken."""
+    """The port at which a program, or a MultiProcess, should serve its channels is in use."""
 
 
 class ChannelLostException(ChannelSocketException):
@@ -68,7 +68,7 @@ class FatalException(Exception):
 
 
 class InfoException(Exception):
-    """A mistake in the use of pycsp's names; says what to do.
+    """A mistake in the use of pycsp's names; the message says what to do.
 
     Attributes:
         msg: the message.

@@ -29,7 +29,7 @@ __all__ = ["main"]
 
 
 def _first_line() -> bytes:
-    """Reads a line, byte by byte, because the bytes after it belong to the link."""
+    """Reads a line, byte by byte, because the bytes after the line belong to the link."""
     line = b""
     while not line.endswith(b"\n"):
         if not (more := os.read(0, 1)):

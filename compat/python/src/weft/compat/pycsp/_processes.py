@@ -1,8 +1,8 @@
 """pycsp's processes over those of a backend: an `Implementation` is one of pycsp's modules.
 
-A pycsp process becomes a native one when it is started. `_body` makes the difference from a
-native process: an uncaught poison (retirement) poisons (retires) every end in the arguments, and
-the process has ended quietly; a process that returns gives up nothing.
+A pycsp process becomes a native one when it is started. `_body` adds the differences from a native
+process: an uncaught poison (retirement) poisons (retires) every end in the arguments, and the
+process has ended quietly; a process that returns gives up nothing.
 
 States of a process:   made ──_begin()──► running ──_body ends──► made (it may be started again)
 """
@@ -24,12 +24,12 @@ from weft.errors import Cancelled
 
 __all__ = ["BaseProcess", "Implementation"]
 
-# At most so many of the processes that are spawned together start at once. So a million processes
-# that each read one value run in batches of some thousands.
+# The maximum number of processes that start at once when many are spawned together. So a million
+# processes that each read one value run in batches of some thousands.
 _BATCH = 1000
 
 _ids = itertools.count(1)
-_ended = [0]  # roughly, how many processes have ended; only for _start_all
+_ended = [0]  # how many processes have ended, roughly; only for _start_all
 
 
 class BaseProcess:
@@ -87,7 +87,9 @@ class BaseProcess:
     __rmul__ = __mul__
 
     def _settings(self) -> dict[str, Any]:
-        """Returns the settings that say where it runs, for another process like it."""
+        """Returns the settings that determine where the process runs, for another process like
+        it.
+        """
         return {}
 
     def __repr__(self) -> str:
@@ -160,8 +162,9 @@ def _body(p: BaseProcess) -> Any:
 
 
 def _spawned_body(p: BaseProcess) -> Any:
-    """Does the same as `_body`, but reports a failure at once: the spawner may never come to the
-    place where it is raised."""
+    """Does the same as `_body`, but reports a failure at once: the spawner may never get to the
+    place where the failure would be raised.
+    """
     try:
         return _body(p)
     except Exception:
@@ -214,8 +217,8 @@ class _Apart(BaseProcess):
         self._place: Any = None  # None: on this machine
 
     def _begin(self, spawned: bool = False) -> Any:
-        """Takes the port at once, so that the second of two processes with the same port gets the
-        error.
+        """Makes the native process, and takes the port at once, so that the second of two processes
+        with the same port gets the error.
 
         Raises:
             ChannelBindException: the port is in use.
@@ -239,7 +242,7 @@ def _maker(
     def make(*args: Any, **kwargs: Any) -> BaseProcess:
         return kind(func, *args, **kwargs)
 
-    make._weft_body = func  # type: ignore[attr-defined]  # what another OS process looks for by its name
+    make._weft_body = func  # the function for which another OS process looks by its name
     return make
 
 
@@ -271,7 +274,9 @@ class Implementation:
         )
 
     def away(self, kind: type[BaseProcess], name: str) -> tuple[Any, type[BaseProcess]]:
-        """The decorator, and the class, of processes that run on other machines (_ssh.py)."""
+        """Returns the decorator, and the class, of processes that run on other machines
+        (_ssh.py).
+        """
         made: Any = type(name, (kind, self.Process), {"__doc__": kind.__doc__, "__slots__": ()})
 
         def decorate(func: Callable[..., Any] | None = None, **settings: Any) -> Any:
@@ -309,12 +314,13 @@ class Implementation:
         return make if func is None else make(func)
 
     def io(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Makes a function that may block one that lets the other processes run; it returns and
-        raises as before."""
+        """Makes a function that may block one that lets the other processes run; the result returns
+        and raises as `func` does.
+        """
         return functools.wraps(func)(self._io(func)) if self._io else func
 
     def Io(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Calls `fn` as `io(fn)` would."""
+        """Calls `fn` as the function `io(fn)` would."""
         return self.io(fn)(*args, **kwargs)
 
     # --- running them -----------------------------------------------------------------------------
@@ -353,7 +359,7 @@ class Implementation:
         waits for them.
 
         Raises:
-            InfoException: one is no process.
+            InfoException: an argument is not a process.
         """
         processes = _flat(plist, "Spawn")
         _update(processes, settings)
@@ -363,8 +369,9 @@ class Implementation:
             _main.spawn(self._backend, [self._starter(processes).named("Spawn")])
 
     def _start_all(self, processes: list[BaseProcess]) -> None:
-        """Starts a batch, and the next one when no process has ended for a while: then the
-        running processes need more of them."""
+        """Starts a batch of processes. Starts the next batch when no process has ended for a while,
+        since the running processes may wait for further ones.
+        """
         processes.reverse()
         with self._backend.Group() as group:
             while processes:
@@ -389,7 +396,7 @@ class Implementation:
                 "shutdown in a process: call it once, at the end of the main program"
             )
         _main.leave()
-        # Otherwise no other program ever came here.
+        # If this module was not imported, no other program ever came here.
         if remote := sys.modules.get("weft.compat.pycsp._remote"):
             remote.shut()
 

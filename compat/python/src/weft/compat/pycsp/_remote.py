@@ -6,16 +6,16 @@
     here:  Channel(name, connect=(host, port)) ── the same user? ──► a link ──"asked", "answers"──►
            ends of the channel of that name ──its program ends: "last"──► how the channel had ended
 
-Nothing goes over the port itself: it makes an address that no other program on this machine has.
-Values go by pickle, so only programs of one user meet: the sockets are in a folder of the user's
-own, and each side checks the user of the other (WIRE.md 12.3). `ssh` connects to another machine
-(_ssh.py), as a user that its `sshd` knows.
+No bytes go over the port itself: it only makes an address that no other program on this machine
+has. Values go by pickle, so only programs of one user meet: the sockets are in a folder of the
+user's own, and each side checks the user of the other (WIRE.md 12.3). `ssh` connects to another
+machine (_ssh.py), as a user that its `sshd` knows.
 
 Invariants
 - A pycsp end of a far channel is counted where the channel lives (_channels.py): it is retired, and
   poisoned, there.
 - A far channel has a native end of a side as long as pycsp ends of that side are open here.
-- A program that ends first says how its channels had ended, so a later reader of a channel
+- A program that ends first reports how its channels had ended, so a later reader of a channel
   learns that it has retired, and not that its program is lost. Before that, values in the
   buffers of such channels are read, for LAST seconds at most.
 """
@@ -49,7 +49,7 @@ __all__ = ["Address", "FarChannel", "bound", "here", "listen", "shut"]
 Address = tuple[str, int]
 
 HOSTS = ("localhost", "127.0.0.1", "")  # this machine
-LAST = 10.0  # seconds for others to read what buffers hold, once this program ends
+LAST = 10.0  # seconds for other programs to read the contents of buffers, once this program ends
 
 
 def _folder() -> Path:
@@ -64,8 +64,9 @@ def _folder() -> Path:
 
 
 def meeting_point(port: int, far: bool) -> Path:
-    """Returns the path of the socket of a program's channels. `far`: the one for programs of
-    other machines."""
+    """Returns the path of the socket of a program's channels. `far` selects the socket for programs
+    of other machines.
+    """
     return _folder() / f"pycsp-{port}{'.far' if far else ''}"
 
 
@@ -112,7 +113,7 @@ class _Home:
 
     def _door(self, far: bool) -> tuple[socket.socket, Path, threading.Thread]:
         path = meeting_point(self.address[1], far)
-        # The file of a killed program, whose port this program has now.
+        # This is the file of a killed program, whose port this program has now.
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(path))
@@ -215,7 +216,7 @@ class _Peer:
                 and channel._native.stats().buffered
                 and time.monotonic() < until
             ):
-                time.sleep(0.005)  # the other program reads, and nothing here tells when
+                time.sleep(0.005)  # the other program reads, and no event tells when it is done
         with contextlib.suppress(ChannelEnd, BadUse):
             self._last.write([_how_ended(channel) for channel in self._found])
 
@@ -229,7 +230,7 @@ def _how_ended(channel: _channels.Channel) -> tuple[str, str]:
     not ended."""
     read, write = ("retired" if channel._over[1 - side] else "" for side in (0, 1))
     if not channel._over[_channels.READ]:
-        try:  # this may take a value that nobody will read any more
+        try:  # this may take a value that no reader will get any more
             _weft.select(
                 _weft.Input(channel._ends[_channels.READ], ended="raise"),
                 _weft.skip(),
@@ -270,11 +271,11 @@ def here() -> Address:
 
 
 def at() -> Address | None:
-    """Returns the same address, if the program listens."""
+    """Returns the same address, or None if the program does not listen."""
     return _home.address if _home is not None else None
 
 
-# --- where it is connected to ---------------------------------------------------------------------
+# --- the program that connects --------------------------------------------------------------------
 
 
 class _Line:
@@ -282,7 +283,8 @@ class _Line:
 
     def __init__(self, address: Address, link: Any) -> None:
         self.address, self._link = address, link
-        # Protects the counts of its far channels; questions are asked with it.
+        # Protects the counts of the far channels of this connection, and is the turn for asking
+        # questions.
         self.joining = _asking.Turn()
         last, asked, answers = (link.take(name) for name in ("last", "asked", "answers"))
         # The other program had been killed, and its socket still accepted the connection.
@@ -296,8 +298,9 @@ class _Line:
         self._watching.start()
 
     def _watch(self, last: Any) -> None:
-        """A thread that is no process: while it waits no network is in a deadlock, because the
-        other program may go on (rule 10.3)."""
+        """Runs on a thread that is no process: while the thread waits, no network is in a deadlock,
+        because the other program may go on (rule 10.3).
+        """
         with contextlib.suppress(ChannelEnd, BadUse):
             self._ended = last.read()
         with contextlib.suppress(BadUse):  # the link was closed here
@@ -379,7 +382,7 @@ def _found(name: str, address: Address) -> tuple[_Line, int, int]:
     Configuration says.
 
     Raises:
-        ChannelConnectException: nobody listens there, or has no such channel.
+        ChannelConnectException: no program listens there, or it has no such channel.
     """
     settings = configuration.Configuration()
     until = time.monotonic() + settings.get(configuration.SOCKETS_CONNECT_TIMEOUT)
@@ -396,7 +399,7 @@ def _found(name: str, address: Address) -> tuple[_Line, int, int]:
             raise ChannelConnectException(
                 address, f"no channel {name!r} is found ({why}); wanted at"
             )
-        # As in PyCSP, the program that has the channel may not have begun, and nothing tells when
+        # As in PyCSP, the program that has the channel may not have begun, and no event tells when
         # it does.
         time.sleep(settings.get(configuration.SOCKETS_CONNECT_RETRY_DELAY))
 
@@ -470,8 +473,9 @@ class FarChannel(_channels.Channel):
 
 
 def shut() -> None:
-    """From now on no program is served or connected to: far channels are lost. Later calls begin
-    anew, at another address."""
+    """Ends all service and all connections to other programs: far channels are lost. Later calls
+    begin anew, at another address.
+    """
     global _home
     for line in list(_lines.values()):
         line.close()
@@ -481,4 +485,4 @@ def shut() -> None:
         home.close()
 
 
-threading._register_atexit(shut)  # type: ignore[attr-defined]  # before it waits for threads
+threading._register_atexit(shut)  # so that this runs before the interpreter waits for threads

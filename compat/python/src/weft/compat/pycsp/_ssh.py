@@ -6,8 +6,8 @@
 
 Invariants
 - The session's bytes are the standard input and output of an `ssh` of the user's own, which asks
-  for no password. Text that the process over there prints comes on the standard error of `ssh`,
-  and goes to that of this program.
+  for no password. Text that the process over there prints arrives on the standard error of `ssh`,
+  and is passed on to that of this program.
 - Values go by pickle: a user of that `ssh` may run anything there, and it is the user's machine.
 - An `ssh` ends when its session does: by the end of its input.
 """
@@ -39,7 +39,7 @@ LINES = 20
 
 
 class Child:
-    """Starts an `ssh`; returns it, and this end of the stream to the program there.
+    """Starts an `ssh`, and has this end of the stream to the program there.
 
     Raises:
         OSError: there is no `ssh`.
@@ -82,7 +82,7 @@ def joined(host: str, port: int) -> socket.socket:
 
 
 class _Away(_Apart, abc.ABC):
-    """The base of processes on another machine; `_where` keeps the place."""
+    """The base of processes on another machine; `_where` holds the place."""
 
     __slots__ = ("_where",)
 
@@ -152,7 +152,9 @@ def _host_at(target: str, *options: str) -> Any:
 
 
 def _port(port: Any) -> tuple[str, ...]:
-    """Returns the port for ssh; 22 is left to the user's own settings."""
+    """Returns the options of ssh for the port; none for 22, which is left to the user's own
+    settings.
+    """
     return () if int(port) == 22 else ("-p", str(int(port)))
 
 
@@ -216,7 +218,7 @@ class ClusterProcess(_Away):
 
 
 class _Group:
-    """The lines of a node file, and which is next."""
+    """The lines of a node file, and the line that is next."""
 
     def __init__(self, nodes: list[str]) -> None:
         self.nodes = nodes
@@ -238,7 +240,7 @@ class _Group:
         with self._lock:
             n = len(self.nodes)
             at = self._next
-            if hint == "strided":  # the first of another node than the last one
+            if hint == "strided":  # takes the first line of another node than the last one
                 last = self.nodes[at - 1]
                 at = next((i % n for i in range(at, at + n) if self.nodes[i % n] != last), at)
             self._next = (at + 1) % n

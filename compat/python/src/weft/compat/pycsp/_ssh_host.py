@@ -1,6 +1,6 @@
-"""A machine that `ssh` reaches, as a place where processes can run: what `@sshprocess` and
-`@clusterprocess` use (_ssh.py). It needs the packages of weft.net: the calls are those of
-weft.net (WIRE.md 17.10, with trust), over another session.
+"""A machine that `ssh` reaches, as a place where processes can run, for `@sshprocess` and
+`@clusterprocess` (_ssh.py). It needs the packages of weft.net: the calls are those of weft.net
+(WIRE.md 17.10, with trust), over another session.
 
 Invariant: each call has an `ssh` of its own, and an interpreter over there.
 """
@@ -22,8 +22,8 @@ from weft.errors import ProcessDied
 
 __all__ = ["SshHost"]
 
-GRACE = 5.0  # seconds for an `ssh` whose session is over to say why
-# Seconds for the text printed over there: some process that stays may have the stream.
+GRACE = 5.0  # seconds in which an `ssh` whose session is over must give the reason
+# Seconds to wait for the text printed over there: a process that stays may keep the stream open.
 PATIENCE = 2.0
 
 
@@ -58,7 +58,7 @@ class SshHost(_net_hosts._Far):
         child = Child(self.target, self._options, "run", asked.run, asked.digest)
         main = _host._preparation(_host.Setting())
         request = {k: main[k] for k in ("path", "argv", "main_name", "main_path", "compiled_for")}
-        with contextlib.suppress(OSError):  # the `ssh` has ended: the call says why
+        with contextlib.suppress(OSError):  # the `ssh` has ended, and the call reports the reason
             child.stream.sendall(json.dumps(request).encode() + b"\n")
         return self.target, _Session(child, str(next(self._numbers)))
 

@@ -1,5 +1,6 @@
-"""pycsp's Configuration: settings of sockets and shared memory, kept and given back. Nothing here
-uses them."""
+"""pycsp's Configuration: settings of sockets and shared memory, which are stored and returned. Few
+of them have an effect.
+"""
 
 from __future__ import annotations
 
@@ -53,5 +54,5 @@ class Configuration:
         return self._settings[conf_id]
 
     def set(self, conf_id: Any, value: Any) -> None:
-        """Keeps a value; nothing else follows from it."""
+        """Stores the value of a setting."""
         self._settings[conf_id] = value

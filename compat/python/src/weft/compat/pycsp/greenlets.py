@@ -26,12 +26,12 @@ Io = _implementation.Io
 
 
 def multiprocess(func: Any = None, **_: Any) -> NoReturn:
-    """Raises InfoException, as in pycsp: greenlets are of one interpreter."""
+    """Raises InfoException, as in pycsp: greenlets run in one interpreter."""
     raise _InfoException("multiprocess not available for greenlets. Use weft.compat.pycsp.parallel")
 
 
 class MultiProcess:
-    """Raises InfoException, as in pycsp: greenlets are of one interpreter."""
+    """Raises InfoException, as in pycsp: greenlets run in one interpreter."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise _InfoException(

@@ -1,5 +1,6 @@
-"""The names of the older `pycsp.processes`. A process is a thread of this interpreter, and the
-import says so."""
+"""The names of the older `pycsp.processes`. A process is a thread of this interpreter, and a
+warning at the import says so.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ warnings.warn(
 
 version = (0, 9, 2, "processes")
 
-# pycsp 0.7.1's settings of shared memory: kept and given back, without effect. The numbers are this
+# pycsp 0.7.1's settings of shared memory: stored and returned, without effect. The numbers are this
 # layer's own, since later versions use those of 0.7.1 for other settings.
 PROCESSES_SHARED_LOCKS = 7
 PROCESSES_SHARED_CONDITIONS = 8

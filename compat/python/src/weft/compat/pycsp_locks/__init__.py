@@ -1,8 +1,8 @@
 """PyCSP-locksharing's names (module `pycsp`) on Weft: every process is a thread
 (compat/docs/pycsp.md).
 
-A process object becomes a native process when it is started or run by a Parallel. Its `run` runs it
-where it is called.
+A process object becomes a native process when it is started or run by a Parallel. Its `run` runs
+the process where `run` is called.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Alternative(AnyAlternative):
     """A choice: `g, value = alt.select()`, or `with alt as (g, value):`."""
 
     def select(self) -> tuple[Any, Any]:
-        """Does the same as pri_select()."""
+        """Selects as pri_select() does."""
         return self.pri_select()
 
     def pri_select(self) -> tuple[Any, Any]:

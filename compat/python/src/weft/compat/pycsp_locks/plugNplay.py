@@ -1,4 +1,4 @@
-"""PyCSP-locksharing's small processes, of which networks are made."""
+"""PyCSP-locksharing's small processes, from which networks are built."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def ParDelta2(cin: Any, cout1: Any, cout2: Any) -> None:
 
 @process
 def AltDelta2(cin: Any, cout1: Any, cout2: Any) -> None:
-    """Writes every value to both outputs, first to the one that is ready."""
+    """Writes every value to both outputs, first to the output that is ready."""
     for t in cin:
         first = cout1.alt_pending_write(t)
         chosen, _ = Alternative(first, cout2.alt_pending_write(t)).select()
@@ -81,7 +81,7 @@ def SkipProcess() -> None:
 
 @process
 def Mux2(cin1: Any, cin2: Any, cout: Any) -> None:
-    """Copies from the input that is ready, the first before the second."""
+    """Copies values from the inputs that are ready, from the first rather than the second."""
     alt = Alternative(cin1, cin2)
     while True:
         _, value = alt.pri_select()

@@ -1,4 +1,4 @@
-"""`pycsp.common.plugNplay`: the small processes of which networks are made."""
+"""Names `pycsp.common.plugNplay`: the small processes from which networks are built."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def Successor(cin: Any, cout: Any) -> None:
 
 @_process
 def Delta2(cin: Any, cout1: Any, cout2: Any) -> None:
-    """Writes every value to both outputs, first to the one that is ready."""
+    """Writes every value to both outputs, first to the output that is ready."""
     while True:
         msg = cin()
         first, _ = _pycsp.AltSelect(_pycsp.OutputGuard(cout1, msg), _pycsp.OutputGuard(cout2, msg))
@@ -54,7 +54,7 @@ def Delta2(cin: Any, cout1: Any, cout2: Any) -> None:
 
 @_process
 def Plus(cin1: Any, cin2: Any, cout: Any) -> None:
-    """Adds a value of each input."""
+    """Writes the sum of a value of each input."""
     while True:
         cout(cin1() + cin2())
 
@@ -69,7 +69,7 @@ def Tail(cin: Any, cout: Any) -> None:
 
 @_process
 def Pairs(cin: Any, cout: Any) -> None:
-    """Adds every value to the one before it."""
+    """Writes the sum of each value and the value before it."""
     a, b, c = _pycsp.Channel("pA"), _pycsp.Channel("pB"), _pycsp.Channel("pC")
     _pycsp.Parallel(Delta2(cin, -a, -b), Plus(+a, +c, cout), Tail(+b, -c))
 
@@ -81,7 +81,7 @@ def SkipProcess() -> None:
 
 @_process
 def Mux2(cin1: Any, cin2: Any, cout: Any) -> None:
-    """Copies from the input that is ready."""
+    """Copies values from the input that is ready."""
     alt = _pycsp.Alternation([{cin1: None, cin2: None}])
     while True:
         _, msg = alt.select()

@@ -15,7 +15,7 @@ __all__ = ["execute", "file_r", "file_w", "runner", "which"]
 
 
 def which(cmd: str) -> str | None:
-    """Returns the path of a command; None if there is none."""
+    """Returns the path of a command, or None if there is no such command."""
     return shutil.which(cmd)
 
 

@@ -32,7 +32,7 @@ _stdout: Any = None
 
 
 def sendTrace(msg: dict[str, Any]) -> None:
-    """Writes one line, if tracing."""
+    """Writes one line to the trace, if there is one."""
     line = f"{msg}\n"
     with _writing:
         if _file is not None:
@@ -40,7 +40,7 @@ def sendTrace(msg: dict[str, Any]) -> None:
 
 
 class _Echo:
-    """Standard output, each piece of it also in the trace."""
+    """Standard output that also writes each piece of text to the trace."""
 
     def __init__(self, wrapped: Any) -> None:
         self._wrapped = wrapped
@@ -89,7 +89,9 @@ def TraceMsg(s: Any) -> None:
 
 
 def process(func: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-redef]
-    """The current module's @process; the start and end of its processes are traced."""
+    """Does what the current module's @process does; the start and end of the processes are
+    traced.
+    """
 
     @functools.wraps(func)
     def traced(*args: Any, **kwargs: Any) -> Any:
@@ -123,23 +125,23 @@ def _composed(name: str, plist: Any) -> Any:
 
 
 def Parallel(*plist: Any) -> Any:
-    """The current module's Parallel; its beginning and end are traced."""
+    """Does what the current module's Parallel does, and traces its beginning and end."""
     return _composed("Parallel", plist)
 
 
 def Sequence(*plist: Any) -> Any:
-    """The current module's Sequence; its beginning and end are traced."""
+    """Does what the current module's Sequence does, and traces its beginning and end."""
     return _composed("Sequence", plist)
 
 
 def Spawn(*plist: Any) -> None:
-    """The current module's Spawn, traced."""
+    """Does what the current module's Spawn does, and traces it."""
     sendTrace({"type": "Spawn", "processes": _of(plist), "process_id": _pycsp.current_process_id()})
     _names["Spawn"](*plist)
 
 
 class _TracedEnd:
-    """Mixed into an end: its operations, poison and retire leave lines."""
+    """A mixin for an end, which traces its operations, poison and retire."""
 
     __slots__ = ()
     _word: str
@@ -194,7 +196,7 @@ class ChannelEndWriteTrace(_TracedEnd, _channels.ChannelEndWrite):
 
 
 class Channel(_channels.Channel):
-    """The current module's Channel; it, its ends and their operations are traced."""
+    """The current module's Channel. The channel, its ends and their operations are traced."""
 
     __slots__ = ()
 
@@ -221,7 +223,7 @@ def _guard(at: Any) -> dict[str, str]:
 
 
 class Alternation(_choice.Alternation):
-    """The current module's Alternation; it and its selects are traced."""
+    """The current module's Alternation. The alternation and its selects are traced."""
 
     def __init__(self, guards: Any, ensurePriority: bool = False) -> None:
         super().__init__(guards, ensurePriority)

@@ -1,21 +1,21 @@
-// The part of a channel that does not depend on the type of its values: the two waiting queues
-// (*lines* in the code), which sides have ended, the counts of ends.
+// The part of a channel that does not depend on the type of its values: the two waiting queues,
+// which sides have ended, the counts of ends.
 //
 // Most of the time most channels are alive, unbuffered and unwatched, with one plain party or none
-// waiting. Then there are no waiting queues: the word of reader_line_ alone says which party waits,
-// so that a meeting tests one word and writes one. It is called the meeting word. In all other
-// cases the queues are used, between lock_lines() and unlock_lines().
+// waiting. Then there are no waiting queues: the word of reader_queue_ alone says which party
+// waits, so that a meeting tests one word and writes one. That word is called the meeting word. In
+// all other cases the queues are used, between lock_queues() and unlock_queues().
 //
-//   meeting: 0 nobody │ writer + kWriter │ reader + kReader ──lock_lines()──► lines (kTag of the queue is set)
-//      ▲──────unlock_lines(), if both queues are empty and state_ is 0───────┘
+//   meeting: 0 nobody │ writer + kWriter │ reader + kReader ──lock_queues()──► queues (kTag is set)
+//      ▲──────unlock_queues(), if both queues are empty and state_ is 0───────┘
 //
 // Invariants (channel's lock)
 //  1 A node is in a waiting queue if and only if it is marked `queued`. A node in the meeting word
-//    is not marked until there are queues.
+//    is not marked `queued` until there are queues.
 //  2 `state_` is zero for a living, unbuffered, unwatched channel; otherwise there are queues.
-//  3 While there are no queues, writer_line_ is empty.
+//  3 While there are no queues, writer_queue_ is empty.
 //  4 A party that waits in the meeting word has the status ok already, so that its partner need not
-//    write it. So a status does not say whether a party waits.
+//    write the status. So a status does not say whether a party waits.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"
@@ -24,9 +24,9 @@ namespace weft::inline WEFT_ABI::core {
 
 enum class Side : std::uint8_t { in, out };
 
-// The argument of a function whose code is the same for both sides. On a hosted system it is a
-// value, so that the function is compiled once; on a microcontroller it is a type, so that nothing
-// is tested at run time.
+// The argument of a function whose code is the same for both sides. On a hosted system the argument
+// is a value, so that the function is compiled once; on a microcontroller it is a type, so that
+// nothing is tested at run time.
 template <Side S>
 struct SideIs {
   constexpr operator Side() const noexcept { return S; }
@@ -40,19 +40,20 @@ inline constexpr SideIs<S> kSide{};
 #endif
 
 // A policy with `plain = true` promises that none of its parties is standing, foreign, extended or
-// computed: code that only such parties need is left out.
+// computed. The code that only such parties need is then left out.
 template <class P>
 inline constexpr bool plain_only = requires {
   requires P::plain;
 };
 
 // The agent of a channel whose other side is in another address space (far_engine.hpp). It is
-// called (WakerOps::tell) when a party has joined or the last end here was closed: never under a
-// lock, any number of times, from any thread.
+// called (WakerOps::tell) when a party has joined a queue, or the last end here was closed. The
+// call may come from any thread, any number of times, and never comes under a lock.
 struct FarAgent : Waker {
-  // called when a party for which the home was asked leaves; its operation may be over already
+  // Called when a party on whose behalf the home was asked leaves. The party's operation may be
+  // over already.
   void (*leaves)(FarAgent&, Node&) noexcept = nullptr;
-  // called when an end in this address space poisons the channel
+  // Called when an end in this address space poisons the channel.
   void (*poisons)(FarAgent&, std::uint8_t) noexcept = nullptr;
 };
 template <class Engine>
@@ -66,7 +67,7 @@ class WithAgent : public Engine {
 template <class P>
 class ChannelBase : public SyncObject {
  public:
-  typename P::Count references{0};  // counts what keeps the storage alive; used by the hosted layer
+  typename P::Count references{0};  // counts what keeps the storage alive; the hosted layer uses it
 
   std::uint64_t transfers() const noexcept { return transfers_; }
   std::uint32_t reader_ends() const noexcept { return readers_.get(); }
@@ -78,32 +79,32 @@ class ChannelBase : public SyncObject {
   void another_reader() noexcept { readers_.up(); }
   void another_writer() noexcept { writers_.up(); }
 
-  // For a local channel: returns whether a party waits here whose run queue is not the current one.
-  // If so, that party or the caller is on the wrong scheduler (rule 11.2).
+  // Returns whether a party waits at this local channel whose run queue is not the current one. If
+  // so, that party or the caller is on the wrong scheduler (rule 11.2).
   bool waits_elsewhere() const noexcept {
-    const std::uintptr_t w = reader_line_.word();
+    const std::uintptr_t w = reader_queue_.word();
     if (w != 0 && !(w & Queue::kTag)) return elsewhere(alone_as(w));
-    for (const Queue* q : {&reader_line_, &writer_line_})
+    for (const Queue* q : {&reader_queue_, &writer_queue_})
       if (w != 0 && q->front() && elsewhere(node(q->front()))) return true;
     return false;
   }
   // Returns whether any party waits here. Called by the holder of the last reference, without the
   // lock.
   WEFT_OUTLINE_HOSTED bool waited() const noexcept {
-    const std::uintptr_t w = reader_line_.word();
-    return (w & ~Queue::kTag) != 0 || !writer_line_.empty();
+    const std::uintptr_t w = reader_queue_.word();
+    return (w & ~Queue::kTag) != 0 || !writer_queue_.empty();
   }
-  // Returns whether this party waits here, as far as can be seen without the lock. The party is at
-  // rest.
+  // Returns whether this party waits here, as far as that can be seen without the lock. The party's
+  // process must not run meanwhile.
   bool is_waiting(const Node& n) const noexcept {
-    const std::uintptr_t w = reader_line_.word();
-    return lines(w) ? n.is(NodeFlags::queued) : alone_as(w) == &n;
+    const std::uintptr_t w = reader_queue_.word();
+    return has_queues(w) ? n.is(NodeFlags::queued) : alone_as(w) == &n;
   }
   template <class F>
   void with_lock(F&& f) noexcept {
-    lock_lines();
-    f(reader_line_, writer_line_);
-    unlock_lines();
+    lock_queues();
+    f(reader_queue_, writer_queue_);
+    unlock_queues();
   }
 
  protected:
@@ -114,12 +115,12 @@ class ChannelBase : public SyncObject {
   static constexpr std::uint8_t kWatched = 16;   // a standing or foreign party was here
   static constexpr std::uint8_t kDeciding = 32;  // a foreign reader was told and has not decided
   static constexpr std::uint8_t kSpanned = 64;   // a watch was here: see ChannelEngine::watch()
-  // the channel's other side is in another address space (far_engine.hpp)
+  // The channel's other side is in another address space (far_engine.hpp).
   static constexpr std::uint8_t kFar = 128;
   static constexpr std::uint8_t kWriterDied = 1;
   static constexpr std::uint8_t kReaderDied = 2;
 
-  // tags of the meeting word; the queue's tag is 4, or 3 if there is no third bit
+  // The tags of the meeting word. The tag of a queue is 4, or 3 if no third bit is free.
   static constexpr std::uintptr_t kWriter = 1, kReader = 2;
   static bool alone(std::uintptr_t word, std::uintptr_t whom) noexcept {
     if constexpr (Queue::kTag == 4)
@@ -128,32 +129,34 @@ class ChannelBase : public SyncObject {
       return (word & Queue::kTag) == whom;
   }
 
-  static bool lines(std::uintptr_t word) noexcept { return (word & Queue::kTag) == Queue::kTag; }
+  static bool has_queues(std::uintptr_t word) noexcept {
+    return (word & Queue::kTag) == Queue::kTag;
+  }
   // Returns the party that waits in the meeting word, of either side; null if there is none.
   static Node* alone_as(std::uintptr_t word) noexcept {
     return reinterpret_cast<Node*>(word & ~(kWriter | kReader));
   }
 
-  WEFT_OUTLINE_HOSTED void lock_lines() noexcept {
+  WEFT_OUTLINE_HOSTED void lock_queues() noexcept {
     lock_.lock();
-    form_lines();
+    form_queues();
   }
   // Turns the meeting word into waiting queues. Called with the lock held.
-  void form_lines() noexcept {
-    const std::uintptr_t w = reader_line_.word();
-    if (lines(w)) return;
-    reader_line_.set_word(Queue::kTag);
+  void form_queues() noexcept {
+    const std::uintptr_t w = reader_queue_.word();
+    if (has_queues(w)) return;
+    reader_queue_.set_word(Queue::kTag);
     if (w == 0) return;
     Node* const n = alone_as(w);
     // The node's place was written before, since it may be read without this lock (a withdrawal
-    // asks a process where it waits).
+    // asks a process at which channel it waits).
     if (w & kWriter)
-      line_up(Side::out, *n);
+      join_queue(Side::out, *n);
     else
-      line_up(Side::in, *n);
+      join_queue(Side::in, *n);
   }
-  void unlock_lines() noexcept {
-    if (state_ == 0 && reader_line_.empty() && writer_line_.empty()) reader_line_.set_word(0);
+  void unlock_queues() noexcept {
+    if (state_ == 0 && reader_queue_.empty() && writer_queue_.empty()) reader_queue_.set_word(0);
     lock_.unlock();
   }
 
@@ -163,9 +166,9 @@ class ChannelBase : public SyncObject {
   }
   template <Side S>
   Queue& opposite() noexcept {
-    return S == Side::in ? writer_line_ : reader_line_;
+    return S == Side::in ? writer_queue_ : reader_queue_;
   }
-  Queue& own(Side s) noexcept { return s == Side::in ? reader_line_ : writer_line_; }
+  Queue& own(Side s) noexcept { return s == Side::in ? reader_queue_ : writer_queue_; }
   static Node* node(Link* l) noexcept { return static_cast<Node*>(l); }
   template <Side S>
   void join(Node& n) noexcept {
@@ -173,9 +176,9 @@ class ChannelBase : public SyncObject {
   }
   void join(Side s, Node& n) noexcept {
     n.place = static_cast<SyncObject*>(this);
-    line_up(s, n);
+    join_queue(s, n);
   }
-  void line_up(Side s, Node& n) noexcept {
+  void join_queue(Side s, Node& n) noexcept {
     n.set(NodeFlags::queued);
     own(s).push_back(&n);
   }
@@ -184,8 +187,8 @@ class ChannelBase : public SyncObject {
     n.clear(NodeFlags::queued);
     own<S>().erase(&n);
   }
-  // A claimed partner leaves the queue. But the node of a standing alternative stays, and goes to
-  // the tail.
+  // Takes a claimed partner out of its queue. But the node of a standing alternative stays, and
+  // goes to the tail.
   void release(Queue& q, Node* y) noexcept {
     q.erase(y);
     if (y->is(NodeFlags::standing))
@@ -200,8 +203,8 @@ class ChannelBase : public SyncObject {
   //   committed  the partner is y
   //   not_ready  there is none
   //   gone       another party has claimed the choice of `me`
-  // `look` says what to do with a party before it is claimed. With a policy that is plain_only it
-  // is not called.
+  // `look` says what to do with a party before it is claimed. It is not called for a policy that is
+  // plain_only.
   enum class Step : std::uint8_t { claim, pass_over, stop };
   template <class Me, class Look>
   [[gnu::always_inline]] Attempt claim_next(Queue& q, Link*& at, Node*& y, Me me,
@@ -253,13 +256,13 @@ class ChannelBase : public SyncObject {
   }
 
   static bool elsewhere(const Node* n) noexcept {
-    // a standing alternative is between two selects, and its process may be gone
+    // A standing alternative is between two selects, and its process may be gone.
     if (n->choice() && n->choice()->word() != WAITING) return false;
     const Waker* w = n->choice() ? n->choice()->waker : n;
     return w && w->ops && w->ops->home && w->ops->home != current_run_queue;
   }
 
-  Queue reader_line_, writer_line_;
+  Queue reader_queue_, writer_queue_;
   typename P::Lock lock_;
   std::uint8_t state_ = 0;
   std::uint8_t died_ = 0;
@@ -267,14 +270,15 @@ class ChannelBase : public SyncObject {
   std::uint8_t immunity_ = 0;
 
  public:
-  // which sides may have only one end (rule 1.8); used by the hosted layer, and kept here because a
-  // byte is free
+  // Which sides may have only one end (rule 1.8). The hosted layer uses this; it is kept here
+  // because a byte is free.
   std::uint8_t restricted = 0;
 
  protected:
   std::uint16_t deciding_ = 0;  // how many foreign readers were told and have not decided
   typename P::Count readers_{0}, writers_{0};
-  // The low bits of transfers_ when an undecided reader last withdrew, plus one (notifier.hpp).
+  // Holds the low bits of transfers_ at the time when an undecided reader last withdrew, plus one
+  // (notifier.hpp).
   struct NoMark {
     explicit constexpr NoMark(std::uint32_t) noexcept {}
   };

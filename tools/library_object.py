@@ -1,0 +1,82 @@
+"""The C++ library as one object, compiled once for all tests that link a small program with it.
+
+    library_object.object_file() ──► .build/tests/weft-HASH.o, by c++ -O0 -g
+
+To compile the library takes longer than all that these tests do with it. A test that needs other
+flags compiles a library of its own.
+
+Invariants
+- Only the standard library is used: tests of several rooms import this file.
+- The file's name has a hash of all that decides what is in it: the sources, the compiler, the
+  flags. So a file that is there is whole, and up to date.
+- One OS process compiles it; others wait for that one (flock).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CPP = ROOT / "cpp"
+FLAGS = ("-std=c++20", "-O0", "-g", "-pthread", f"-I{CPP / 'include'}")
+
+
+def _compiler() -> list[str]:
+    compiler = os.environ.get("CXX") or ("g++" if shutil.which("g++") else "c++")
+    return [*(["ccache"] if shutil.which("ccache") else []), compiler]
+
+
+def _name(compiler: list[str]) -> str:
+    version = subprocess.run([*compiler, "--version"], check=True, capture_output=True).stdout
+    found = hashlib.sha256(version)
+    found.update(repr((compiler, FLAGS)).encode())
+    for file in sorted([*CPP.glob("include/**/*"), *CPP.glob("src/**/*")]):
+        if file.is_file():
+            found.update(str(file.relative_to(CPP)).encode())
+            found.update(file.read_bytes())
+    return f"weft-{found.hexdigest()[:16]}.o"
+
+
+def object_file() -> Path:
+    """Returns the object of cpp/src/weft.cpp. It is compiled if it is not there.
+
+    Raises:
+        subprocess.CalledProcessError: it does not compile; the compiler has said why.
+    """
+    compiler = _compiler()
+    folder = ROOT / ".build" / "tests"
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder / _name(compiler)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            for old in folder.glob("weft-*.o"):
+                old.unlink()
+            new = folder / "new.o"
+            source = CPP / "src/weft.cpp"
+            subprocess.run([*compiler, *FLAGS, "-c", source, "-o", new], check=True)
+            new.rename(made)
+    return made
+
+
+def program(made: Path, *sources: Path, flags: tuple[str, ...] = ()) -> Path:
+    """Compiles a program of these sources with the same compiler and flags, links it with the
+    library, and returns `made`, its path.
+
+    Raises:
+        subprocess.CalledProcessError: it does not compile; the compiler has said why.
+    """
+    library = object_file()
+    objects: list[Path] = []
+    for source in sources:  # one by one, as ccache has it
+        objects.append(made.with_name(f"{made.name}-{source.stem}.o"))
+        command = [*_compiler(), *FLAGS, *flags, "-c", str(source), "-o", str(objects[-1])]
+        subprocess.run(command, check=True)
+    command = [_compiler()[-1], "-pthread", *map(str, objects), str(library), "-o", str(made)]
+    subprocess.run(command, check=True)
+    return made
