@@ -63,7 +63,7 @@ async def listener(keys: Path) -> AsyncIterator[tuple[str, int]]:
 
 
 def limits(monkeypatch: pytest.MonkeyPatch, enough: int, most: int, soon: float) -> None:
-    monkeypatch.setattr(_net_link, "GREETING", 10_000.0)  # no connection ends because of this limit
+    monkeypatch.setattr(_net_link, "GREETING", 10_000.0)  # no limit ends a connection
     for name, value in {"ENOUGH": enough, "MOST": most, "SOON": soon}.items():
         monkeypatch.setattr(_net_tls.Coming, name, value)
 

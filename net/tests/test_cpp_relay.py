@@ -123,7 +123,7 @@ def test_who_looks_sees_the_sessions(server, keys, network, cpp):  # wire 17.17
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """An address where a program listens and says nothing."""
+    """The address of a program that listens and sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listens:
         yield f"127.0.0.1:{listens.getsockname()[1]}"
 
@@ -132,7 +132,7 @@ def silent() -> Iterator[str]:
 def test_an_address_that_does_not_answer(
     server, keys, program, cpp, request, nowhere
 ):  # wire 17.17
-    """The program then uses the relay, without being asked."""
+    """A program that reaches no address uses the relay, although no option asks for it."""
     address = request.getfixturevalue(nowhere)
     home = program("is_home_elsewhere", server.url, keys, "lab", address, "auto")
     assert home.next_report() == "offered"
@@ -209,7 +209,8 @@ def test_a_home_that_is_killed_is_nowhere(server, keys, program, cpp, refusing):
 
 
 def test_another_host_cannot_stand_in(server, keys, other_keys, network, cpp):  # wire 17.21
-    """The impostor listens where the home should, but its certificate has another fingerprint."""
+    """The impostor listens where the home should, but the certificate of the impostor has another
+    fingerprint."""
     with net.join(server.url, keys=other_keys, name="impostor", relay="only") as impostor:
         impostor.offer("c", th.Channel("c"), writers=True)
         stand_in(impostor, "c", network)
@@ -220,8 +221,8 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, network, cpp):  
 
 
 def test_keys_of_another_authority(server, keys, strange_keys, network, cpp):  # wire 17.21
-    """The server might let such programs in, but a home in C++ does not, and a C++ program does not
-    take such a home for a good one. Others go on.
+    """The server might accept programs with keys of another authority. A home in C++ does not, and
+    a C++ program accepts no such home. Sessions of other programs go on.
     """
     home = cpp("is_home", server.url, keys, "c", relay="only")
     assert home.next_report() == "offered"
@@ -344,7 +345,7 @@ def test_the_server_is_restarted_under_load(
 
 
 def test_who_leaves_says_so(server, keys, network, cpp):  # wire 17.19
-    """The other side does not wait for the lease."""
+    """The program on the other side does not wait until the lease expires."""
     p = cpp("writes_for_ever", server.url, keys, "c", relay="only")
     assert p.next_report() == "offered"
     r = network.reader("c")

@@ -1,5 +1,5 @@
 """A thread that waits for another program has sent its own bytes by itself; the loop carries all
-others (WIRE.md 12.2: the carrier of the bytes is the link).
+other bytes (WIRE.md 12.2: the carrier of the bytes is the link).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SEED = 29
 
 @pytest.fixture
 def pumps(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """A list with an item for each time that the loop looked for bytes to send."""
+    """A list to which an item is added each time that the loop looks for bytes to send."""
     found: list[Any] = []
     pump = _net_link._Out.pump
 
@@ -45,13 +45,15 @@ def test_a_read_wakes_no_loop_to_ask_for_it(keys, program, pumps):  # wire 12.2
             for n in values:
                 numbers.write(n)
                 assert squares.read() == n * n
-            # Each write and each read sends something, so there were twice as many messages.
+            # Each write and each read sends something, so there were twice as many messages as
+            # values.
             assert len(pumps) < len(values)
             numbers.retire()
 
 
 class Noted:
-    """A feed that notes its calls. `rest` is called once the feed has been asked for more."""
+    """A feed that notes which of its methods were called. `rest` is called once the feed has been
+    asked for more bytes."""
 
     def __init__(self, feed: Any) -> None:
         self._feed = feed

@@ -171,7 +171,7 @@ def beside() -> str:
 
 def ends_of_a_process(host: Any) -> None:
     """An end that no operation met is a failure, and a poison spreads. An end that an operation met
-    is quiet, and says where that was.
+    is quiet, and the report says where that was.
     """
     kinds = {"made": Retired, "own": parts.Mine, "asks": Retired, "poison": Poisoned}
     for how, kind in kinds.items():
@@ -276,8 +276,8 @@ def test_what_is_not_allowed(agent, network):  # wire 17.9
 
 
 def test_another_source_is_refused(agent, network, tmp_path):  # wire 17.9
-    """The refusal names both digests and versions. Once the source is the same the call runs, in OS
-    processes that have this source.
+    """The refusal names both digests and versions. Once both have the same source, the call runs,
+    in OS processes that have this source.
     """
     shutil.copy(HERE / "points.py", tmp_path)
     more = f"with open({str(tmp_path / 'by')!r}, 'a') as by:\n    print(os.getpid(), file=by)\n"
@@ -461,7 +461,7 @@ def test_without_keys_of_the_network(agent, server, strange_keys):
 
 
 def test_the_server_is_lost(agent, server, network):  # wire 17.8
-    """A host that is known goes on serving."""
+    """A host that the caller has met before goes on serving."""
     agent()
     assert th.run(parts.add.on("gpu1")(1, 2)) == 3
     server.stop(signal.SIGKILL)
@@ -512,7 +512,7 @@ def test_an_agent_that_is_killed(agent, network):  # wire 17.12
 
 
 def test_a_second_ctrl_c_gives_up_a_call_that_comes_to_no_operation(agent, server, keys, program):
-    """Rule 6.7. The first Ctrl-C cancels the call, which the call never notices."""
+    """Rule 6.7. The first Ctrl-C cancels the call, but the call never notices this."""
     agent("gpu1", "--hosts", "1")
     p = program("calls_what_never_ends", server.url, keys, "gpu1")
     assert p.next_report() == "first"
@@ -569,7 +569,7 @@ def test_what_the_caller_cancels(gpu1, caller):  # wire 17.10
 
 
 def test_cancelled_before_the_host_is_there(network):
-    """The cancelled process does not wait for the rest of its patience."""
+    """The cancelled process does not wait until its patience has ended."""
 
     @th.process
     def fails() -> None:
@@ -637,7 +637,8 @@ def test_hosts_are_listed(agent, server, keys):
     ],
 )
 def test_a_failure_that_says_less_than_it_should(failure, expected):  # wire 17.11
-    """The caller gets the exception without what was left out, and no error of Weft itself."""
+    """The caller receives the exception without the fields that were left out, and no error of Weft
+    itself."""
     asked = _net_calls.asked_of(parts.not_decorated)
     error = _net_calls.exception_of({"brief": "b", **failure}, asked)
     assert type(error) is expected and "b" in str(error)

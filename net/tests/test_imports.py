@@ -1,4 +1,5 @@
-"""Checks that a program imports some modules only when it uses them, so that it starts quickly."""
+"""Checks that a program imports some modules only when the program uses them, so that it starts
+quickly."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import sys
 
 
 def test_sessions_do_without_what_makes_keys_and_what_speaks_to_servers(keys):
-    """wire 17.1, 17.2: certificates that exist, and an address, are enough."""
+    """wire 17.1, 17.2: existing certificates and an address are enough for a session."""
     program = (
         "import sys; from weft import net\n"
         f"net.listen(keys={str(keys)!r}).close()\n"

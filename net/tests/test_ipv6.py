@@ -37,7 +37,8 @@ pytestmark = [
 
 
 def link_local() -> str | None:
-    """Returns a link-local address of this machine, with its zone; None: there is none."""
+    """Returns a link-local address of this machine, with its zone; None: the machine has no such
+    address."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/net/if_inet6").read_text(encoding="ascii").splitlines():
             address, *_, zone = line.split()
@@ -87,7 +88,8 @@ def test_a_door(keys, program, address):
 
 
 def test_a_link_local_address_has_its_zone(keys, program):
-    """The announced address can be reached. Without the zone no program could connect to it."""
+    """The announced address can be reached. Without its zone no program could connect to the
+    address."""
     address = link_local()
     if address is None:
         pytest.skip("no interface has a link-local address")

@@ -1,8 +1,8 @@
 """Programs, agents, their OS processes and the server are killed at each step of the protocol
 (`weft._net.kill_points`; WIRE.md 17.22). WEFT_KILLS=all: at every step; else at every tenth.
 
-Each time the step was reached, the program that waited for the killed one gets an error of Weft and
-goes on, and the next program that comes gets a session.
+Whenever a program was killed at a step, the program that waited for it receives an error of Weft
+and goes on, and the next program that comes has a session.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from weft.errors import BadUse, ChannelEnd
 
 HERE = Path(__file__).resolve().parent
 EVERY = slice(None) if os.environ.get("WEFT_KILLS") == "all" else slice(1, None, 10)
-TOLD = (BadUse, ConnectionError, ChannelEnd)  # the errors that a program may get while it waits
+TOLD = (BadUse, ConnectionError, ChannelEnd)  # the errors that a program may receive while it waits
 
 
 def steps(*roles: str) -> list[str]:
@@ -36,7 +36,8 @@ def steps(*roles: str) -> list[str]:
 
 
 def killing(step: str, file: Path, pid: str = "") -> list[str]:
-    """Returns the words that must stand before a command, so that it is killed at that step."""
+    """Returns the words that must stand before a command, so that the command is killed at that
+    step."""
     return ["env", f"WEFT_NET_KILL={step} {file} {pid}".rstrip(), "WEFT_TEST_RENEW=0.2"]
 
 
@@ -56,8 +57,8 @@ def network(server: Any, keys: Path) -> Iterator[net.Network]:
 
 
 class Attempt(threading.Thread):
-    """Writes to a channel by name until that fails with `error`. If a write has only lost patience
-    with a busy program, it is repeated, until the kill has come.
+    """Writes to a channel by name until a write fails with `error`. A write that has failed only
+    because a busy program did not answer in time is repeated, until the kill has come.
     """
 
     def __init__(self, network: net.Network, name: str, killed: Path) -> None:
@@ -88,7 +89,8 @@ def offered_anew(network: net.Network, name: str, channel: Any) -> None:
 
 
 def meets(network: net.Network, server: Any, keys: Path, program: Any, name: str) -> None:
-    """Checks that another program comes by a name of this program, and that its value arrives."""
+    """Checks that another program comes for a name of this program, and that the value of that
+    program arrives."""
     c = th.Channel("next")
     r = c.reader()
     offered_anew(network, name, c)
@@ -120,7 +122,7 @@ def test_a_home(step, network, server, keys, program, tmp_path):  # wire 17.22
 @pytest.mark.usefixtures("never_away")
 @pytest.mark.parametrize("step", steps("comer"))
 def test_who_comes(step, network, server, keys, program, tmp_path):  # wire 17.22
-    """The channel goes on, for other programs that come and for the home."""
+    """The channel goes on working for the home and for other programs that come."""
     killed = tmp_path / "killed"
     c = th.Channel("c")
     r, keep = c.reader(), c.writer()
@@ -138,8 +140,8 @@ def test_who_comes(step, network, server, keys, program, tmp_path):  # wire 17.2
 
 @pytest.mark.parametrize("step", steps("home", "comer"))
 def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.8, 17.22
-    """The server is started again. The program at that step has succeeded, or gets an error; then
-    the network goes on as before.
+    """The server is started again. The program that had reached that step has succeeded, or
+    receives an error; then the network goes on as before.
     """
     killed = tmp_path / "killed"
     address = server.url.removeprefix("tls://")
@@ -159,7 +161,7 @@ def test_the_server(step, network, server, keys, program, tmp_path):  # wire 17.
     assert server.wait() == -signal.SIGKILL and killed.exists()
     with _net_server.Server(tmp_path / "server", address):
         p.process.communicate("\n")
-        assert p.process.returncode in (0, 1)  # 1: it got an error
+        assert p.process.returncode in (0, 1)  # 1: it received an error
         if step.startswith("home."):
             attempt.join()
             assert isinstance(attempt.error, TOLD), attempt.error
@@ -196,7 +198,7 @@ def test_a_host_dies_before_it_has_the_call(server, keys, agent, monkeypatch):  
 @pytest.mark.usefixtures("never_away")
 @pytest.mark.parametrize("step", steps("agent", "call"))
 def test_a_host(step, server, keys, agent, tmp_path):  # wire 17.12, 17.22
-    """The calls are supervised, over that host and another one: each call has its result."""
+    """The calls are supervised, over the killed host and another one: each call has its result."""
     killed = tmp_path / "killed"
     one = agent("gpu1", "--hosts", "1", before=killing(step, killed))
     agent("gpu2", "--hosts", "1")

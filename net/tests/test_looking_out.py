@@ -28,15 +28,16 @@ def test_what_is_there_already(pipe):  # wire 17.25
 
 
 def test_what_never_comes(pipe):  # wire 17.25
-    """However often it waits, a thread spins less and less, and sleeps for the rest of the time."""
+    """A thread that waits in vain again and again spins less and less, and sleeps for the rest of
+    each wait."""
     for ms in (0, 1, 2) * 10:
         assert _native._wait_for(pipe[0], ms) is False
 
 
 @pytest.mark.parametrize("looks", [0, 3000], ids=["sleeps", "looks"])
 def test_what_comes_meanwhile(pipe, looks):  # wire 17.25
-    """The byte comes from a thread that gets the GIL while this one waits; this also holds if
-    answers came at once so often that this thread spins for them.
+    """The byte comes from a thread that takes the GIL while this thread waits. The byte also comes
+    if earlier answers came so quickly that this thread spins for the next one.
     """
     here = os.pipe()
 

@@ -57,7 +57,7 @@ def meeting(
     server = program("is_server", folder, address, before=lan.inside(1))
     url = server.next_report()
     yield lambda machine: lan.reached(url, machine)
-    server.go()  # a killed program would leave the NATS server behind
+    server.go()  # a server that was killed itself would leave the NATS server behind
     assert server.ended() == 0
 
 
@@ -76,7 +76,7 @@ def meeting(
     ],
     ids=["rendezvous", "buffer", "large"],
 )
-def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wire 17.7
+def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):
     """Some of the packets are lost; each takes 20 to 25 ms, so that some overtake others. All
     values arrive unchanged and in order.
     """
@@ -88,15 +88,15 @@ def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wir
     counts = lan.configure()
     print(counts)
     assert received == sent and received[0] == n
-    assert counts["lost"] > before["lost"] == 0  # the network has lost some
+    assert counts["lost"] > before["lost"] == 0  # the network has lost some packets
 
 
 # --- a machine that is cut off --------------------------------------------------------------------
 
 
 def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
-    """wire 17.7, 8.1, 8.3: no side hangs; a write that was open is in doubt, a read is not. Ends
-    that were held through the session stay dead when the network is back, and a new session with
+    """wire 17.7, 8.1, 8.3: no side hangs; a write that was open is in doubt, a read is not. When
+    the network is back, ends that were held through the session stay dead, and a new session with
     the same program begins.
     """
     home = program("is_cut", meeting(2), keys, f"{lan.address(2)}:0", before=lan.inside(2))
@@ -121,8 +121,9 @@ def test_a_machine_that_is_cut_off_and_comes_back(lan, meeting, keys, program):
 
 
 def test_a_host_that_is_cut_off(lan, meeting, keys, program):  # wire 17.12
-    """The host has a job in hand, which is done again on the other host, so no job is lost. Its
-    death has no signal, because nobody knows how it ended, or whether.
+    """The host has a job in hand, which is done again on the other host, so no job is lost. The
+    report of the host's death contains no signal, because nobody knows how the host ended, or
+    whether it did.
     """
     agents = {
         i: Agent(
@@ -156,7 +157,7 @@ def test_a_host_that_is_cut_off(lan, meeting, keys, program):  # wire 17.12
 
 
 def is_of(pid: int, ancestor: int) -> bool:
-    """Returns whether an OS process is `ancestor`, or a descendant of it."""
+    """Returns whether the OS process `pid` is `ancestor`, or a descendant of `ancestor`."""
     while pid not in (0, ancestor):
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     return pid == ancestor
@@ -168,7 +169,7 @@ def is_of(pid: int, ancestor: int) -> bool:
 @pytest.mark.soak
 def test_a_server_that_is_restarted_under_load(keys, program, tmp_path, own_address):  # wire 17.8
     """The server is killed (SIGKILL) again and again, while names are offered and withdrawn.
-    Sessions go on meanwhile, and each time the next program that comes gets a session.
+    Meanwhile sessions go on, and each time the next program that comes gets a session.
     """
     folder = net.make_keys(tmp_path / "server", by=keys)
     server = _net_server.Server(folder, own_address)

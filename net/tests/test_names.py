@@ -31,7 +31,7 @@ def on_loop(network: net.Network, what: Any) -> Any:
     return _net_loop.call(network._loop, what)
 
 
-# Sessions go directly, or by the relay (17.17).
+# Sessions are direct, or go through the relay (17.17).
 both_ways = pytest.mark.parametrize("relay", ["auto", "only"])
 
 
@@ -186,7 +186,7 @@ def test_a_ticket_is_good_once(server, keys, program):  # wire 17.4
 
 
 def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, monkeypatch):  # wire 17.4
-    """The next ticket is there even if no renewal ever comes, as after a program that was refused
+    """The next ticket is there even if no renewal ever comes, as when a program has been refused
     because of its certificate, or because of the home's certificate.
     """
     monkeypatch.setattr(_net_names, "RENEW", 1e6)
@@ -203,8 +203,8 @@ def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, monkeypatc
 def test_several_at_once_get_a_ticket_each_and_the_home_writes_one_for_each(
     server, keys, monkeypatch
 ):  # wire 17.4
-    """Of the programs that try for the same ticket all but one are too late, and the home does not
-    write for those: otherwise more of them would be too late, for ever.
+    """Of the programs that try for the same ticket all but one are too late, and the home writes no
+    new ticket for these: otherwise more of them would be too late, for ever.
     """
     monkeypatch.setattr(_net_names, "RENEW", 1e6)
     wrote, write = [], _net_names.Meeting._write
@@ -228,8 +228,8 @@ def test_several_at_once_get_a_ticket_each_and_the_home_writes_one_for_each(
 
 
 def test_a_server_that_does_not_tell_who_takes_a_ticket(server, keys, program, monkeypatch):
-    """If the server does not tell that a ticket was taken, the next one is written once the ticket
-    is shown (wire 17.4).
+    """If the server does not report that a ticket was taken, the next ticket is written once the
+    first is shown (wire 17.4).
     """
 
     async def deaf(*_: Any) -> None:
@@ -289,7 +289,7 @@ def test_a_channel_that_has_ended(server, keys, apart):
 
 def test_another_host_cannot_stand_in(server, keys, other_keys, apart):  # wire 17.4
     """The impostor may write the entry, since it has keys of the network; but its certificate is
-    another.
+    not that of the entry.
     """
     with joined(server, keys) as network, joined(server, other_keys) as impostor:
         c = th.Channel("c")
@@ -400,7 +400,7 @@ def test_the_home_is_killed(server, keys, program):  # wire 17.7
 
 
 def test_the_name_of_a_killed_home_is_free_again(server, keys, program, monkeypatch):  # wire 17.3
-    # This sets the lifetime of entries in the bucket, which this program makes.
+    # This program makes the bucket, so this sets the lifetime of the bucket's entries.
     monkeypatch.setattr(_net_names, "LIVES", 1.0)
     with joined(server, keys) as network:
         p = program("is_home", server.url, keys, "lab")
@@ -413,7 +413,7 @@ def test_the_name_of_a_killed_home_is_free_again(server, keys, program, monkeypa
 
 
 def test_the_server_is_killed_under_load(server, keys, program, tmp_path):  # wire 17.8
-    """Programs with sessions go on; a program that comes gets an error; and when the server is
+    """Programs with sessions go on; a program that comes receives an error; and when the server is
     back, programs meet as before.
     """
     with joined(server, keys) as network:
@@ -479,8 +479,7 @@ def test_a_name_that_another_took_meanwhile(server, keys, monkeypatch):  # wire 
 
 
 def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, monkeypatch):
-    """A renewal that was cancelled while its message was under way writes the name again. wire
-    17.3
+    """wire 17.3: a renewal that is cancelled while its message is under way still writes the name.
     """
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
@@ -500,7 +499,7 @@ def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, mon
 
 
 def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monkeypatch):
-    """The renewal waits as it does when a program has just taken a ticket. wire 17.3"""
+    """wire 17.3: the renewal waits, as it does when a program has just taken a ticket."""
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
         meeting = network._meeting
@@ -523,8 +522,7 @@ def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monk
 
 
 def test_a_session_that_ends_is_heard_out_before_it_is_let_go(server, keys):
-    """The session's link reads on a thread of its own: unread bytes would be lost. wire
-    17.13
+    """wire 17.13: the session's link reads on a thread of its own, so unread bytes would be lost.
     """
     done: queue.Queue[str] = queue.Queue()
 

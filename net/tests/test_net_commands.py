@@ -112,8 +112,8 @@ def test_the_server_ends_by_itself(folder, up):
 
 
 def test_two_terminals(folder, up):
-    """Follows the page: a program offers a name, and another one finds the server by the
-    folder alone.
+    """Does what the page on networks shows: a program offers a name, and another one finds the
+    server by the folder alone.
     """
     assert weft("ls", "--keys", folder).stderr == (
         "no names: no program offers a channel, and there is no host\n"
@@ -271,7 +271,7 @@ def test_only_tls_1_3(keys):  # wire 17.1
 
 
 def test_a_host_ends_by_a_signal_that_another_of_its_threads_gets(agent) -> None:
-    """The system gives a signal to any of the threads, and the main thread must end."""
+    """The system may deliver a signal to any thread, and the main thread must end."""
     host = agent()
     pid = host.process.pid
     other = next(int(t.name) for t in Path(f"/proc/{pid}/task").iterdir() if int(t.name) != pid)

@@ -43,13 +43,14 @@ def test_calls_and_their_results(gpu1, caller):  # wire 17.14
         assert list(pool.map(parts.plus, range(500), range(500))) == [2 * i for i in range(500)]
         pids = set(pool.map(parts.where, range(200)))
         assert pids <= set(gpu1.report["pids"])
-    # The host is given by its name, and one OS process is used.
+    # The Executor finds the host by its name, and uses one OS process.
     with Executor(1, on="gpu1") as pool:
         assert len(set(pool.map(parts.where, range(50)))) == 1
 
 
 def test_its_number_of_calls(agent, network):
-    """Without a number, as many calls run at once as there are OS processes."""
+    """An Executor without a number of calls runs as many calls at once as there are OS
+    processes."""
     agent("gpu1", "--hosts", "2")
     agent("gpu2", "--hosts", "1")
     with Executor(on=network.hosts(2)) as pool:
@@ -89,7 +90,8 @@ def test_failures_come_back(gpu1, caller):  # wire 17.11, 17.14
 
 
 def test_what_is_not_allowed_is_refused(agent, network):  # wire 17.9
-    """The calls that are not allowed fail, and the error says what to add; others go on."""
+    """The calls that are not allowed fail, and the error says what to add; the other calls go
+    on."""
     agent("gpu1", "--allow", "far_parts:plus", "--hosts", "1")
     for on, says in (
         ("gpu1", r"far_parts:where is not allowed on host gpu1.*with --allow for it too"),
@@ -142,7 +144,8 @@ def test_pickles_where_both_trust(agent, server, keys):  # wire 17.6
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, keys, trust):
-    """Rule 9.3; others go on, in the same OS process. Without trust no such object can be sent."""
+    """Rule 9.3. Other calls go on, in the same OS process. Without trust no odd object can be
+    sent."""
     there = agent("gpu1", "--hosts", "1", *["--trust"][: int(trust)])
     with net.join(server.url, keys=keys, trust=trust), Executor(1, on="gpu1") as pool:
         for name in parts.ODD:
@@ -162,7 +165,7 @@ def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, k
                     and number == 5
                     and name in ("KeyboardInterrupt", "SystemExit", "Cancelled")
                 ):
-                    # In this program the error may be a Ctrl-C that has come.
+                    # If the odd object raises KeyboardInterrupt, this program receives that.
                     with pytest.raises(parts.ODD[name]):
                         call()
                     continue
@@ -194,8 +197,8 @@ def test_two_functions_at_once(gpu1, caller):
 
 
 def test_a_process_that_dies(agent, network):  # wire 17.12, 17.14
-    """All calls that were under way, or waited, are broken, as by ProcessPoolExecutor. Results that
-    had arrived stay.
+    """All calls that were under way, or waited, fail with BrokenExecutor, as in
+    ProcessPoolExecutor. Results that had arrived are kept.
     """
     agent("gpu1", "--hosts", "1")
     with Executor(on="gpu1") as pool:
@@ -211,8 +214,8 @@ def test_a_process_that_dies(agent, network):  # wire 17.12, 17.14
 
 
 def test_a_second_ctrl_c_gives_up_its_calls(agent, server, keys, program):
-    """Rule 6.7. The host is stopped, and does not answer. The first Ctrl-C cancels the run, but a
-    process that waits for a future comes to no operation.
+    """Rule 6.7. The OS process of the host is stopped, and does not answer. The first Ctrl-C
+    cancels the run, but a process that waits for a future comes to no operation.
     """
     there = agent("gpu1", "--hosts", "1")
     p = program("calls_by_an_executor", server.url, keys, "gpu1")
@@ -252,8 +255,8 @@ LIES = [
 
 @pytest.mark.parametrize("lie", LIES, ids=str)
 def test_results_that_are_none(lie):  # wire 17.14
-    """A program that sends such messages counts as one that died, so that the calls do not wait for
-    ever.
+    """A program that sends a message that is no result counts as dead, so that the calls do not
+    wait for ever.
     """
 
     class Lost:
@@ -289,8 +292,8 @@ def test_an_agent_that_dies(agent, network):
 
 
 def program(server: Any, keys: Path, last: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program with a `pool` on gpu1 that ends with the line `last`, and checks that it ends
-    well.
+    """Runs a program that has a `pool` on gpu1 and whose last line is `last`. Checks that the
+    program ends well.
     """
     code = (
         "import os, sys; sys.path.insert(0, sys.argv[3])\n"
@@ -312,7 +315,8 @@ def test_a_caller_that_goes(agent, server, keys):
 
 
 def test_a_program_that_ends_without_shutdown(agent, server, keys):
-    """The calls are finished first, as those of concurrent.futures are."""
+    """When a program ends without shutdown(), its calls are finished first, as those of
+    concurrent.futures are."""
     agent("gpu1", "--hosts", "1")
     asks = (
         "for i in range(20):\n"
@@ -348,7 +352,7 @@ def test_a_network_that_was_left(agent, server, keys):
 
 
 def test_a_call_that_begins_as_the_network_is_left(agent, server, keys, monkeypatch):
-    """The call does not go on in a session that nobody ends."""
+    """The call must not go on in a session that nobody ends."""
     agent("gpu1", "--hosts", "1")
     loop = _net_loop.use()  # the loop stays, as if for another network
     network = net.join(server.url, keys=keys)
@@ -492,7 +496,8 @@ def crosses(r: Any, w: Any) -> None:
 
 
 def stuck() -> str:
-    """Runs two processes each of which waits for the other, while ordinary code has an end too."""
+    """Runs two processes each of which waits for the other, while ordinary code holds an end
+    too."""
     a, b = th.Channel("a"), th.Channel("b")
     held = a.writer()
     with pytest.raises(Deadlock) as raised:
@@ -515,8 +520,8 @@ def test_beside_one_that_has_no_calls(gpu1, caller):
 
 
 def test_once_its_last_call_is_over(gpu1, caller, after, fifo):
-    """Until then nothing is reported, whether the call is the first of its session or a later
-    one.
+    """Nothing is reported before the last call is over, whether that call is the first of its
+    session or a later one.
     """
     path, go = fifo
     with Executor(1, on="gpu1") as pool:

@@ -1,7 +1,7 @@
-"""Whatever a member sends, and wherever, it gets an error in words or is dismissed, and no other
-program notices (WIRE.md 14.2, 17.2, 17.3, 17.9, 17.18). Tested are first messages to homes and
-agents, entries in the bucket, requests by the relay, answers of agents, calls and their results,
-and files of keys.
+"""Whatever a member sends, and wherever it sends that, the member receives an error in words or its
+connection is closed, and no other program is affected (WIRE.md 14.2, 17.2, 17.3, 17.9, 17.18).
+Tested are first messages to homes and agents, entries in the bucket, requests by the relay, answers
+of agents, calls and their results, and files of keys.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def test_to_an_agent(gpu1, keys, caller):  # wire 17.9, 17.12
     odd = [*with_odd_fields(good, "host", "trust", "python", "weft")]
     odd += with_odd_fields({**good, "fate": "0"}, *good)
     odd += with_odd_fields({**good, "where": "0"}, *good)
-    # The messages above have the agent's digest: with another one, each starts new OS processes.
+    # The messages above contain the agent's digest. Each message with another digest starts new OS
+    # processes.
     other = {**good, "digest": asked.digest + "x"}
     for text in [*TEXTS, json.dumps(other).encode(), *drawn(25, odd)]:
         answer = says(tls, entry["address"], packed(text))
@@ -279,8 +280,8 @@ def test_what_an_agent_answers(server, keys_of, network, apart):  # wire 17.9, 1
         for i, odd in enumerate(ODD):
             fate = {"pid": odd, "returncode": odd, "stack": odd, "memory": odd, "stderr": odd}
             fields.update({"pid": odd, "call": odd, "pass": odd, "fate": fate if i % 2 else odd})
-            # The session is with this program itself, which ends it, so the call's process has
-            # died.
+            # The session is with this program itself, which ends the session, so the call's process
+            # has died.
             with pytest.raises((ProcessDied, BadUse)) as died:
                 run(parts.pid.on(network.host("odd"))())
             assert isinstance(died.value, WeftError)

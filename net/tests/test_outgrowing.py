@@ -1,5 +1,5 @@
 """The programs of python/docs/outgrowing.md do what the page says: on one machine, on two, and as a
-tree of farms. `weft` has the options that the page's commands use.
+tree of farms. `weft` accepts the options that the page's commands use.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_on_the_laptop(tmp_path):
 
 @pytest.mark.parametrize("where", ['"gpu1"', "network.hosts()"])
 def test_on_two_machines_and_on_a_cluster(where, server, keys, agent, tmp_path):
-    """The page's second block takes the place of the last two lines of the first."""
+    """The page's second block takes the place of the last two lines of the first block."""
     assert f"square.on({where})" in TEXT
     imported, _, joined = TWO.partition("\n\n")
     channels = BODY.splitlines(keepends=True)[0]
@@ -61,7 +61,7 @@ def test_on_two_machines_and_on_a_cluster(where, server, keys, agent, tmp_path):
 @pytest.mark.soak
 def test_a_tree_of_farms(server, keys, agent, tmp_path):
     """Whichever of the lower programs computed which batches, the sum is the same. A program that
-    comes after the work is done waits for the name, as the page says.
+    comes when the work is done waits for the name, as the page says.
     """
     (tmp_path / "below.py").write_text(BELOW)
     for name in ("gpu1", "gpu2"):
@@ -79,7 +79,7 @@ def test_a_tree_of_farms(server, keys, agent, tmp_path):
 
 
 def commands() -> list[str]:
-    """Returns each line of the page that calls weft, without the program that it starts."""
+    """Returns each line of the page that calls weft, without the program that the line starts."""
     lines = re.findall(r"^(?:\$ )?(weft .*)$", TEXT, re.MULTILINE)
     inline = re.findall(r"`(weft [^`…]*)`", TEXT)
     return sorted({line.partition(" -- ")[0] for line in lines + inline})

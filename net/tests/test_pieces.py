@@ -1,5 +1,5 @@
 """How a session's bytes are carried, and how they end (WIRE.md 17.13): two carriers over TCP, with
-and without TLS, and links that are only sockets, as those to the OS processes of an agent.
+and without TLS, and links that are only sockets, as the links to the OS processes of an agent are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weft._net import tls as _net_tls
 from weft._net.incoming import LARGEST, PIECE, Incoming
 from weft._net.link import couple
 
-HEARD = 300.0  # seconds after which a test that hangs fails
+HEARD = 300.0
 
 
 @pytest.fixture(params=["tls", "tcp"], autouse=True)
@@ -79,8 +79,8 @@ def says_no_more(writer: asyncio.StreamWriter) -> None:
 async def with_a_link(
     end: Any, takes: int | None = None
 ) -> tuple[asyncio.Task[None], socket.socket]:
-    """Returns a carrier for that end of a connection, and the link's side of its socket pair.
-    `takes` is how many bytes the pair holds.
+    """Returns a carrier for the end (`reader`, `writer`) of a connection, and the link's side of
+    the carrier's socket pair. `takes` is how many bytes the pair holds.
     """
     ours, link = socket.socketpair()
     if takes is not None:
@@ -91,7 +91,7 @@ async def with_a_link(
 
 async def both(takes: int | None = None) -> tuple[Any, Any]:
     """Returns two carriers over a connection. `takes` is how many bytes the links hold; the system
-    has a least number.
+    has a lower bound for this.
     """
     one, other = await over_tcp()
     return await with_a_link(one, takes), await with_a_link(other, takes)
@@ -110,9 +110,9 @@ async def pours(link: socket.socket) -> None:
 
 
 async def received(link: socket.socket, most: int = 1 << 30) -> bytes:
-    """Returns what comes until the end, or until that many bytes have come."""
+    """Returns the bytes that come until the end, or until `most` bytes have come."""
     data = b""
-    with contextlib.suppress(ConnectionResetError):  # a reset, with unread bytes, is also an end
+    with contextlib.suppress(ConnectionResetError):  # a reset, after unread bytes, is an end too
         while len(data) < most and (more := await recv(link)):
             data += more
     return data
@@ -195,7 +195,7 @@ def test_without_a_descriptor_for_a_thread_the_loop_passes_on(ways, monkeypatch)
 
 
 def test_an_os_process_that_takes_little_at_a_time():  # wire 17.13
-    """Bytes that TLS holds while no others come are passed on too."""
+    """Bytes that TLS still holds when no more bytes come are passed on too."""
 
     async def network() -> None:
         (first, a), (second, b) = await both(takes=1)
@@ -325,7 +325,8 @@ def test_pieces_may_come_in_any_parts():  # wire 17.13
 
 @pytest.mark.parametrize("most", [10, 300, (1 << 16) - PIECE.size])
 def test_a_session_says_whole_frames(most):  # wire 17.13
-    """Whole frames let a reader of a large value use each frame in the buffer where it is."""
+    """Whole frames let the reader of a large value use each frame in the buffer in which it
+    came."""
     link = _native._Link(-1, "whole", False, False, 0, 0, 0, 1)
     feed = link.feed()
     kept = [th.Channel(f"c{i}") for i in range(2000)]

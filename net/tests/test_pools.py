@@ -53,7 +53,8 @@ def test_a_pool_of_hosts(agent, network):
 
 
 def test_supervised_over_a_pool(agent, network):
-    """A host dies in the middle: its jobs are done on another host, and none is lost."""
+    """A host dies in the middle of the work: its jobs are done on another host, and none is
+    lost."""
     agents = [agent(name, "--hosts", "1") for name in ("gpu1", "gpu2")]
     workers = ps.Supervisor(network.hosts(2), backoff=0.01)
     n = 60
@@ -61,7 +62,7 @@ def test_supervised_over_a_pool(agent, network):
     @th.process
     def gives(jobs: Any) -> None:
         for i in range(n):
-            jobs.write(i)  # returns once the reader is done with the value, which is only lent
+            jobs.write(i)  # returns once the reader has left the block of its extended read
 
     @th.process
     def gathers(results: Any) -> dict[int, int]:
@@ -84,8 +85,8 @@ def test_supervised_over_a_pool(agent, network):
 
 @pytest.mark.parametrize("gone", [False, True], ids=["it has no ticket", "it has gone"])
 def test_a_pool_asks_another_host(agent, network, gone, monkeypatch):  # wire 17.9
-    """The first host has no ticket, or its name goes between the list and the question. Its agent
-    does not write meanwhile, as if its machine were cut off.
+    """The first host has no ticket, or its name goes between the list and the question. Meanwhile
+    its agent does not write, as if its machine were cut off.
     """
     monkeypatch.setattr(_net_named, "SOON", 0.3)
     stopped, other = (agent(name, "--hosts", "1") for name in ("gpu1", "gpu2"))
@@ -106,8 +107,7 @@ def test_a_pool_asks_another_host(agent, network, gone, monkeypatch):  # wire 17
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_what_was_in_hand_is_reported(agent, server, keys, trust):
-    """Without trust the value is reported as a plain value too: nothing from a host is
-    unpickled.
+    """The value is also reported without trust, as a plain value: nothing from a host is unpickled.
     """
     agent("gpu1", "--hosts", "1", *["--trust"][: int(trust)])
     reported = []

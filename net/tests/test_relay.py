@@ -125,7 +125,7 @@ def test_a_host(server, keys, agent):
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """An address where a program listens and says nothing."""
+    """The address of a program that listens and sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as listens:
         yield f"127.0.0.1:{listens.getsockname()[1]}"
 
@@ -136,7 +136,8 @@ def nowhere(request: pytest.FixtureRequest) -> str:
 
 
 def test_an_address_that_does_not_answer(server, keys, program, nowhere, monkeypatch):  # wire 17.17
-    """The program then uses the relay, without being asked; the next time it does so at once."""
+    """A program that gets no answer at an address uses the relay, although no option asks for it.
+    The next time it uses the relay at once."""
     monkeypatch.setattr(_net_names, "REACH", 0.3)
     p = program("is_home_elsewhere", server.url, keys, "lab", nowhere, "auto")
     assert p.next_report() == "offered"
@@ -202,7 +203,8 @@ def test_a_home_that_is_killed_is_nowhere(server, keys, program, refusing, monke
 
 
 def test_another_host_cannot_stand_in(server, keys, other_keys, apart):  # wire 17.21
-    """The impostor listens where the home should, but its certificate has another fingerprint."""
+    """The impostor listens where the home should, but the certificate of the impostor has another
+    fingerprint."""
     with joined(server, other_keys) as impostor, joined(server, keys) as network:
         impostor.offer("c", th.Channel("c"), writers=True)
         stand_in(impostor, "c", network)
@@ -211,7 +213,7 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, apart):  # wire 
 
 
 def test_keys_of_another_authority(server, keys, strange_keys, monkeypatch, apart):  # wire 17.21
-    """The server might let such a program in; a program does not."""
+    """The server might accept a program with keys of another authority; other programs do not."""
     with joined(server, keys) as network, joined(server, keys) as other:
         network.offer("c", th.Channel("c"), writers=True)
         monkeypatch.setattr(
@@ -343,7 +345,7 @@ def test_one_that_is_stopped_is_dead_after_the_lease(
 
 
 def test_ctrl_c(server, keys, program):
-    """An interrupted program announces its end: the other side need not wait for the lease."""
+    """An interrupted program announces its end: its peer need not wait until the lease expires."""
     with joined(server, keys) as network:
         c = th.Channel("c")
         w = c.writer()

@@ -61,7 +61,7 @@ def test_plain_values_there_and_back(keys, program):  # wire 17.5, 17.6
 
 
 def test_sessions_have_no_threads_of_their_own(keys, program):  # wire 12.2
-    """The loop carries all sessions. (A link with a socket of its own has a thread.)"""
+    """The loop carries all sessions. (Only a link with a socket of its own has a thread.)"""
     with net.listen(keys=keys) as door:
         sessions, threads = [], []
         for _ in range(3):
@@ -114,7 +114,8 @@ def test_the_home_is_who_gives(keys, program):
 
 
 def test_a_choice_over_far_and_near_ends(keys, program):
-    """The plain values of a choice arrive, at the home and where the end has come to."""
+    """The plain values of a choice arrive, both at the home and at the peer to which the end was
+    sent."""
     with net.listen(keys=keys) as door:
         program("gives", door.address, keys)
         with door.next() as session:
@@ -305,8 +306,8 @@ def test_keys_that_are_out_of_time(keys, keys_for_a_day, days, says):  # wire 17
 def test_a_certificate_that_is_out_of_time(
     keys, keys_for_a_day, days, says, expired_meanwhile
 ):  # wire 17.1
-    """The certificate is like that of a machine whose clock begins at 1970; the authority is in
-    order.
+    """The certificate is like that of a machine whose clock begins at 1970; the certificate of the
+    authority is valid.
     """
     with (
         net.listen(keys=keys_for_a_day(days)) as door,
@@ -317,7 +318,7 @@ def test_a_certificate_that_is_out_of_time(
 
 def test_we_are_of_another_authority(keys, strange_keys, tmp_path, monkeypatch):  # wire 17.1
     """The other side accepts this program's certificate; this program does not accept the
-    other's.
+    certificate of the other side.
     """
     mixed = tmp_path / "mixed"
     mixed.mkdir()
@@ -395,7 +396,7 @@ def _size(first: bytes) -> int:
 
 
 def _answer_to(door: net.Door, keys: Path, first: bytes) -> Any:
-    """Returns what the door answers to these bytes; None: nothing."""
+    """Returns the answer of the door to the bytes `first`; None: there was no answer."""
     with _raw(door) as raw, _tls(keys).wrap_socket(raw) as tls:
         tls.sendall(first)
         if len(first) < 12 or (first[:8] == b"WEFTNET1" and _size(first) > len(first)):
@@ -450,8 +451,8 @@ def test_random_bytes_first(keys):  # wire 17.2
                 spoilt[random.randrange(len(spoilt))] = random.randrange(256)
             answer = _answer_to(door, keys, bytes(spoilt[: random.randrange(1, len(spoilt) + 1)]))
             assert answer is None or "refused" in answer or answer["trust"] is False
-    # Programs that got as far as a session had none: the door has closed the sessions that nobody
-    # took.
+    # Even the programs whose first message was accepted have no session: the door has closed the
+    # sessions that nobody took.
 
 
 def test_a_name_at_a_door_for_sessions(keys):
@@ -522,8 +523,8 @@ def test_no_name_of_an_end(keys, program):
 
 
 def test_in_the_child_of_a_fork(keys):
-    """The door belongs to the parent: its use in the child is bad use, and closing it there does
-    nothing.
+    """The door belongs to the parent: to use the door in the child is bad use, and to close it
+    there does nothing.
     """
     door = net.listen(keys=keys)
     pid = os.fork()

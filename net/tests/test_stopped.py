@@ -1,7 +1,8 @@
-"""A receiver is stopped: the memory that its sender uses for it is bounded (WIRE.md 17.20).
+"""A receiver is stopped: the memory that its sender uses for that receiver is bounded (WIRE.md
+17.20).
 
-WEFT_STOPPED=n: it is stopped for n seconds; else until the system takes no more of the sender's
-bytes.
+WEFT_STOPPED=n: the receiver is stopped for n seconds; else until the system takes no more of the
+sender's bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SEED = 23
 
 
 class Writes(threading.Thread):
-    """Writes values with checksums, by an end of its own."""
+    """A thread that writes values with checksums, by an end of its own."""
 
     def __init__(self, end: Any, seed: int) -> None:
         super().__init__()
@@ -49,8 +50,8 @@ class Writes(threading.Thread):
 def test_its_sender_keeps_no_more_than_was_under_way(
     server, keys, program: Callable[..., Any], transports, relay
 ):  # wire 14.3, 17.20
-    """Eight threads write to a buffer of eight. Between them and the stopped receiver there are at
-    most one value of each thread, the values that the buffer holds, and some pieces.
+    """Eight threads write to a buffer of eight values. Between them and the stopped receiver there
+    are at most one value of each thread, the values that the buffer holds, and some pieces.
     """
     p = program("reads_with_checksums", server.url, keys, "c", CAPACITY)
     assert p.next_report() == "offered"

@@ -39,13 +39,13 @@ exec sh -c "$*"
 
 
 def ignores(pid: int, number: signal.Signals) -> bool:
-    """Returns whether that OS process ignores the signal."""
+    """Returns whether the OS process `pid` ignores the signal."""
     ignored = Path(f"/proc/{pid}/status").read_text().partition("\nSigIgn:")[2].split()[0]
     return bool(int(ignored, 16) >> number - 1 & 1)
 
 
 def gone(pid: int) -> bool:
-    """Waits until that OS process has ended, which is not a child of this one."""
+    """Waits until the OS process `pid`, which is not a child of this one, has ended."""
     try:
         one = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -154,8 +154,8 @@ sys.exit(int(sys.argv[1]))
 
 @pytest.mark.parametrize("status", [0, 7])
 def test_a_program(start, tmp_path, status):
-    """The program finds the server by itself, its output is not mixed with other text, and its
-    status is passed on.
+    """The program finds the server without an option, its output is not mixed with other text, and
+    its status is passed on.
     """
     (tmp_path / "nodes").write_text("node1\nnode2\n")
     program = (sys.executable, "-c", PROGRAM, str(status))
@@ -228,7 +228,7 @@ def test_an_agent_that_does_not_start(start, args, why):
 
 
 def test_keys_that_are_not_for_the_nodes(start, keys_of):  # wire 17.9
-    """A node's keys are for its name, or for all hosts. The user sees the agent's error."""
+    """The keys of a node must grant its name, or all hosts. The user sees the agent's error."""
     assert Node("me@gpu1.lab", None).name == "gpu1-lab"
     assert _net_keys.Keys(keys_of("gpu1-lab")).member.may_hold("host=gpu1-lab")
     status, errors = ended(start("--ssh", "gpu2", "--remote-keys", str(keys_of("lab1"))))
@@ -249,8 +249,8 @@ def test_a_node_that_does_not_join(start):
 
 
 def test_a_node_that_does_not_answer(start, where, monkeypatch):
-    """The node's `ssh` notices neither the end of its input nor SIGTERM: it is killed, and the user
-    told.
+    """The node's `ssh` notices neither the end of its input nor SIGTERM: `ssh` is killed, and the
+    user is notified.
     """
     monkeypatch.setattr(_net_up, "GRACE", 0.1)
     monkeypatch.setenv("PATH", where["PATH"])
@@ -260,7 +260,7 @@ def test_a_node_that_does_not_answer(start, where, monkeypatch):
         agents.start()
         with pytest.raises(BadUse, match="not joined within 1 s"):
             agents.wait(1.0)
-        while not ignores(agents.all[0].process.pid, signal.SIGTERM):  # until it is deaf
+        while not ignores(agents.all[0].process.pid, signal.SIGTERM):  # until it ignores SIGTERM
             os.sched_yield()
     assert agents.all[0].over == -signal.SIGKILL
     assert log == ["deaf does not answer: its agent ends by itself within 30 s"]

@@ -1,5 +1,5 @@
 """`weft up` over the real `ssh`, to an sshd on loopback with keys made for the test. Without an
-sshd the tests are skipped, with the reason (`./run setup net` fetches it for Debian).
+sshd the tests are skipped, with the reason (`./run setup net` fetches an sshd for Debian).
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ Host *
   GlobalKnownHostsFile /dev/null
   HostKeyAlias node
 """
-# An sshd that runs as root needs a user of its own, and /run/sshd: a namespace of mounts has both.
+# An sshd that runs as root needs a user of its own, and /run/sshd: a namespace of mounts provides
+# both.
 AS_ROOT = """\
 grep -q ^sshd: /etc/passwd ||
   { cat /etc/passwd; echo sshd:x:33333:65534::/run/sshd:/bin/false; } >"$0/passwd" &&
@@ -128,7 +129,7 @@ def test_from_start_to_end(sshd, start, tmp_path):
 
 
 def test_it_is_killed(sshd, start, tmp_path):
-    """`ssh` passes on the end of its input, so that no agent is left."""
+    """When `ssh` ends, the agent's input ends too, so no agent is left."""
     sshd.client(tmp_path / "bin/ssh", "user")
     process = start(*NODES)
     hosts = joined(process)
@@ -145,7 +146,7 @@ def test_a_key_that_is_not_the_users(sshd, start, tmp_path):
 
 
 def test_a_host_that_is_another(sshd, start, tmp_path):
-    """`ssh` would ask whether to go on, and since nobody can answer it does not go on."""
+    """`ssh` would ask whether to go on. Since nobody can answer, it does not go on."""
     sshd.client(tmp_path / "bin/ssh", "user")
     (sshd.folder / "known_hosts").write_text("")
     status, errors = ended(start("--ssh", "localhost"))

@@ -42,7 +42,7 @@ def passed(value: Any) -> Any:
 
 
 def refused(content: Any) -> str:
-    """Returns a reader's error for an object with this content, whose bytes are well-formed."""
+    """Returns the error of a reader for a well-formed object with this content."""
     packed = cbor2.dumps(cbor2.CBORTag(27, content))
     assert _net_values._native._cbor_fault(packed, True) is None
     with pytest.raises(BadUse, match=r"^read on channel 'c': .*\. The value is lost$") as raised:
@@ -113,7 +113,8 @@ def test_arrays_with_dtype_and_shape(array):  # wire 17.15
     ],
 )
 def test_large_arrays(array):  # wire 17.15
-    """A large array that stands alone is packed and made with fewer copies; in a list it is not."""
+    """A large array that is a value by itself is packed and unpacked with fewer copies than an
+    array in a list."""
     (other,), received = passed([array]), passed(array)
     for one in (received, other):
         assert type(one) is np.ndarray
@@ -459,7 +460,7 @@ _ALLOWED = (int, float, str, bytes, bool, type(None), list, dict, tuple, np.ndar
 @functools.cache
 def _resolve_annotations() -> None:
     """Resolves the annotations of accepted classes, which this program wrote: msgspec compiles
-    those that are text when it first needs them.
+    annotations that are text when it first needs them.
     """
     for kind in _net_values._accepted.values():
         with contextlib.suppress(msgspec.ValidationError):
@@ -467,8 +468,8 @@ def _resolve_annotations() -> None:
 
 
 def _read(packed: bytes) -> None:
-    """Checks that the bytes are refused, or are a value of accepted classes, and that nothing was
-    run.
+    """Checks that the bytes are refused, or are a value of accepted classes, and that they have run
+    no code.
     """
     global _watched
     _resolve_annotations()
@@ -569,7 +570,7 @@ def test_random_bytes_run_nothing(data):  # wire 17.15
 
 
 def test_the_watch_sees_what_runs(tmp_path):
-    """Shows that the tests above can fail."""
+    """Shows that the tests for hostile values can fail: the watch notices code that runs."""
     global _watched
     _watched = []
     try:
@@ -596,7 +597,7 @@ def test_through_a_session_and_back(keys, program):  # wire 17.6, 17.15
 
 
 def test_a_class_that_is_not_accepted(keys, program):  # wire 17.15
-    """The value is lost, and the channel goes on."""
+    """A value of a class that the reader does not accept is lost, and the channel goes on."""
     with net.listen(keys=keys) as door:
         p = program("writes_objects", door.address, keys)
         with door.next() as session:
@@ -632,7 +633,8 @@ def test_a_choice_that_takes_one(keys, program):  # wire 17.15
 
 
 def test_a_boards_channel_and_a_networks_are_kept_apart(keys, program):
-    """Values for a board and for a network are packed differently, though both are CBOR."""
+    """Values for a board and values for a network are packed differently, although both are
+    CBOR."""
     from weft import serial
 
     there, terminal = os.openpty()

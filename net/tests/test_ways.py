@@ -34,8 +34,8 @@ HEARD = 300.0  # seconds after which a test that hangs fails
 
 
 async def flushed(client: Any) -> None:
-    """Waits until the server has all messages. (The client's flush() alone may ask before
-    messages that still wait to be sent: a subscription might not be there yet.)
+    """Waits until the server has received all messages. (The question of the client's flush() may
+    overtake messages that still wait to be sent. Then a subscription might not be there yet.)
     """
     while client.pending_data_size:
         await asyncio.sleep(0)
@@ -67,8 +67,8 @@ class Pair:
             await flushed(client)
 
     async def session(self) -> tuple[Any, Any]:
-        """Opens a session. Returns the streams of the program that asked for it, and of the other
-        one.
+        """Opens a session. Returns the streams of the program that asked for it, and those of the
+        other program.
         """
         self.streams = await self.relays[0].open(PLACES[1], self.tls[0]), await self.came
         return self.streams
@@ -109,7 +109,7 @@ def dice() -> random.Random:
 
 
 async def poured(reader: Any, writer: Any, data: bytes) -> None:
-    """Checks that all of the data is sent, and arrives in the same order."""
+    """Checks that the data can be sent, and arrives whole and in order."""
 
     async def pours() -> None:
         for at in range(0, len(data), 50_000):
@@ -144,8 +144,8 @@ AT_MOST = 2 * PACKET * WINDOW + 4 * HIGH + 10 * PACKET  # two windows, and what 
 
 
 def test_who_does_not_read_costs_a_bound(paired):  # wire 13.3, 17.20
-    """The sender does not stop, and the reader reads only when the sender has had to wait: there
-    are never more bytes between them than the bound.
+    """The sender does not stop, and the reader reads only when the sender has had to wait: never
+    more bytes than the bound are between the two.
     """
 
     async def test(pair: Pair) -> None:
@@ -180,8 +180,8 @@ def test_who_does_not_read_costs_a_bound(paired):  # wire 13.3, 17.20
 
 
 def test_what_the_connection_does_not_take_does_not_wait_twice(paired):  # wire 17.20
-    """The client has to wait for the server's connection: packets that are sent again meanwhile are
-    not queued behind those that have not been sent.
+    """The client has to wait for the server's connection: packets that are sent again in that time
+    are not queued behind the packets that have not been sent.
     """
 
     async def test(pair: Pair) -> None:
@@ -202,7 +202,7 @@ def test_what_the_connection_does_not_take_does_not_wait_twice(paired):  # wire 
         while way._sending < PACKET * WINDOW:
             await asyncio.sleep(0.001)
         now = way._now()
-        for later in range(0, 10_000, 100):  # all of these would be sent again, many times
+        for later in range(0, 10_000, 100):  # the packets would be sent again many times
             way._line.passed(now + later)
             way._pump()
         assert waiting == 1
@@ -218,7 +218,7 @@ def test_what_the_connection_does_not_take_does_not_wait_twice(paired):  # wire 
 
 async def overheard(pair: Pair) -> list[Any]:
     """Returns a list of the messages that are sent from now on, as the server sees them, or a
-    client that may listen to everything.
+    client with the right to listen to everything.
     """
     seen: list[Any] = []
 
@@ -342,7 +342,8 @@ def test_who_closes_tls_alone_has_said_all(paired):  # wire 17.21
 
 @pytest.mark.parametrize("where", [0, 1])
 def test_what_somebody_changed_is_not_read(paired, where):  # wire 17.21
-    """The third client knows the checksums of the packets, but not TLS's keys: both sides end."""
+    """The third client knows the checksums of the packets, but not the keys of TLS: the session
+    ends at both sides."""
 
     async def test(pair: Pair) -> None:
         (r, w), (r2, w2) = await pair.session()

@@ -66,9 +66,9 @@ def write(path: str) -> None:
 
 
 def test_at_which_channel(agent, network):
-    """The text has function, operation, channel and line, as reports about this machine have. For a
-    process that comes to no operation the text has the line where the process is. The call then
-    gets its value: the question loses no call.
+    """The text contains function, operation, channel and line, as reports about this machine do.
+    For a process that comes to no operation the text contains the line where the process is.
+    Afterwards the call reads its value: the question loses no call.
     """
     there = agent("gpu1", "--hosts", "1")
     with pool_of(1) as pool:
@@ -93,7 +93,8 @@ def test_what_comes_to_no_operation(gpu1, caller, fifo):
 
 
 def test_each_of_its_processes_and_nobody_elses(agent, network, fifo, tmp_path):
-    """Two calls run in one OS process, and each has only its own processes in its answer."""
+    """Two calls run in one OS process, and the answer about each contains only the processes of
+    that call."""
     agent("gpu1", "--hosts", "1")
     with pool_of(2) as pool:
         os.mkfifo(tmp_path / "other")
@@ -118,7 +119,7 @@ def test_each_of_its_processes_and_nobody_elses(agent, network, fifo, tmp_path):
 
 
 def test_one_that_is_stopped_does_not_say(agent, network, monkeypatch):
-    """Nobody waits for a stopped process longer than the agent's patience, or the caller's."""
+    """Nobody waits for a stopped process longer than the agent's or the caller's patience lasts."""
     there = agent("gpu1", "--hosts", "1")
     with pool_of(1) as pool:
         call = pool.submit(parts.waits_at_a_channel)
@@ -219,7 +220,8 @@ def test_ctrl_c_says_where_they_are(agent, server, keys, rounds):
 
 
 def test_calls_that_do_not_answer_hold_up_nobody() -> None:
-    """Rule 6.7: such calls are named as silent, after the patience of the one who asks."""
+    """Rule 6.7: calls that do not answer are named as silent, when the patience of the asking
+    program has ended."""
     never: cf.Future[Any] = cf.Future()
     over: cf.Future[Any] = cf.Future()
     over.set_result(["main/x: running at x.py:1"])
@@ -259,8 +261,7 @@ sys.stdin.read()
 
 
 def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, server, keys):
-    """wire 17.14: the call is cancelled at its next operation, once, so that it can still clean
-    up.
+    """wire 17.14: the call is cancelled once, at its next operation, so that it can still clean up.
     """
     agent("gpu1", "--hosts", "1")
     jobs, reports = ([th.Channel(name) for name in "ab"] for _ in range(2))
@@ -282,7 +283,7 @@ def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, serve
 
 
 class Link:
-    """The link of a caller that sends two calls at once, and goes when it is told to."""
+    """The link of a caller that sends two calls at once, and closes when the test says so."""
 
     def __init__(self) -> None:
         self.orders, self.results = th.Channel("orders"), th.Channel("result", capacity=9)
@@ -312,8 +313,8 @@ def test_those_of_its_list_that_have_not_begun_do_not() -> None:  # wire 17.14
 
 
 def test_a_question_that_is_given_up_leaves_no_connection() -> None:
-    """The question completes as it is cancelled: a result that asyncio.wait_for() may lose is let
-    go of.
+    """A question completes while it is cancelled. asyncio.wait_for() may lose its result, a
+    connection, which must be closed.
     """
 
     async def ends_all_the_same() -> str:

@@ -34,7 +34,7 @@ def own() -> int:
 
 
 def short() -> Iterator[str]:
-    """Yields the names of the threads of this program that have the short slice."""
+    """Yields the names of the threads of this program that run with the short slice."""
     for thread in TASKS.iterdir():
         with contextlib.suppress(OSError):  # the thread has ended
             if slice_of(int(thread.name)) == SHORT:

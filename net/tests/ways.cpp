@@ -1,6 +1,6 @@
-// Tests the ways of the relay by themselves (WIRE.md 17.19, 17.20): two of them in one program, and
-// between them code that treats messages as a server does. Also tests other parts of weft/net.hpp
-// that need no server.
+// Tests the ways of the relay by themselves (WIRE.md 17.19, 17.20): two ways in one program, and
+// between the two code that treats messages as a server does. Also tests other parts of
+// weft/net.hpp that need no server.
 #include <doctest/doctest.h>
 #include <sys/ioctl.h>
 
@@ -20,8 +20,8 @@ using Chars = std::string;
 // with checks.
 constexpr w::LineOptions kLine{.window = 8, .most = 1024, .again_ms = 200, .lease_ms = 60'000};
 
-// Two connected ways. A thread carries the messages between them, and loses those that it is told
-// to lose.
+// Two connected ways. A thread carries the messages between them, and loses those that the test has
+// chosen.
 class Pair {
  public:
   explicit Pair(w::LineOptions o = kLine, unsigned lost_of_100 = 0, unsigned seed = 1)
@@ -101,7 +101,7 @@ void pour(int socket, const Chars& all) {
     at += static_cast<std::size_t>(n);
   }
 }
-// Reads at most `most` characters, or all until the end.
+// Reads until the end, at most `most` characters.
 Chars drawn(int socket, std::size_t most = SIZE_MAX) {
   Chars all(std::min<std::size_t>(most, 1 << 16), 0), got;
   while (got.size() < most) {
@@ -136,7 +136,7 @@ TEST_CASE("wire 17.19: what was said last comes before the end, and then both ar
   for (const unsigned lost : {0u, 5u}) {
     Pair p(kLine, lost, 3);
     const Chars last = some(30'000, 4);
-    // A way that closes before it is linked has no peer to tell, and leaves at once.
+    // A way that closes before it is linked has no peer to notify, and ends at once.
     while (!p.ways[0]->linked()) std::this_thread::yield();
     std::thread pours([&] {
       pour(p.sockets[0], last);
@@ -259,7 +259,7 @@ TEST_CASE("wire 17.19: the server is back, and what was not acknowledged goes at
     int left = 1;
     return ::ioctl(sockets[0], TIOCOUTQ, &left) != 0 || left == 0;
   };
-  carry(taken);  // these packets were sent and lost
+  carry(taken);  // these packets had been sent, and were lost
   ways[0]->hurry();
   {
     const std::lock_guard g(lock);
@@ -286,7 +286,7 @@ TEST_CASE("wire 17.18: who asks for a session says which, and where it is") {
 }
 
 TEST_CASE("wire 17.2, 17.3: what nests deeper than anything that is said is not taken") {
-  // Deep values are copied and written down again, level by level.
+  // Copying a deep value and printing it recurse once for each level.
   const auto deep = [](std::size_t n) { return std::string(n, '[') + std::string(n, ']'); };
   const auto entry = [&](std::size_t n) {
     return R"({"address":"","fingerprint":"","home":"","host":"","readers":true,"ticket":null,"writers":true,"x":)" +

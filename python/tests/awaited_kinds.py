@@ -1,5 +1,5 @@
-"""Waiting operations of every kind, each of which the test can release. They serve tests of which
-code may step, and which may leave, such an operation.
+"""Waiting operations of every kind, each of which the test can release. Tests use them to find out
+which code may step such an operation, and which may leave it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Place:
         return self.r.extended()
 
     async def outcome(self, op):
-        """Returns the outcome of an operation; the block of an extended read is left at once."""
+        """Returns the outcome of an operation; if it is an extended read, leaves the block at
+        once."""
         result = await op
         if "block" in vars(self):
             await self.block.__aexit__(None, None, None)

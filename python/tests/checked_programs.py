@@ -1,8 +1,8 @@
-"""The programs that the tests of `weft check` check: right ones, wrong ones, and some that cannot
-be checked.
+"""The programs that the tests of `weft check` check: right programs, wrong programs, and programs
+that cannot be checked.
 
-Each function builds and runs a network. test_checking*.py have the findings that are expected for
-each.
+Each function builds and runs a network. test_checking*.py contain the findings that are expected
+for each function.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def _ends(channel, side):
 
 
 def hidden(mended: bool = False) -> None:
-    """Two keys that are taken in opposite order; the second process comes late in a plain run."""
+    """Runs two processes that take two keys in opposite orders; the second process comes late in a
+    plain run."""
     a, b = [(Channel(n), Channel(f"{n}.free")) for n in "AB"]
     h = [Channel(f"h{n}") for n in range(4)]
     first = (_ends(a, "writer"), _ends(b, "writer"))
@@ -146,7 +147,7 @@ def merged() -> Any:
 
 
 def loses_a_value() -> None:
-    """In each order the reader has gone before the second value is read."""
+    """In every order the reader has ended before the second value is read."""
     c = Channel("c", capacity=4)
     run(writes(c.writer(), 1, 2), reads(c.reader(), 1))
 
@@ -185,7 +186,8 @@ def never_ends() -> None:
 
 
 def left_in_some_order() -> Any:
-    """If the first writer comes first, the second writer's value is not read: Retired ends it."""
+    """If the first writer comes first, the second writer's value is not read: Retired ends that
+    writer."""
     c = Channel("c")
     return run(writes(c.writer(), 1), writes(c.writer(), 2), reads(c.reader(), 1))[2] and None
 
@@ -405,7 +407,7 @@ def test_with_a_fixture(tmp_path) -> None:
 
 
 def quiet() -> None:
-    """A process is left quietly in each order."""
+    """In every order a process is quietly left waiting."""
     c = Channel("c")
 
     @process
@@ -491,7 +493,7 @@ def thread_writes(out, *values):
 
 
 def dines_in_a_block() -> None:
-    """Ordinary code and a process take two forks, each in a different order."""
+    """Ordinary code and a process take two forks in opposite orders."""
     left, right = threads.Channel("left", capacity=1), threads.Channel("right", capacity=1)
     with threads.Group() as group:
         group.start(dines((left.writer(), left.reader()), (right.writer(), right.reader())))

@@ -2,7 +2,8 @@
 
 A goroutine is a process, a mutex is a buffer of one place, and `close(c)` is the retirement of the
 writer's end. The function of a kernel has an argument `mended`: False makes the bug. A process that
-a bug leaves behind ends quietly in Weft, when its partner's ends have gone; complete() finds it.
+a bug leaves behind ends quietly in Weft when its partner's ends have been let go of; complete()
+finds such a process.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class LeftBehind(Exception):
 
 
 def complete(*processes: Any) -> None:
-    """Runs the processes; each must reach its end."""
+    """Runs the processes. Raises LeftBehind unless each of them reaches its end."""
     results = run(*processes)
     results = results if isinstance(results, list) else [results]
     if missing := [i for i, result in enumerate(results) if result != "end"]:

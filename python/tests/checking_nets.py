@@ -27,7 +27,7 @@ async def sink(inp: Any) -> list[int]:
 
 
 def chain() -> list[int]:
-    """Five processes, twenty communications."""
+    """Runs five processes with twenty communications."""
     c = [Channel(f"c{i}") for i in range(4)]
     stages = [stage(c[i].reader(), c[i + 1].writer()) for i in range(3)]
     return run(source(c[0].writer(), 5), *stages, sink(c[3].reader()))[-1]
@@ -41,7 +41,7 @@ async def merge(a: Any, b: Any, out: Any) -> None:
 
 
 def merging(n: int) -> tuple[int, ...]:
-    """Two sources of n values each, a select, a sink."""
+    """Runs two sources of n values each, a select and a sink."""
     a, b, out = Channel("a"), Channel("b"), Channel("out")
     sources = source(a.writer(), n), source(b.writer(), n)
     return tuple(run(*sources, merge(a.reader(), b.reader(), out.writer()), sink(out.reader()))[-1])
@@ -58,7 +58,7 @@ async def reads(inp: Any, n: int) -> list[int]:
 
 
 def writers(n: int) -> tuple[int, ...]:
-    """n writers of one channel."""
+    """Runs n writers of one channel."""
     c = Channel("c")
     return tuple(run(*[writes_one(c.writer(), i) for i in range(n)], reads(c.reader(), n))[-1])
 
@@ -72,7 +72,7 @@ async def philosopher(first: Ends, second: Ends) -> None:
 
 
 def philosophers(n: int, ordered: bool) -> None:
-    """A network in which a fork is a buffer of one place. If `ordered`, the last philosopher
+    """Runs philosophers. A fork is a buffer of one place. If `ordered`, the last philosopher
     takes the lower fork first."""
     forks = [Channel(f"fork{i}", capacity=1) for i in range(n)]
 
@@ -115,8 +115,8 @@ async def starter(out: Any) -> None:
 
 
 def hidden(mended: bool = False) -> None:
-    """Two users of two locks. The second user begins when a token has come to it by four hops. In
-    plain runs the token never comes while the first user is between its two locks.
+    """Runs two users of two locks. The second user begins when a token has reached it in four hops.
+    In plain runs the token never comes while the first user is between its two locks.
     """
     a, b = [(Channel(name), Channel(f"{name}.free")) for name in "AB"]
 

@@ -1,10 +1,10 @@
-"""Programs that a test starts. They are ended when the block is left, in whatever way, and after a
-certain time in any case.
+"""Programs that a test starts. A program is ended when its block is left, in whatever way, and in
+any case after its `seconds`.
 
-No test is about that time: it only ends programs that hang, and even a slow machine stays far below
-it.
+No test is about `seconds`: they only end programs that hang, and even on a slow machine a program
+that works takes far less.
 
-Invariant: nothing that waits for such a program (for its output, for its end) waits longer than its
+Invariant: nothing that waits for a program (for its output, for its end) waits longer than its
 `seconds`.
 """
 
@@ -23,8 +23,8 @@ from typing import Any
 
 @contextmanager
 def child(*arguments: str, seconds: float = 280, **how: Any) -> Iterator[subprocess.Popen[str]]:
-    """Starts this Python with `arguments`; its outputs are pipes of text. After `seconds` it is
-    killed, so that a reader of its output sees the end.
+    """Starts this Python with `arguments`; its outputs are pipes of text. After `seconds` the
+    program is killed, so that a reader of its output sees an end.
     """
     given = {
         "stdout": subprocess.PIPE,
@@ -45,8 +45,8 @@ def child(*arguments: str, seconds: float = 280, **how: Any) -> Iterator[subproc
 
 
 def _asleep(pid: int) -> dict[str, str] | None:
-    """Returns how often each thread of the process has given up its CPU, if all of them sleep; else
-    None.
+    """Returns how often each thread of the process has given up its CPU, if all its threads sleep;
+    else None.
     """
     slept = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
@@ -64,9 +64,9 @@ def until_asleep(pid: int) -> None:
     """Returns once every thread of the process sleeps: a thread that is about to act does not
     sleep.
 
-    The threads are looked at one after another. A thread that slept may have been woken by a later
-    one, which sleeps by the time it is looked at. So all threads must have slept from one look to
-    the next.
+    The threads are looked at one after another. A thread that was found asleep may since have been
+    woken by another thread, which sleeps by the time when it is looked at. Therefore all threads
+    must have slept from one look to the next.
     """
     before = None
     while (now := _asleep(pid)) is None or now != before:

@@ -1,6 +1,7 @@
 // A component and its host in one program, without CPython, for ThreadSanitizer: the host is the
 // table of component_abi.h over channels made of a mutex and a condition variable.
-// <weft/component.hpp> is tested: its run functions on many threads, its conversions, its blocks.
+// It tests parts of <weft/component.hpp>: the run functions on many threads, the conversions, the
+// blocks.
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
@@ -156,7 +157,8 @@ weft_api table() {
 }
 const weft_api api = table();
 
-// Runs a process with these ends, then with these values; its ends retire when it ends.
+// Starts a thread that runs the process with these ends and values. The ends retire when the
+// process ends.
 std::thread start(const weft_process_info& info, std::vector<Channel*> ends,
                   std::vector<std::uint64_t> values, weft_status expected) {
   return std::thread([&info, ends, values, expected] {

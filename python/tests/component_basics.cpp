@@ -1,4 +1,4 @@
-// The small processes that the tests of native components load: one for each thing that is tested.
+// Small processes that the tests of native components load. Each serves one test.
 #include <sched.h>
 
 #include <atomic>
@@ -37,8 +37,8 @@ void place(Reader<std::int64_t> in, Writer<std::int64_t> out) {
     full = got.index() == 0;
   }
 }
-// Chooses the guard with priority of two ready ones; then a timer; then timers without time, and
-// skips; then a loud end.
+// Chooses, of two ready guards, the one with priority; then a timer; then timers that are due at
+// once, and skips; then a loud end.
 void choices(Reader<std::int64_t> a, Reader<std::int64_t> b, Writer<std::string> out) {
   out.write(select_first(b, a).index() == 0 ? "b" : "a");
   out.write(select(when(false, a), after(1ms)).index() == 1 ? "timer" : "a");
@@ -85,8 +85,8 @@ void closes_and_writes(Writer<std::int64_t> out) {
   out.write(1);
 }
 
-// Computes, without any operation, until another process of this library says stop: only a process
-// that runs beside it can do that.
+// Computes, without any operation, until another process of this library sets `stop`: only a
+// process that runs beside this one can set it.
 std::atomic<bool> stop{false};
 void spins() {
   while (!stop.exchange(false)) {
@@ -112,7 +112,7 @@ void narrow(Reader<std::int8_t> in, Writer<std::uint32_t> out) {
   for (std::int8_t x : in) out.write(static_cast<std::uint32_t>(x));
 }
 
-// Multiplies each number by -1, where it lies.
+// Multiplies each number by -1, in place.
 template <class T>
 void negate(Reader<Array<T>> in, Writer<Array<T>> out) {
   for (Array<T>& a : in) {

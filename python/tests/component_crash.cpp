@@ -10,7 +10,7 @@ using namespace weft::native;
 
 namespace {
 
-// Passes on what it reads, up to the `at`th value; then it crashes in the way that `how` names.
+// Passes on what it reads, up to the `at`th value; then crashes in the way that `how` names.
 void crash(Reader<std::int64_t> in, Writer<std::int64_t> out, std::int64_t at, std::string how) {
   for (std::int64_t x : in) {
     if (--at == 0) {

@@ -1,5 +1,5 @@
-// A component as it was compiled with the first edition of component_abi.h, whose tables were
-// shorter: the declarations below are that edition's, and never change.
+// A component as if compiled with the first edition of component_abi.h, whose tables were
+// shorter: the declarations below are those of the first edition, and never change.
 #include <stddef.h>
 #include <stdint.h>
 

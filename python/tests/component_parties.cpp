@@ -74,13 +74,13 @@ void waits_for_ever(std::int64_t how) {
   if (how == 2) select(after(std::chrono::hours::max()));
   if (how == 3) select(after(std::chrono::duration<double>(1e300)));
 }
-// Often performs an operation, and never waits in one.
+// Performs many operations, none of which waits.
 void looks(Ints in) {
   while (select_first(in, skip()).index() != 0) {
   }
 }
-// Tries operations that are refused at channels to other OS processes, and then some that are
-// allowed. When the first value has arrived, the ends are at their final places.
+// At channels to other OS processes, tries operations that are refused there, and then operations
+// that are allowed. When the first value has arrived, the ends are at their final places.
 void tries(Ints in, Writer<std::int64_t> out, Log log) {
   in.read();
   try {

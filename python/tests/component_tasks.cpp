@@ -18,7 +18,7 @@ using Log = Writer<std::string>;
 Task<> ints(Ints in, Out out) {
   while (auto x = co_await in.next()) co_await out.write(*x);
 }
-// Three kinds of tasks that are awaited: with a value, without one, and some that throw.
+// Three kinds of tasks that are awaited: with a value, without a value, and tasks that throw.
 Task<std::int64_t> sum_of(Ints& in, std::int64_t n) {
   std::int64_t sum = 0;
   for (std::int64_t i = 0; i < n; ++i) sum += co_await in.read();
@@ -186,7 +186,7 @@ Task<> spins(Out out, std::string path) {
   co_await out.write(2);
 }
 Task<> pid(Out out) { co_await out.write(getpid()); }
-// Ends by the exception of an end that it has met, or by an exception of its own.
+// Ends by the exception that an ended channel raised, or by an exception of its own.
 Task<> left(Ints in, std::string by) {
   if (by == "Retired") throw Retired(in.number());
   if (by == "Poisoned") throw Poisoned(in.number());

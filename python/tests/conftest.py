@@ -30,7 +30,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
 MODULES: dict[str, Any] = {"coroutines": coroutines, "threads": threads, "greenlets": greenlets}
 
 
-# Files whose cases each start a program, an OS process or a component. A case there takes up to a
+# Files whose cases each start a program, an OS process or a component. Such a case takes up to a
 # second, and a few combinations of parameters show as much as all.
 SPREAD = (
     "checking_command",
@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class _Done:
-    """An awaitable that is done: the operation has blocked, and is over."""
+    """An awaitable for an operation that has blocked and is over."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -132,7 +132,7 @@ def b(request: pytest.FixtureRequest) -> Backend:
 def _what_was_there_before() -> None:
     """Freezes the objects that exist before a file's first test: they belong to no test, so the
     collector need not visit them after each test. (Without this, the remains of earlier files cost
-    45 ms a test in the end.)
+    45 ms for each of the last tests.)
     """
     gc.collect()
     gc.freeze()
@@ -140,8 +140,8 @@ def _what_was_there_before() -> None:
 
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Generator[None, None, None]:
-    """Collects after each test: so that a warning about an object that was never awaited or started
-    belongs to that test.
+    """Runs the garbage collector after each test, so that a warning about an object that was never
+    awaited or started belongs to that test.
     """
     yield
     gc.collect()
@@ -155,7 +155,8 @@ def play(request: pytest.FixtureRequest) -> Runner:
 
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Generator[Path, None, None]:
-    """Makes a runtime directory; the paths of pytest's own are too long for a socket."""
+    """Makes a runtime directory. The paths of pytest's own directories are too long for a
+    socket."""
     path = Path(tempfile.mkdtemp(prefix="weft"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(path))
     monkeypatch.delenv("WEFT_INSPECT", raising=False)

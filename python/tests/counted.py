@@ -44,7 +44,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 CRASHES = 20  # the number of crashes of one call after which the rest of its sweep is left out
 OTHERS_OWN = (  # crashes that are not Weft's fault
-    "greenlet: Failed low-level slp_switch()",  # greenlet cannot save a stack, and ends the program
+    "greenlet: Failed low-level slp_switch()",  # ended by greenlet, which cannot save a stack
     # CPython 3.11 loses the exception if it has no memory for a cell of a function that it enters,
     # or for the frame object that a traceback needs. Plain functions that call each other show
     # this.
@@ -55,11 +55,11 @@ OTHERS_OWN = (  # crashes that are not Weft's fault
     # is not tracked.
     "object type name: dict_itemiterator",
 )
-# The messages of the same fault without assertions.
+# The messages of a lost exception where assertions are off.
 LOST = re.compile("error return without exception set|<function .*> returned NULL without setting")
 # The calls that are left out, and why. greenlet is compiled for a release build, so its references
-# are not counted; and it ends the program if it cannot save a stack. CPython ends the program if it
-# has no memory for the state of a thread that C code began, as Weft's threads are.
+# are not counted; and greenlet ends the program if it cannot save a stack. CPython ends the program
+# if it has no memory for the state of a thread that C code began, as Weft's threads are.
 LEFT_OUT = {
     "refs": re.compile("greenlets"),
     "memory": re.compile(r"threads|greenlets|^far_|^links$|component"),
@@ -86,9 +86,9 @@ def total() -> int:
 
 def grows(function: Callable[[], Any], times: int) -> tuple[int, int]:
     """Returns by how much the count grows (0: not at all), and in how many calls. A count that
-    grows once belongs to a cache. A thread keeps the last answers of the hosts that were asked,
-    some 250 references, which come and go. A count that grows in each of three rounds and in two
-    long ones is a leak.
+    grows once belongs to a cache. A thread keeps the last answers of the hosts that were asked.
+    These are some 250 references, which come and go. A count that grows in each of three rounds and
+    in two long ones is a leak.
     """
     for _ in range(3):
         function()
@@ -204,7 +204,7 @@ def memory(name: str, most: int, burst: int, first: int, leaks: bool) -> list[st
 
 def child(given: Any, name: str, first: int) -> None:
     """Makes one call, or the rest of its sweep. Prints the allocation that fails next (at), what is
-    wrong, and that it is done."""
+    wrong, and that the child is done."""
     faulthandler.enable()
     warnings.simplefilter("ignore")
     try:

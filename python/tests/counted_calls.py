@@ -2,10 +2,10 @@
 nothing behind.
 
 A function here takes `fault`, a context manager. The block of `with fault:` is what is counted, and
-where an allocation may be made to fail: MemoryError may be raised anywhere in the block, and at its
-end. The code outside the block prepares the call, and checks afterwards that no value is lost or
-doubled, and that the objects still work. A function that has nothing to prepare or check has all
-its code in the block.
+where an allocation may be made to fail: MemoryError may be raised anywhere in the block and at the
+end of the block. The code outside the block prepares the call, and checks afterwards that no value
+is lost or doubled, and that the objects still work. A function that has nothing to prepare or check
+has all its code in the block.
 
 A function that takes `b` is called for each backend (conftest.py says how one function serves them
 all).
@@ -181,8 +181,8 @@ def one_write(fault: Any, b: Any) -> None:
 def takes_or_leaves(
     fault: Any, b: Any, take: Callable[[Any], Any], value_of: Callable[[Any], Any]
 ) -> None:
-    """Checks that the value is still there if `take(reader)` has failed. `value_of` finds the value
-    in the result of `take`."""
+    """Checks that the value is still in the channel if `take(reader)` has failed. `value_of` finds
+    the value in the result of `take`."""
     value, got = Mark(), [None, None]
 
     async def body(b: Any, w: Any, r: Any) -> None:
@@ -250,7 +250,7 @@ def extended(fault: Any, b: Any) -> None:
                 try:
                     await b.leave(block)
                 except MemoryError:
-                    # Perhaps the block was not left yet; then its writer would keep waiting.
+                    # Perhaps the block has not been left yet. Then its writer would wait for ever.
                     await b.leave(block)
         refused(lambda: r.extended(1))
         refused(lambda: r.extended(redeliver=True))
@@ -327,7 +327,7 @@ def select(fault: Any, b: Any) -> None:
 
 @on_each
 def one_select(fault: Any, b: Any) -> None:
-    """A choice that fails has taken nothing (rule 5.1)."""
+    """A choice that fails has taken no value (rule 5.1)."""
     takes_or_leaves(fault, b, lambda r: b.weft.select(b.weft.after(99), r), lambda found: found[1])
 
 

@@ -33,7 +33,7 @@ CO = Backend("coroutines")
 
 def on_a_loop(main: Any) -> None:
     """Runs main() in a new loop. If asyncio has no memory to call a callback, it forgets the
-    callback, and with it a task, and nothing goes on. Then this raises MemoryError."""
+    callback, and with it a task, which never goes on. Then on_a_loop() raises MemoryError."""
     forgotten: list[BaseException] = []
 
     def forgot(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -238,7 +238,7 @@ for _name in BACKENDS[:2]:
 
 @functools.cache
 def host() -> Any:
-    """Another OS process, which gets the ends on the other side."""
+    """Another OS process, which holds the ends on the other side."""
     hosts = Hosts(1)
     atexit.register(hosts.close)
     return hosts[0]
@@ -336,7 +336,7 @@ def links(fault: Any) -> None:
 
 @call
 def feeds(fault: Any) -> None:
-    """Tests a link whose bytes Python carries; here the bytes are nonsense."""
+    """Tests a link whose bytes Python carries. The bytes are nonsense."""
     with fault:
         link = native._Link(-1, "whole", False, False, 0, 0, 0, 1)
         feed = link.feed()

@@ -112,7 +112,7 @@ def to_another(hosts: Hosts, value: Any) -> Any:
 
 
 def failure(how: str, n: int) -> BaseException:
-    """Returns an exception with that many causes, groups or lists, one within the other."""
+    """Returns an exception with n causes, groups or lists, one within the other."""
     error = ValueError(deep(n, "list") if how == "arguments" else "the first")
     for _ in range(n if how != "arguments" else 0):
         outer: Any = ValueError("later") if how == "causes" else ExceptionGroup("of", [error])
@@ -136,8 +136,8 @@ def raised(how: str, n: int) -> None:
 
 
 def comes(failing: Callable[[], Any]) -> None:
-    """Checks that the exception arrives unchanged, or as its text if it comes from another OS
-    process and cannot be pickled.
+    """Checks that the exception that `failing` raises arrives unchanged. If it comes from another
+    OS process and cannot be pickled, its text must arrive.
     """
     try:
         failing()

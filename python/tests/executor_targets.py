@@ -1,4 +1,5 @@
-"""What test_processes_executor_large.py and test_processes_executor_map.py run in OS processes."""
+"""The functions that test_processes_executor_large.py and test_processes_executor_map.py run in
+other OS processes."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def seen(a: Any) -> tuple[str, bool, Any, int]:
 
 
 def writes(a: Any, value: Any) -> Any:
-    """Writes to its argument. Returns what stood there."""
+    """Writes to its argument. Returns the value that stood there."""
     before = a[0]
     a[0] = value
     return before
@@ -43,7 +44,7 @@ def kept() -> float:
 
 
 def its_memory(a: Any) -> tuple[int, int]:
-    """Returns this OS process, and how many of Weft's segments it has mapped."""
+    """Returns the pid of this OS process, and how many of Weft's segments it has mapped."""
     return os.getpid(), Path("/proc/self/maps").read_text(encoding="ascii").count("/memfd:weft")
 
 
@@ -52,7 +53,7 @@ def dies(a: Any = None) -> None:
 
 
 def marks(folder: str, n: int) -> int:
-    """Notes that call n begins. Returns how often it has begun before."""
+    """Notes that call n begins. Returns how often call n has begun before."""
     before = len(list(Path(folder).glob(f"{n}-*")))
     (Path(folder) / f"{n}-{before}").touch()
     return before
@@ -71,7 +72,7 @@ def raises_first(folder: str, n: int, error: Any) -> int:
 
 
 def stays(n: int, those: tuple[int, ...]) -> int:
-    """Never returns, if n is one of those."""
+    """Never returns if n is in `those`; else returns n."""
     if n in those:
         threading.Event().wait()
     return n
@@ -97,7 +98,7 @@ def stays_first(folder: str, n: int) -> int:
 
 
 def once_only(path: str) -> None:
-    """Dies the second time."""
+    """Kills its OS process when it is called for the second time."""
     if Path(path).exists():
         dies()
     Path(path).touch()

@@ -1,4 +1,4 @@
-"""The parts that the tests of the flight recorder share: a file made by hand, byte by byte."""
+"""Functions that the tests of the flight recorder share. They make a file by hand, byte by byte."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def end(dt: int, who: int) -> bytes:
 
 
 def pair(rounds: int) -> bytes:
-    """Process `a` computes for 90 units and `b` for 10, in turns; each waits for the other
-    meanwhile.
+    """Process `a` computes for 90 units and `b` for 10, in turns. While one computes, the other
+    waits.
     """
     records = [process(1, "main/a"), process(2, "main/b"), place(1, "c"), place(2, "d")]
     records += [start(0, 0), start(0, 1)]

@@ -1,5 +1,5 @@
-"""The actions of the programs of fuzz_api.py: one function for each kind of call; ACTIONS has their
-weights.
+"""The actions of the programs of fuzz_api.py: one function for each kind of call; ACTIONS contains
+their weights.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def moment(w: World) -> Any:
 
 
 def act_communicate(w: World) -> Any:
-    """Runs an operation. An operation that blocks is run as a select with a timer, so that it hangs
-    only because of a fault.
+    """Runs an operation. An operation that blocks is run as a select with a timer, so that only a
+    fault makes it hang.
     """
     d = w.dice
     r, wr = w.fitting(w.api.Reader), w.fitting(w.api.Writer)
@@ -182,7 +182,7 @@ def act_operation(w: World) -> Any:
     ]
     o = w.dice.choice(candidates) if candidates else w.thing()
     if isinstance(o, w.api.Reader) and not w.awaits:
-        return None  # next() reads, and where it blocks no timer ends it
+        return None  # next() reads, and where it blocks no timer ends the read
     how = w.dice.choice(["send", "next", "throw", "close", "await", "drop"])
     if how == "send":
         return o.send(w.dice.choice([None, 1, Hostile(w)]))

@@ -6,19 +6,19 @@
 
 Each seed is a program of calls (fuzz_actions.py) with wrong and right arguments, among them objects
 that raise, collect or re-enter where the interpreter calls them (fuzz_world.py), in wrong orders,
-with signals that raise. Programs run in child processes. A program that dies, or that makes no
-progress for a while, is run again alone, shrunk to the calls that it takes, and printed with its
-seed. The last line says how many passed and failed.
+with signals whose handlers raise. Programs run in child processes. A program that dies, or that
+makes no progress for a while, is run again alone, shrunk to the calls that the failure needs, and
+printed with its seed. The last line says how many passed and failed.
 
 A program that makes no progress is not wrong by itself: by the rules a writer waits as long as an
 extended read holds its value, whoever cancels it (1.6), and a network waits as long as a thread
 lives that may hold its ends (10.3). So such a program is woken, and then made to let go of its
 objects:
 
-    HANG seconds without progress: SIGUSR1 wakes it, no more.
+    HANG seconds without progress: SIGUSR1 only wakes it.
       It goes on or ends: FAILED, it had missed something.
-      GRACE seconds later: SIGUSR2 makes it let go of all it keeps.
-        It ends: it waited, and rightly; it is counted separately.
+      GRACE seconds later: SIGUSR2 makes it let go of all that it keeps.
+        It ends: it was right to wait, and is counted separately.
         HANG seconds later: FAILED, it hangs.
 """
 
@@ -132,8 +132,8 @@ def play(seed: int, backend: str, only: set[int] | None, steps: int) -> None:
                 )
             ]
             await asyncio.wait(network, timeout=HANG / 8)
-            # One request raises one Cancelled (rule 6.1), and a body goes on after that: so it must
-            # begin no more calls.
+            # One request raises one Cancelled (rule 6.1), and the body of a process goes on after
+            # that: so the body must begin no more calls.
             w.over = True
             network[0].cancel()
             await network[0]
@@ -153,8 +153,8 @@ def play(seed: int, backend: str, only: set[int] | None, steps: int) -> None:
 
 
 def child(seeds: range, backend: str, only: set[int] | None, steps: int) -> None:
-    """Runs programs. Prints which one it runs, so that the parent knows at which one the child
-    died.
+    """Runs programs. Prints each program's seed before it runs, so that the parent knows at which
+    program the child died.
     """
     faulthandler.enable()
     warnings.simplefilter("ignore")
@@ -226,7 +226,7 @@ def outcome(
     phases = [
         (HANG * slow, signal.SIGUSR1),
         (GRACE * slow, signal.SIGUSR2),
-        (HANG * slow, signal.SIGABRT),  # faulthandler prints where it is
+        (HANG * slow, signal.SIGABRT),  # faulthandler prints where the child is
         (5 * slow, signal.SIGKILL),
     ]
     lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()

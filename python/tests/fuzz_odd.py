@@ -3,10 +3,10 @@ program may crash or hang, and code that does not use the object goes on.
 
     python python/tests/fuzz_odd.py [--seed A[:B]] [--seconds N] [--cases N] [--only CASE…]
 
-A seed makes a number of cases, each an odd object in a place; with `--only` only those are run. A
-child process runs the cases of a seed, and prints when each begins. If the child dies, or prints
-nothing for HANG seconds, that case has failed: it is printed with its seed, and with where the
-child was. The last line says how many cases passed and failed.
+A seed makes a number of cases, each an odd object in a place; with `--only` only the given cases
+are run. A child process runs the cases of a seed, and prints when each begins. If the child dies,
+or prints nothing for HANG seconds, that case has failed: it is printed with its seed, and with
+where the child was. The last line says how many cases passed and failed.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def child(seed: int, cases: int, only: set[int]) -> None:
 
 
 def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
-    """Runs a seed; returns how many cases it got through, and a text that describes the fault, if
+    """Runs a seed; returns how many cases have passed, and a text that describes the fault, if
     there is one.
     """
     command = [sys.executable, "-X", "faulthandler", __file__, "--child"]
@@ -123,7 +123,7 @@ def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
             except queue.Empty:
                 program.send_signal(signal.SIGUSR1)
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    program.wait(1)  # faulthandler prints where it is
+                    program.wait(1)  # faulthandler prints where the program is
                 program.kill()
                 what = "hangs"
                 break
@@ -137,7 +137,7 @@ def run(seed: int, cases: int, only: list[int]) -> tuple[int, str]:
             done += line.startswith("case ")
         errors.seek(0)
         output = errors.read()
-        if len(output) > 8000:  # the beginning has the fault, the end the places of other threads
+        if len(output) > 8000:  # the beginning shows the fault, the end the places of other threads
             output = f"{output[:3000]}\n…\n{output[-5000:]}"
         return done, f"seed {seed}: {what}: {last or 'its start'}\n{output}"
 

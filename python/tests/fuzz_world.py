@@ -1,5 +1,5 @@
-"""The world of one program of fuzz_api.py: its things, its dice, and objects that misbehave where
-the interpreter calls them.
+"""The world of one program of fuzz_api.py: its things (ends, processes and other objects), its
+dice, and objects that misbehave where the interpreter calls them.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class World:
 
     @property
     def awaits(self) -> bool:
-        """Whether operations are awaited here; otherwise they block, and get a timer."""
+        """Whether operations are awaited here; otherwise they block, and are given a timer."""
         from weft._native import where
 
         return where() in (1, 4)
@@ -157,7 +157,7 @@ class World:
         )
 
     def fitting(self, *kinds: type) -> Any:
-        """Returns mostly a thing of the wanted kinds, and sometimes another."""
+        """Returns a thing, mostly of the wanted kinds, and sometimes of another kind."""
         if self.dice.random() < 0.85:
             found = self.of(*kinds)
             if found is not None:
@@ -180,8 +180,8 @@ class World:
         self.blocks[:] = [e for e in self.blocks if sys.getrefcount(e) > ours]
 
     def end_blocks(self) -> None:
-        """Ends the extended reads that would be kept for ever, for example by the value that they
-        took, which is held by a writer that waits for them (rule 1.6).
+        """Ends the extended reads that would be kept for ever, for example because the value that
+        they took refers to them, and is held by the writer that waits for their end (rule 1.6).
         """
         blocks, self.blocks = self.blocks, []
         for e in blocks:
@@ -215,7 +215,7 @@ class World:
         dice = self.dice
         self.dice = random.Random(
             f"{self.seed} {self.backend} {n}"
-        )  # so, leaving out one call changes no other call
+        )  # so that leaving out one call changes no other call
         if self.only is not None and n not in self.only:
             self.dice = dice
             return None
@@ -275,7 +275,8 @@ def api_of(backend: str) -> Any:
 
 
 def bounded(w: World, awaitable: Any) -> Any:
-    """Awaits for a moment only: an operation without any partner is withdrawn by its driver."""
+    """Awaits for a moment only: then the driver withdraws an operation that has found no
+    partner."""
 
     @types.coroutine
     def drive() -> Any:

@@ -1,11 +1,12 @@
-"""A signal whose handler uses an Executor, at every place of Weft's Python code where Python runs
-handlers while ordinary code uses the same Executor (rule 12.1).
+"""A signal's handler uses an Executor while ordinary code uses the same Executor: at every place of
+Weft's Python code where Python runs handlers (rule 12.1).
 
     .venv/bin/python python/tests/handled.py [EVERY [PROGRAM…]]   last line: N passed, N failed
 
 EVERY: only every EVERY-th of these places is used (interrupted.py defines the places). The
-result that a handler waits for must come, although the interrupted code may hold the call. A
-program that hangs has failed: it is ended from outside, and its last line names the place.
+result that a handler waits for must come, although the interrupted code may just be handling the
+handler's call. A program that hangs has failed: it is ended from outside, and the last line that it
+prints names the place.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A signal whose handler raises, at every place of Weft's Python code where Python runs handlers
-(rule 6.7).
+"""A signal arrives whose handler raises: at every place of Weft's Python code where Python runs
+handlers (rule 6.7).
 
     .venv/bin/python python/tests/interrupted.py [EVERY [PROGRAM…]]   last line: N passed, N failed
 
@@ -10,8 +10,8 @@ ended from outside; the last line names its place.
 
 Python runs handlers where a function begins, and behind a call (CPython 3.11). A descriptor that a
 call has just returned, as a number, has no owner yet at that point, and where `__exit__` begins the
-block has not been left: those few places are left out (BARE). So are finalisers, which let no
-exception out.
+block has not been left. The few places of these two kinds are left out (BARE). So are finalisers,
+which let no exception out.
 """
 
 from __future__ import annotations
@@ -168,9 +168,9 @@ _places: dict[CodeType, set[int]] = {}
 
 
 def places(code: CodeType) -> set[int]:
-    """Returns the instructions before which a handler may run. An exception of the handler counts
-    as the call's. So an instruction where a block of `try` or `with` ends with the call is not
-    among them: the tracer comes too late for it.
+    """Returns the instructions before which a handler may run. Python treats an exception of the
+    handler like one of the call. Therefore an instruction at which a block of `try` or `with` ends
+    with the call is not among them: there the tracer's exception would come too late.
     """
     found = _places.get(code)
     if found is None:
@@ -250,7 +250,7 @@ def traced(f: Callable[[], Any], tracer: Tracer) -> Any:
 
 def there_is() -> tuple[int, int, int, Any]:
     """Returns the numbers of descriptors, of OS processes (the server and the tracker stay) and of
-    threads, and the handler that is set.
+    threads, and the handler of Ctrl-C.
     """
     children = 0
     for task in Path("/proc/self/task").iterdir():
@@ -261,7 +261,7 @@ def there_is() -> tuple[int, int, int, Any]:
 
 
 def settled(before: tuple[int, int, int, Any]) -> None:
-    """Waits until no more is left than there was before."""
+    """Waits until there are no more of these things than there were `before`."""
     now = there_is()
     shown = None
     while any(n > b for n, b in zip(now[:3], before[:3], strict=True)) or now[3] != before[3]:

@@ -4,9 +4,9 @@
     .venv/bin/python python/tests/interrupts.py [ROUNDS [SEED]]   last line: N passed, N failed
 
 In each round a child starts a network that does not end by itself, prints "ready", and is sent
-signals some microseconds later. It must leave the network by the exception that the handler makes,
-leave no party at its channels, and be ready for the next round. A seed decides the moment of a
-signal, but not the code that the signal interrupts.
+signals some microseconds later. The child must leave the network by the exception that the handler
+raises, leave no party at its channels, and be ready for the next round. A seed decides the moment
+of a signal, but not the code that the signal interrupts.
 
 Invariant: the child takes the byte that ends a round only once no signal of that round can arrive
 any more: signals are sent before the byte, and the code that notices them runs at the latest when
@@ -244,7 +244,7 @@ def spin(seconds: float) -> None:
 
 def storm(kind: str, rounds: int, seed: int, signals: tuple[signal.Signals, ...]) -> list[str]:
     """Returns the faults, a line for each round. In each round the child is sent `signals`, one
-    some time after the other.
+    after the other, with some time between them.
     """
     dice = random.Random(seed)
     wrong = []
@@ -268,7 +268,7 @@ def storm(kind: str, rounds: int, seed: int, signals: tuple[signal.Signals, ...]
                 p.send_signal(s)
             p.stdin.write("x")
             p.stdin.flush()
-            # SIGUSR1 makes it print where it hangs.
+            # SIGUSR1 makes the child print where it hangs.
             tell = threading.Timer(240, p.send_signal, (signal.SIGUSR1,))
             tell.start()
             line = p.stdout.readline().rstrip("\n")

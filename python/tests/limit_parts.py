@@ -21,7 +21,7 @@ class Within:
 
 
 def alone(b: Any, body: Any, *args: Any) -> Any:
-    """Returns the result of `async def body(b, …)` as the only process, in virtual time."""
+    """Runs `async def body(b, …)` as the only process, in virtual time, and returns its result."""
     return b.run(b.process(body)(*args), clock="virtual")
 
 

@@ -84,7 +84,7 @@ int waiting() {
 Process relay(weft::Reader<int> r, weft::Writer<int> w) {
   for (;;) co_await w.write(co_await r.read());
 }
-// Two processes wait for each other for ever; the others can go on.
+// Two processes wait for each other for ever; the other processes can go on.
 int knot() {
   weft::Channel<int> c{weft::named("c")}, d{weft::named("d")}, e{weft::named("e")};
   const weft::Outside outside(weft::Outside::due);
@@ -112,7 +112,7 @@ Process turns(weft::Reader<int> in, weft::Writer<int> out) {
     co_await out.write(*n);
   }
 }
-// A ring that never waits for anything outside itself.
+// A ring of processes that never wait for anything outside the ring.
 int ring() {
   weft::Channel<int> a{weft::named("a")}, b{weft::named("b")};
   weft::run(turns(a.reader(), b.writer()), relays(b.reader(), a.writer()));

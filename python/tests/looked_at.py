@@ -1,6 +1,6 @@
 """Programs that run while tests look at them: their texts, and how they are started (rules 14.9, 14.10).
 
-The fixture `home` (conftest.py) is the runtime directory that they and the tests share.
+The fixture `home` (conftest.py) is the runtime directory that these programs and the tests share.
 """
 
 from __future__ import annotations
@@ -82,15 +82,15 @@ LOOKS = 25
 
 
 def looks_until(shows: Callable[[Any], object], pid: int, interval: float = 0.4) -> Any:
-    """Looks at the program until a look shows what it must, and returns that look.
+    """Looks at the program until `shows` accepts a look, and returns that look.
 
     A look lasts for a part of a second. On a busy machine a process may wait for a CPU meanwhile,
-    or the look may meet it at a moment between two others. So one look says little of what the
-    program usually does. The last of LOOKS looks is returned whatever it shows: the test's own
-    assertions then say what is wrong.
+    or the look may come at an unusual moment. So one look tells little about what the program
+    usually does. The last of LOOKS looks is returned whatever it shows: the test's own assertions
+    then say what is wrong.
     """
     with _visit.Looking(pid) as looking:
-        looking.look(0.05)  # from then on, the channel of a thread that waits is known
+        looking.look(0.05)  # after this look the channel of a thread that waits is known
         for _ in range(LOOKS):
             network = looking.look(interval)
             if shows(network):
@@ -99,8 +99,8 @@ def looks_until(shows: Callable[[Any], object], pid: int, interval: float = 0.4)
 
 
 def weft_until(shows: Callable[[str], object], *arguments: str) -> str:
-    """Runs the command `weft` until its output shows what it must, and returns that output; each
-    run looks once, so the same holds as for looks_until()."""
+    """Runs the command `weft` until `shows` accepts its output, and returns that output. Each run
+    is one look, so the reasons are those of looks_until()."""
     for _ in range(LOOKS):
         done = weft(*arguments)
         assert done.returncode == 0, done.stderr
@@ -110,8 +110,8 @@ def weft_until(shows: Callable[[str], object], *arguments: str) -> str:
 
 
 def shares(network: Any, *wanted: tuple[str, float, tuple[str, ...]]) -> bool:
-    """Returns whether each process, given by its path, did one of the things for more than that
-    share of the look's time."""
+    """Returns whether each wanted process did one of the given things for more than the given share
+    of the look's time. An entry of `wanted` holds the path, the share and the things."""
     rows = {row.path: row for row in network.rows}
     return all(path in rows and rows[path].part(*things) > least for path, least, things in wanted)
 

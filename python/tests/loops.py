@@ -1,8 +1,8 @@
 """Event loops for tests: each test that takes `play` runs on asyncio, in asyncio's debug mode, and
 on uvloop if it is installed.
 
-uvloop has no wheel for every Python; a test that needs a second loop then gets another of
-asyncio's.
+uvloop has no wheel for every Python; without uvloop a test that needs a second loop runs on another
+loop of asyncio.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if UVLOOP:
 
 
 async def turns(n: int) -> None:
-    """Lets the loop go round `n` times."""
+    """Lets the event loop run `n` turns."""
     for _ in range(n):
         await asyncio.sleep(0)
 

@@ -255,7 +255,7 @@ def pool_callback(world: World, odd: Odd) -> Any:
 
 
 def _of(futures: list[Any]) -> Any:
-    """Waits for the results of the calls; each of them must come."""
+    """Waits for the results of the calls. Each result must come."""
     for future in futures:
         with contextlib.suppress(BaseException):
             future.result()

@@ -20,7 +20,7 @@ import weft.threads as th
 
 
 class Odd(NamedTuple):
-    """An odd object, in words. `meta.…` is a method of its metaclass, an `@…` a property."""
+    """An odd object, in words. `meta.…` is a method of the metaclass, `@…` a property."""
 
     base: str
     method: str
@@ -65,7 +65,7 @@ ERRORS: dict[str, Callable[[], BaseException]] = {
     "PeerDied": th.PeerDied,
     "Cancelled": th.Cancelled,
     "BadUse": th.BadUse,
-    "itself": RuntimeError,  # if the object is an exception: itself, raised within its own method
+    "itself": RuntimeError,  # if the object is an exception: raises itself in its own method
 }
 
 VALUES: dict[str, Callable[[], Any]] = {
@@ -89,8 +89,8 @@ VALUES: dict[str, Callable[[], Any]] = {
 
 
 def _an_end() -> Any:
-    """Makes an exception by which reading or iteration ends, even where nobody would wake the
-    reader.
+    """Makes the exception by which a reader's channel ends, for places where no channel ends by
+    itself.
     """
     c = th.Channel(capacity=1)
     w = c.writer()
@@ -172,7 +172,7 @@ def _delete() -> None:
     gc.collect()
 
 
-# How often those methods were called that would otherwise be called without end.
+# How often the methods have been called that would otherwise be called without end.
 _calls: dict[int, int] = {}
 
 

@@ -80,7 +80,7 @@ def value_that_is_dropped(_: World, odd: Odd) -> Any:
 
 @place(VALUE)
 def value_that_comes_back(_: World, odd: Odd) -> Any:
-    """The value comes back with the exception."""
+    """The value comes back with the exception by which its write fails."""
     c = th.Channel("c")
     w, r = c.writer(), c.reader()
     r.retire()
@@ -260,8 +260,8 @@ async def _network(odd: Odd) -> Any:
 
 
 async def _guarded(awaitable: Any) -> Any:
-    """Awaits, and lets no odd exception out of a task: asyncio would wait for that task for
-    ever.
+    """Awaits the object, and lets no odd exception out of the task: asyncio would wait for that
+    task for ever.
     """
     try:
         return await awaitable
@@ -322,7 +322,7 @@ def channel_by_options(_: World, odd: Odd) -> Any:
 
 @place(NUMBER)
 def channels_times_it(_: World, odd: Odd) -> Any:
-    if odd.more not in ("a huge number", "beyond"):  # that many channels are too many
+    if odd.more not in ("a huge number", "beyond"):  # other numbers would make too many channels
         return th.Channel() * make(odd)
     with contextlib.suppress(MemoryError, OverflowError):
         return th.Channel() * (1 << 62)

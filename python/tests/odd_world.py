@@ -4,9 +4,9 @@
                              that are likely to be called there
     world.hosts, world.pool  live as long as the places of one seed run
 
-The places are sorted by their cost: PLACES run by the thousand, AWAY uses OS processes that exist
-already, DEAR starts new ones. The hosts and the pool are used by many places, and must stay usable
-for the others: see World.check().
+The places are sorted by their cost: PLACES run by the thousand, those in AWAY use OS processes that
+exist already, and those in DEAR start new ones. The hosts and the pool are used by many places, and
+must stay usable: see World.check().
 """
 
 from __future__ import annotations

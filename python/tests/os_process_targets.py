@@ -1,5 +1,5 @@
-"""Processes of the operating system that test_processes.py starts; a module of its own, so that
-they import no more than this.
+"""Processes of the operating system that test_processes.py starts; they have a module of their own,
+so that an OS process imports no more than this module.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def fail(error: BaseException) -> None:
 
 @process
 def ends_with_another(meeting: str, writes: bool, path: str) -> None:
-    """Ends only when another OS process is about to end too."""
+    """Ends only when another OS process is also about to end."""
 
     class Meets:
         def flush(self) -> None:
@@ -97,7 +97,7 @@ def ends_with_another(meeting: str, writes: bool, path: str) -> None:
 
 
 @process
-# Returns whether the collector runs, and whether objects are frozen.
+# Returns whether the garbage collector is on, and whether it has frozen objects.
 def collector() -> tuple[bool, bool]:
     return gc.isenabled(), gc.get_freeze_count() > 0
 
@@ -119,7 +119,7 @@ def poison_it(out: Any, strength: int) -> None:
 
 @process
 def die(how: str, inp: Any = ()) -> None:
-    """Ends this OS process once its input has ended."""
+    """Ends this OS process, once `inp` has ended, in the way that `how` names."""
     for _ in inp:
         pass
     if how == "kill":
@@ -239,7 +239,7 @@ def inner_network(n: int) -> int:
 
 @process
 def loses_its_peer() -> None:
-    """Fails because a process of its own network fails by the death of a writer."""
+    """Runs a network and fails because a process of that network fails by the death of a writer."""
 
     @th.process
     def reads(inp: Any) -> None:
@@ -254,7 +254,7 @@ def loses_its_peer() -> None:
 
 @process
 def lost_writer(inp: Any) -> tuple[list[int], str]:
-    """Returns what it read, and how the channel ended."""
+    """Returns the values that it has read, and how the channel ended."""
     got = []
     try:
         while True:
@@ -274,7 +274,7 @@ def fails_when_cancelled(ready: Any, inp: Any) -> None:
 
 @process
 def reads_past_a_death(ready: Any, inp: Any, again: bool) -> Any:
-    """Reads a value that cannot be rebuilt; then reads on, or ends."""
+    """Reads a value that cannot be rebuilt; then reads again (`again`), or ends."""
     ready.write(None)
     try:
         inp.read()
@@ -335,7 +335,7 @@ def arrays(out: Any, n: int, size: int, then: str = "") -> None:
 
 @process
 def keeps(inp: Any, n: int) -> list[int]:
-    """Takes n arrays, keeps them all, and checks them afterwards."""
+    """Reads n arrays, keeps them all, and checks them afterwards."""
     kept = [inp.read() for _ in range(n)]
     return [int(a[0]) if (a == a[0]).all() else -1 for a in kept]
 
@@ -452,8 +452,8 @@ def memory_and_module() -> tuple[Any, bool, str]:
 
 
 def meet(mine: str, other: str) -> int:
-    """Opens two FIFOs, one to write to and one to read from, in an order in which two processes
-    meet.
+    """Opens two FIFOs, one to write to and one to read from, in the order in which two calls of
+    this function meet.
     """
     first, second = sorted((mine, other))
     for path in (first, second):
@@ -475,7 +475,8 @@ def doubled(a: Any) -> Any:
 
 @process
 def virtual_run() -> None:
-    """Checks that a run which is refused here is refused on a thread of ordinary code too."""
+    """Checks that a run in virtual time, which is refused in this process, is refused on a thread
+    of ordinary code too."""
     met: list[BaseException] = []
 
     def ordinary() -> None:
@@ -563,7 +564,7 @@ def waits_for_a_block(inp: Any, inside: Any) -> str:
 
 @process
 def held_open(inp: Any, on: Any, off: Any, ended: Any) -> str:
-    """Holds an end open; the channel of `ended` retires with this process."""
+    """Holds the end `inp` open. The channel of `ended` retires when this process ends."""
     try:
         i, v = select(Input(inp), Output(on, 1), Output(off, 2).when(False))
     except Retired as error:
@@ -573,8 +574,8 @@ def held_open(inp: Any, on: Any, off: Any, ended: Any) -> str:
 
 @process
 def makes(out: Any, other: Any, n: int, spans: bool) -> list[int]:
-    """Writes squares that are made after each commit; the choice also has an input without a
-    writer, or a channel of this process.
+    """Writes squares, each of which is computed after the commit. The second guard of the choice is
+    an input without a writer, or a channel of this process.
     """
     made: list[int] = []
 
@@ -640,7 +641,7 @@ def tells(name: str, *texts: str) -> str:
 def logs_and_warns(out: Any) -> None:
     """Logs and warns, then writes a value. Each record must arrive before the value."""
     log = logging.getLogger("of.the.child")
-    logging.basicConfig(level=logging.DEBUG)  # the parent's level is the one that counts
+    logging.basicConfig(level=logging.DEBUG)  # the parent's level decides which records are shown
     log.debug("nobody wants this")
     log.info("count %d of %s", 3, "five", extra={"lock": threading.Lock()})
     try:
@@ -696,5 +697,6 @@ def draws() -> tuple[float, float]:
 
 @process
 def sum_of_the_end(inp: Any) -> int:
-    """Reads an end, and sums up the values that come through it."""
+    """Reads an end of a channel from `inp`, and returns the sum of the values that come through
+    that end."""
     return sum(inp.read())

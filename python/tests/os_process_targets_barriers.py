@@ -30,7 +30,7 @@ from weft.processes import (
 
 @process
 def phases(barrier: Barrier, out: Any, me: int, n: int) -> None:
-    """Writes (me, phase) before each phase."""
+    """Writes (me, phase) before it arrives at each phase."""
     for i in range(n):
         out.write((me, i))
         barrier.sync()
@@ -100,7 +100,7 @@ async def counts_in_coroutines(barrier: Barrier) -> tuple[int, int, int]:
 
 @process
 def keeps_its_own(out: Any, heard: Any) -> int:
-    """Makes a barrier, writes its process id with it, and stays until it is told to end."""
+    """Makes a barrier, writes its process id with it, and stays until `heard` tells it to end."""
     barrier = Barrier(1)
     out.write((os.getpid(), barrier))
     heard.read()
@@ -172,8 +172,8 @@ async def chooses_in_coroutines(a: Any, barrier: Barrier, out: Any) -> list[tupl
 
 @process
 def looks(barrier: Barrier, heard: Any) -> list[int]:
-    """Returns whether the barrier is ready: first while no party waits there, then while one
-    does.
+    """Returns whether the barrier is ready: first while no party waits at the barrier, then while
+    one party waits.
     """
     first = select(barrier, skip(), mode="priority")[0]
     heard.read()
@@ -187,8 +187,8 @@ def looks(barrier: Barrier, heard: Any) -> list[int]:
 
 @process
 def chooses_among_homes(mine: Any, barrier: Barrier) -> list[str]:
-    """Chooses over a channel of its own, one of a third process, and a guard that is off; returns
-    the outcomes.
+    """Chooses over the barrier, a channel of this process, a channel of a third process, and a
+    guard that is off. Returns the outcomes.
     """
     from weft.processes import Channel
 
@@ -210,7 +210,7 @@ def chooses_among_homes(mine: Any, barrier: Barrier) -> list[str]:
 
 @process
 def gets_it(ends: Any) -> int:
-    """Gets the barrier in a value."""
+    """Receives the barrier within a value."""
     barrier = ends.read()
     barrier.sync()
     return int(barrier.parties)
@@ -237,7 +237,7 @@ def brings_it_back(barrier: Barrier, out: Any) -> None:
 
 @process
 def starts_one(barrier: Barrier, out: Any) -> None:
-    """Starts a process of its own, which gets the barrier from here."""
+    """Starts an OS process and passes the barrier on to it."""
     Parallel(phases(barrier, out, 7, 3))
 
 
@@ -252,7 +252,7 @@ def dies(barrier: Barrier, heard: Any) -> None:
 
 @process
 def waits(barrier: Barrier, out: Any) -> list[str]:
-    """Waits until the barrier's home has died, and tries once more."""
+    """Waits until the barrier's home has died, and then syncs once more."""
     messages = []
     out.write("waits")
     for again in (barrier.sync, barrier.sync, barrier.enrol, lambda: select(barrier, after(280))):

@@ -38,8 +38,8 @@ Got = list[tuple[int, Any]]
 
 
 def _in_blocks(a: Any, b: Any, mine: Any, out: Any) -> Got:
-    """Reads everything from two far channels and a local one, and writes one value to a far one,
-    until all have retired.
+    """Reads everything from two far channels and a local channel, and writes one value to a far
+    channel, until all have retired.
     """
     got: Got = []
     i, _ = select(Output(out, "out"), after(280))
@@ -103,7 +103,8 @@ def merge(kind: str, a: Any, b: Any, out: Any, n: int) -> Got:
 
 @process
 def times_out(inp: Any, out: Any, ready: Any) -> list[Any]:
-    """Chooses with timers: at first without partners at the other sides, then with partners."""
+    """Chooses with timers: at first without partners at the other sides of the channels, then with
+    partners."""
     results: list[Any] = [
         select(inp, after(0.02)),
         select(inp, Output(out, "never"), after(0.02)),
@@ -178,7 +179,8 @@ def dies() -> None:
 
 @process
 def how_it_ends(a: Any, b: Any) -> list[str]:
-    """Chooses until both channels have ended; returns the values that it got, and the ends."""
+    """Chooses until both channels have ended; returns the values that it has read, and how the
+    channels ended."""
     messages = []
     for _ in range(10):
         try:
@@ -224,8 +226,8 @@ def alternative(a: Any, b: Any, mode: str, n: int) -> list[int]:
 
 @process
 def meets_another(inp: Any, out: Any, n: int, first: bool) -> list[Any]:
-    """Runs one of two processes, each with a local channel beside the far ones, so that choices
-    over several homes meet each other (WIRE.md 5.4).
+    """Runs one of two processes, each with a local channel beside the far ones, so that the choices
+    over several homes of the two meet each other (WIRE.md 5.4).
     """
     c = Channel("idle")
     mine, keep = c.reader(), c.writer()
@@ -266,7 +268,7 @@ def killed_when_told(a: Any, b: Any, out: Any, kill: Any) -> None:
 
 @process
 def keeps_a_channel(here: Any, over: Any) -> None:
-    """Writes its process id, and a reader of a channel without a writer."""
+    """Writes its process id, and then a reader of a channel without a writer."""
     c = Channel("nothing")
     kept = c.writer()
     here.write((os.getpid(), c.reader()))
@@ -343,7 +345,7 @@ def misuses(inp: Any, both_r: Any, both_w: Any) -> list[str]:
 
 @process
 async def leaves_choices(inp: Any, ready: Any) -> list[Any]:
-    """Leaves waiting choices by closing, dropping and throwing into them; then another choice gets
+    """Leaves waiting choices by closing, dropping and throwing into them; then another choice reads
     the value.
     """
     c = Channel("idle")

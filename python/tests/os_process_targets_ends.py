@@ -67,7 +67,7 @@ def passes_on(inp: Any, out: Any) -> None:
 
 @process
 def asks(server: Any, numbers: list[int]) -> list[int]:
-    """Asks each question with an end for its answer."""
+    """Sends each question together with an end for its answer."""
     got = []
     for n in numbers:
         reply = Channel("reply")
@@ -155,7 +155,7 @@ def takes_and_dies(inp: Any, ready: Any) -> None:
 
 @process
 def echoes(inp: Any, out: Any) -> str:
-    """Sends each value back to the place from which it came."""
+    """Sends each value back to the OS process from which it came."""
     try:
         while True:
             out.write([inp.read()])

@@ -52,7 +52,7 @@ def make(inp: Any, a: Any, b: Any) -> None:
 
 @process
 def answer(inp: Any) -> None:
-    """Squares values; each comes with the end for its answer."""
+    """Squares numbers. Each number comes together with the end for its answer."""
     for value, to in inp:
         to.write(value**2)
 
@@ -66,8 +66,8 @@ def hand_on(inp: Any, out: Any) -> None:
 
 @process
 def open_lines(requests: Any, out: Any) -> None:
-    """Opens a channel of its own for each request: its reader end goes out, and a value comes
-    through it.
+    """Makes a channel for each request, writes the reader of that channel to `out`, and then writes
+    a value to that channel.
     """
     for value in requests:
         line = Channel("line")

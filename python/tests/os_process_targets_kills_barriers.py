@@ -43,8 +43,8 @@ async def stays(barrier: Any) -> None:
 
 @process
 def meets_or_reads(barrier: Any, inp: Any, out: Any) -> None:
-    """Reads or meets, by choice: the process passes a value on before it arrives, and once more
-    when all have met.
+    """Reads or syncs, by choice. The process passes each value on before it arrives at the barrier,
+    and once more when all parties have met.
     """
     for i in inp:
         out.write(i)
@@ -73,7 +73,7 @@ def owns(first: Any, second: Any, inp: Any, out: Any) -> None:
 
 
 def attend_to(barrier: Any, out: Any) -> str:
-    """Writes how many phases have ended, until it is told of a death."""
+    """Writes how many phases have ended, until it learns of a death."""
     n = 0
     while True:
         try:

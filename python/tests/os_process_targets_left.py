@@ -21,7 +21,8 @@ def _reads(inp: Any) -> Any:
 
 @process
 def reads_one(here: Any, signal: Any, reports: Any) -> None:
-    """Gives a writer of a channel at which it is reading already; writes the value that it got."""
+    """Gives away a writer of a channel at which this process is reading already. Writes the value
+    that it has read."""
     c = Channel("c")
 
     @th.process
@@ -45,8 +46,8 @@ def _writes(out: Any) -> str:
 
 @process
 def writes_when_told(here: Any, signal: Any, reports: Any) -> None:
-    """Gives a reader of a channel, and writes to the channel once it is told to; reports how the
-    write ended.
+    """Gives away a reader of a channel, and writes to the channel once the test says so. Reports
+    how the write ended.
     """
     c = Channel("c")
     kept = c.writer()
@@ -57,7 +58,8 @@ def writes_when_told(here: Any, signal: Any, reports: Any) -> None:
 
 @process
 def writes_one(here: Any, signal: Any, reports: Any) -> None:
-    """Gives a reader of a channel at which it is writing already; reports how the write ended."""
+    """Gives away a reader of a channel at which this process is writing already. Reports how the
+    write ended."""
     c = Channel("c")
 
     @th.process

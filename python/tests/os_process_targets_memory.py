@@ -36,7 +36,7 @@ def nothing() -> None:
 
 @process
 def in_use() -> int:
-    """Returns the bytes that malloc has given out; -1 if this C library does not tell."""
+    """Returns the bytes that malloc has given out; -1 if this C library does not report them."""
     try:
         ask = ctypes.CDLL(None).mallinfo2
     except AttributeError:

@@ -57,7 +57,7 @@ def waits(ready: Any, inp: Any, reports: Any) -> None:
 
 @process
 def by_every_name() -> dict[str, Any]:
-    """Returns the results that each of the names gives in another OS process."""
+    """Runs a function under each of its names in another OS process, and returns the results."""
     got: dict[str, Any] = {}
 
     def pair(n: int) -> tuple[Any, list[Any]]:

@@ -30,7 +30,7 @@ def asks(out: Any, inp: Any, values: list[Any]) -> Any:
 
 @th.process
 def makes(ends: Any, values: list[Any]) -> None:
-    """Writes into a channel that is made here and whose reader is sent away."""
+    """Writes to a channel that this process makes, and whose reader it sends away."""
     far = Channel("far")
     w = far.writer()
     ends.write(far.reader())

@@ -69,7 +69,7 @@ def within(n: int, name: str) -> int:
 
 @process
 def further(n: int, name: str) -> int:
-    """Runs such a network in a host of its own."""
+    """Runs the network of within() in a host that this process starts."""
     with Hosts(1) as hosts:
         return int(Parallel(within.on(hosts)(n, name))[0])
 
@@ -102,8 +102,8 @@ def dies_once(asked: Any, reports: Any, mark: Any) -> None:
 
 
 def computes(signals: Any) -> None:
-    """Computes until it is told that it has been noticed. The line where it runs is in this
-    function, and not in one that it calls.
+    """Computes until the test says that it has seen this process. The line at which the process
+    runs is in this function, and not in a function that it calls.
     """
     over = []
 
@@ -125,6 +125,6 @@ async def hogs(signals: Any) -> None:
 
 @process
 def traces_within(n: int, path: str) -> int:
-    """Observes itself, and a host of its own."""
+    """Traces this OS process, and a host that it starts."""
     with observe.tracing(path), Hosts(1) as hosts:
         return int(Parallel(within.on(hosts)(n, "inner"))[0])

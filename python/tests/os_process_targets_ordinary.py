@@ -15,8 +15,8 @@ from weft.processes import Output, Poisoned, Retired, after, process, select
 
 
 def on_a_thread(body: Callable[[], Any]) -> Any:
-    """Runs `body` on a thread that is not a process; returns its result, or the name of its
-    exception.
+    """Runs `body` on a thread that is not a process. Returns the result of `body`, or the name of
+    its exception.
     """
     results: list[Any] = []
 
@@ -33,7 +33,8 @@ def on_a_thread(body: Callable[[], Any]) -> Any:
 
 
 def in_a_task(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """Runs a coroutine in the same way, in a task of asyncio."""
+    """Runs a coroutine in a task of asyncio, on a thread that is not a process. Returns the
+    coroutine's result, or the name of its exception."""
     try:
         return asyncio.run(main())
     except BaseException as error:
@@ -114,7 +115,7 @@ def task_holds(inp: Any, out: Any) -> Any:
 
 @process
 def two_tasks(inp: Any, out: Any) -> int:
-    """Two tasks pass values on at the same pair of ends."""
+    """Runs two tasks that pass values on at the same pair of ends."""
 
     async def pass_on() -> int:
         n = 0
@@ -177,8 +178,8 @@ def poisons(out: Any, how: str) -> Any:
 
 @process
 def offers_and_reads(out: Any, signal: Any) -> None:
-    """Sends the writer of a channel of its own, for a process elsewhere; when the channel ends,
-    writes all values that came on it.
+    """Makes a channel and sends its writer away. When the channel ends, writes all values that it
+    has read.
     """
     mine = th.Channel("mine")
     reader = mine.reader()

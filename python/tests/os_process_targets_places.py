@@ -19,12 +19,12 @@ def answers(asked: Any, out: Any) -> None:
 
 @process
 def stops_itself(go: Any, out: Any, last: bool = True) -> None:
-    """Writes once for each word, and then stops until it is continued. With `last`, writes once
-    more after that.
+    """Writes once for each value from `go`, and then stops until it is continued. With `last`,
+    writes once more after it has been continued.
     """
     for _ in go:
         out.write(os.getpid())
-    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # stops this thread, here
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)  # stops this thread at this line
     if last:
         out.write("goes on")
 
@@ -38,7 +38,8 @@ def dies(out: Any, n: int) -> None:
 
 @process
 def keeps_the_lock(go: Any, out: Any, long: float) -> None:
-    """Writes once for each word, and then holds the interpreter's lock for so long."""
+    """Writes once for each value from `go`, and then holds the interpreter's lock for `long`
+    seconds."""
     for value in go:
         out.write(value)
     until = time.monotonic() + long

@@ -1,5 +1,5 @@
-"""Processes that test_processes_results.py runs in other OS processes; a module of its own, so that
-they import no more than this.
+"""Processes that test_processes_results.py runs in other OS processes; they have a module of their
+own, so that an OS process imports no more than this module.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def ended(poisoned: bool) -> tuple[Any, Any]:
 
 
 def meets(kind: type[Any]) -> Any:
-    """Returns the exception that an operation has met, as `kind`."""
+    """Returns the exception that an operation has raised, as `kind`."""
     try:
         ended(kind is Poisoned)[1].read()
     except (Retired, Poisoned) as met:
@@ -53,8 +53,8 @@ def writes_what_cannot_go(died: bool) -> None:
     w.write(threading.Lock())
 
 
-# The ways in which a process may be left: its body, and the exception that is expected, or its
-# quiet end.
+# The ways in which a process may be left: the body, and the exception that is expected or the quiet
+# end.
 WAYS: dict[str, tuple[Any, type[BaseException] | str]] = {
     "Retired, made": (lambda: Retired("mine"), Retired),
     "Poisoned, made": (lambda: Poisoned("mine", None, None, None, 7), Poisoned),

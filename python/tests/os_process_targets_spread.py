@@ -13,7 +13,7 @@ from weft.processes import Channel, Parallel, process, select
 
 
 class Enough(Exception):
-    """The exception by which the processes beside this one must end."""
+    """The exception that ends the processes beside a knot."""
 
 
 @process
@@ -49,7 +49,8 @@ def chooses(a: Any, b: Any, out: Any) -> None:
 
 @process
 def chooses_beside_its_own(a: Any, out: Any) -> None:
-    """Includes in its choice a channel that was made here, and that no other process has."""
+    """Includes in its choice a channel that was made here, and of which no other process holds an
+    end."""
     mine = Channel("mine")
     Parallel(_chooses_here(a, mine.reader(), out), _holds_here(mine.writer(), a))
 
@@ -75,7 +76,7 @@ def waits_for_word(path: str, out: Any) -> None:
 
 @process
 def with_a_host(inp: Any, out: Any) -> None:
-    """Makes the channel between its two processes here."""
+    """Runs two processes, and makes the channel between them in this OS process."""
     between = Channel("between")
     Parallel(passes_on(inp, between.writer()), passes_on.on("threads")(between.reader(), out))
 

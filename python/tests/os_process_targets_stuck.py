@@ -83,7 +83,8 @@ def reads(inp: Any) -> Any:
 
 
 def within_a_call() -> None:
-    """Runs in a call, and has an Executor of its own with a call that waits for ever."""
+    """Runs in a call of an Executor, and has an Executor of its own with a call that waits for
+    ever."""
     with Executor(1) as pool:
         call = pool.submit(within)
         c = th.Channel("never")
@@ -111,7 +112,7 @@ def with_a_call(how: str, inp: Any, out: Any, message: str) -> None:
 
 @process
 def with_a_call_that_reads(inp: Any, out: Any, at: Any, held: Any) -> None:
-    """Ends with a call that reads: the end of this process ends the call, too."""
+    """Ends while its call reads: the end of this process also ends the call."""
     with Executor(1) as pool:
         pool.submit(reads, at)
         out.write(inp.read())
@@ -120,7 +121,7 @@ def with_a_call_that_reads(inp: Any, out: Any, at: Any, held: Any) -> None:
 
 @process
 def with_a_call_for_a_file(path: str, out: Any) -> None:
-    """Has a call that no process waits for; the callback after it writes."""
+    """Submits a call that no process waits for. The call's callback writes."""
     with Executor(1) as pool:
         c = th.Channel("c", capacity=1)
         w = c.writer()
@@ -130,7 +131,7 @@ def with_a_call_for_a_file(path: str, out: Any) -> None:
 
 @process
 def with_calls_that_come(path: str, out: Any) -> None:
-    """Has one call after another, each submitted by the callback of the one before."""
+    """Submits one call. Each call's callback submits the next call."""
     with Executor(1) as pool:
         left = [3]
 
@@ -157,7 +158,7 @@ def writes(out: Any) -> int:
 
 
 def syncs(barrier: Any) -> str:
-    """Is a call of an Executor."""
+    """Syncs, in a call of an Executor."""
     barrier.sync()
     return "met"
 

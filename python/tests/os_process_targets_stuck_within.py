@@ -12,7 +12,7 @@ from weft.processes import Channel, Hosts, Parallel, process
 
 
 class Enough(Exception):
-    """The exception by which the processes beside this one must end."""
+    """The exception that ends the processes beside a knot."""
 
 
 @co.process
@@ -32,7 +32,8 @@ def until_told(asked: Any) -> None:
 
 
 def a_knot(asked: Any) -> None:
-    """Has two processes that wait for each other, beside one that waits for word from elsewhere."""
+    """Runs two processes that wait for each other, and one that waits for a value from
+    elsewhere."""
     c, d = Channel("c"), Channel("d")
     Parallel(
         first(c.reader(), d.writer()),
@@ -79,7 +80,7 @@ def reads_once(inp: Any) -> None:
 
 @process
 def writes_lists(out: Any, n: int) -> list[int]:
-    """Returns how many of its values the debug mode still considers to be under way in the end."""
+    """Returns how many of its values the debug mode considers to be still under way at the end."""
     for i in range(n):
         out.write([i])
     return [

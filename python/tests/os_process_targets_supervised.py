@@ -1,5 +1,5 @@
-"""Processes of the operating system that test_supervisor.py starts, and that die when they are told
-to; see os_process_targets.py.
+"""Processes of the operating system that test_supervisor.py starts, and that die when the test says
+so; see os_process_targets.py.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ def killed() -> None:
 
 @process
 def holds_each(inp: Any, out: Any, dies_at: dict[int, int], lives: Any) -> str:
-    """Doubles values in the block of an extended read; dies at a value as often as `dies_at` says,
-    within the block.
+    """Doubles values in the block of an extended read; dies within the block of a value as often as
+    `dies_at` says.
     """
     life = lives.read()
     while True:
@@ -46,8 +46,8 @@ async def holds_each_async(inp: Any, out: Any, dies_at: dict[int, int], lives: A
 
 @process
 def reads_each(inp: Any, out: Any, dies_at: dict[int, int], lives: Any) -> str:
-    """Passes values on like `each`, but by plain reads, so that the value that it has read is lost
-    when it dies.
+    """Passes values on like `each`, but by plain reads, so the value that the process has read is
+    lost when it dies.
     """
     life = lives.read()
     for value in inp:
@@ -91,7 +91,7 @@ def parent_of_one_that_dies(out: Any) -> None:
 
 @process
 def holds_arrays(inp: Any, out: Any, lives: Any) -> None:
-    """Changes its copy of the value that it was given, then dies."""
+    """Changes its copy of a value that it has read, then dies."""
     first = lives.read() == 0
     with inp.extended() as value:
         got = bytes(value)
@@ -123,7 +123,7 @@ async def extended_async(inp: Any, reports: Any, n: int) -> list[Any]:
 
 @process
 def nested(inp: Any, reports: Any) -> list[Any]:
-    """Makes one extended read within another, of one channel."""
+    """Makes one extended read within another, at the same channel."""
     with inp.extended() as a:
         with inp.extended() as b:
             reports.write((a, b))

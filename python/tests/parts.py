@@ -11,8 +11,8 @@ from weft.errors import NoResult
 
 
 def hows(results: list[Any]) -> list[Any]:
-    """Returns the results; for a process without a result, how it ended, such as "<retired>" (rule
-    7.1).
+    """Returns the results. For a process without a result the item is how it ended, such as
+    "<retired>" (rule 7.1).
     """
     return [
         f"<{r.how}>" if isinstance(r, NoResult) else hows(r) if isinstance(r, list) else r
@@ -43,7 +43,7 @@ async def catch(b: Any, operation: Any) -> Any:
         return end
 
 
-# The next processes pass on the values that they read, until there are no more.
+# The processes below pass on the values that they read, until there are no more.
 @gr.process
 def gr_echo(into: Any, out: Any) -> None:
     for value in into:

@@ -1,4 +1,4 @@
-"""Tests that an operation allocates only its values, once the network runs."""
+"""Tests that in a network that runs an operation allocates only its values."""
 
 from __future__ import annotations
 

@@ -331,7 +331,8 @@ def test_a_run_that_is_cancelled_cancels_it() -> None:
 
 @pytest.mark.filterwarnings("ignore:a Group, entered")
 def test_a_group_or_a_limit_that_it_has_open_is_its_first_process() -> None:
-    """Rules 7.5, 7.12, 7.15: leaving it in the clean-up is bad use, and the error says so."""
+    """Rules 7.5, 7.12, 7.15: to leave a group or limit that the generator's first process opened is
+    bad use in the clean-up, and the error says so."""
 
     async def limited() -> Generator:
         async with timeout(3600):

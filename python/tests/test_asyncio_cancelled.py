@@ -62,7 +62,7 @@ def test_a_reader_cancelled_in_the_turn_of_its_wake_up_takes_nothing(
 
 
 def test_a_writer_cancelled_in_the_turn_of_its_commit_completes(play: Runner) -> None:
-    """Rule 6.3: the value was taken; the cancellation comes at the next point, once."""
+    """Rule 6.3: the value has been taken. The cancellation comes once, at the next point."""
 
     async def main() -> Any:
         c = Channel()
@@ -90,8 +90,8 @@ def test_a_writer_cancelled_in_the_turn_of_its_commit_completes(play: Runner) ->
 
 
 def test_write_many_goes_on_after_a_write_that_had_committed(play: Runner) -> None:
-    """Rule 6.3: the cancellation comes at the next write. In an earlier version the call returned
-    as if all values were written.
+    """Rule 6.3: the cancellation comes at the next write. In an earlier version write_many()
+    returned as if all values had been written.
     """
 
     async def main() -> Any:
@@ -110,7 +110,8 @@ def test_write_many_goes_on_after_a_write_that_had_committed(play: Runner) -> No
 
 @pytest.mark.parametrize("after_turns", range(6))
 def test_read_many_gives_its_block_or_takes_nothing(play: Runner, after_turns: int) -> None:
-    """Rules 5.8, 6.3: the value is still to be made, and the reader is cancelled at every point."""
+    """Rules 5.8, 6.3: while the value has still to be made, the reader is cancelled at every
+    point."""
 
     async def main() -> Any:
         c = Channel()
@@ -137,7 +138,7 @@ def test_read_many_gives_its_block_or_takes_nothing(play: Runner, after_turns: i
 
 
 def test_a_cancellation_that_is_owed_comes_at_the_start_of_an_operation(play: Runner) -> None:
-    """Rule 6.1: this holds also for an operation that could commit at once."""
+    """Rule 6.1: an owed cancellation is raised even if the operation could commit at once."""
 
     async def main() -> Any:
         c, d = Channel(), Channel(capacity=5)
@@ -182,8 +183,8 @@ def test_cancelled_tasks_leave_no_loop_behind() -> None:
 
 @new_in_3_11
 def test_a_timeout_that_came_too_late_leaves_nothing_behind(play: Runner) -> None:
-    """The write has committed when the time is up: the block ends well, and no cancellation comes
-    later."""
+    """The write has committed when the time is up: the block ends without an exception, and no
+    cancellation comes later."""
 
     async def main() -> Any:
         c = Channel()
@@ -287,8 +288,8 @@ def test_a_held_writer_is_not_cancelled(play: Runner) -> None:
 
 
 def exchange(steps: list[tuple[str, int]]) -> tuple[list[int], list[int], list[int]]:
-    """Two readers and two writers, some of which select; the argument says what happens at each
-    turn. Returns the values written, read, and left over."""
+    """Two readers and two writers, some of which select; `steps` says what happens at each turn.
+    Returns the values written, read, and left over."""
 
     async def main() -> tuple[list[int], list[int], list[int]]:
         c = Channel()
@@ -357,7 +358,7 @@ def test_nothing_is_lost_or_doubled(steps: list[tuple[str, int]]) -> None:
 
 
 def test_cancelled_at_every_turn() -> None:
-    """Exhaustively, each of the four tasks is cancelled after each number of turns."""
+    """Cancels each of the four tasks after each number of turns, exhaustively."""
     for victim in range(4):
         for turn in range(12):
             steps = [("take", 0), ("write", 1), ("turn", 1), ("take", 1), ("write", 0)]
@@ -370,7 +371,7 @@ def test_cancelled_at_every_turn() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_storm_of_cancellations(play: Runner, seed: int) -> None:
     """Tasks and processes of a guest on both sides are cancelled at random; each value that was
-    written was read, once."""
+    written must be read once."""
     dice = random.Random(seed)
     written: list[int] = []
     read: list[int] = []
@@ -426,8 +427,8 @@ def test_a_storm_of_cancellations(play: Runner, seed: int) -> None:
 
 
 def test_a_task_of_a_closed_loop_gives_up_its_place() -> None:
-    """A loop is closed while its task waits: once the task is dropped, the waiting queue moves
-    on."""
+    """A loop is closed while its task waits. Once the task has been dropped, the next in the
+    waiting queue is served."""
     c = Channel()
     r, w = c.reader(), c.writer()
 

@@ -33,7 +33,7 @@ if sys.version_info < (3, 11):
 
 
 def test_parallel_in_a_task(play: Runner) -> None:
-    """Rule 13.1: the task that awaits gets the results."""
+    """Rule 13.1: the task that awaits the network receives the results."""
 
     async def main() -> Any:
         c = Channel()
@@ -123,7 +123,8 @@ def test_a_failure_cancels_the_block(play: Runner, waits_at: str) -> None:
 
 
 def test_a_block_that_goes_on_when_it_is_cancelled(play: Runner) -> None:
-    """Rules 7.5, 13.4: the task is asked once; nevertheless the failure is raised."""
+    """Rules 7.5, 13.4: the task is asked to end once, and goes on; nevertheless the failure is
+    raised."""
 
     async def main() -> int:
         turns = 0
@@ -146,7 +147,7 @@ def test_a_block_that_goes_on_when_it_is_cancelled(play: Runner) -> None:
 
 
 def test_a_block_is_cancelled_by_a_thread_and_by_what_was_spawned(play: Runner) -> None:
-    """Rules 7.4, 7.5, 13.4: the loop hears of a thread's failure while another thread goes on
+    """Rules 7.4, 7.5, 13.4: the loop learns of a thread's failure while another thread goes on
     waiting."""
 
     @threads.process

@@ -190,7 +190,7 @@ def test_timeouts(play: Runner) -> None:
 
 @new_in_3_11
 def test_a_timeout_around_operations_that_never_wait(play: Runner) -> None:
-    """Rules 6.1 and 7.7: processes let the loop have its turn by yield_."""
+    """Rules 6.1 and 7.7: by yield_ processes let the loop have its turn."""
 
     @process
     async def busy(w: Any) -> str:
@@ -217,8 +217,8 @@ def held(go: threading.Event) -> None:
 
 
 def test_spawned_ones_that_end_again_and_again_within_one_turn(play: Runner) -> None:
-    """Rules 7.4 and 13.1: a guest hears of each end once, even if the next end comes before it has
-    handled the previous one.
+    """Rules 7.4 and 13.1: a guest is notified of each process's end once, even if the next end
+    comes before it has handled the previous one.
     """
 
     def spend() -> None:  # longer than a turn lasts
@@ -283,8 +283,8 @@ def test_a_task_group_in_a_process(play: Runner) -> None:
 
 
 def test_a_task_cancels_a_process_by_its_task(play: Runner) -> None:
-    """asyncio's cancellation is raised in the await, and a process that it leaves has ended
-    quietly."""
+    """asyncio's cancellation is raised in the await, and a process that this exception leaves has
+    ended quietly."""
 
     @process
     async def first(tasks: list[Any], r: Any) -> str:
@@ -314,7 +314,7 @@ def test_a_task_cancels_a_process_by_its_task(play: Runner) -> None:
 
 
 def test_a_process_is_cancelled_while_it_awaits_asyncio(play: Runner) -> None:
-    """Rules 6.1 and 13.4: the future is cancelled as asyncio cancels it, and the process gets
+    """Rules 6.1 and 13.4: the future is cancelled as asyncio cancels it, and the process receives
     Weft's own exception."""
 
     @process
@@ -342,7 +342,7 @@ def test_a_process_is_cancelled_while_it_awaits_asyncio(play: Runner) -> None:
 
 
 def test_the_task_that_waits_is_cancelled(play: Runner) -> None:
-    """Rule 13.4: the network is cancelled and ends first."""
+    """Rule 13.4: the network is cancelled, and ends before the task goes on."""
 
     @process
     async def cleans_up(r: Any, log: list[str]) -> None:

@@ -274,8 +274,8 @@ def test_two_loops_in_two_threads_each_with_its_guest() -> None:
 
 
 def test_a_loop_closed_in_the_middle() -> None:
-    """Rule 13.5: the processes are cancelled, clean up as far as they can without a loop, and let
-    go of their ends."""
+    """Rule 13.5: the processes are cancelled, clean up as far as they can without a loop, and then
+    let go of their ends."""
     c = Channel()
     log: list[Any] = []
 
@@ -338,7 +338,7 @@ def test_ctrl_c(how: str) -> None:
         assert p.stdout.readline() == "ready\n"
         until_asleep(
             p.pid
-        )  # on 3.10 it is raised where it comes: else in the process, before its `try`
+        )  # on 3.10 it is raised where it arrives: in this code, or in the process before its `try`
         p.send_signal(signal.SIGINT)
         out, err = p.communicate()
     assert (out, p.returncode) == ("clean\ninterrupted\n", 0), err
@@ -354,8 +354,8 @@ def stop(*_: Any) -> None:
     raise Stop
 
 
-# The warnings are about coroutines that were never awaited, because the program is cut off
-# anywhere.
+# The warnings are about coroutines that were never awaited, because the exception may end the
+# program anywhere.
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", ["call_soon", "call_later", "create_future"])
 def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
@@ -413,7 +413,7 @@ def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
             # A log would keep the objects that the exception cut off.
             loop.set_exception_handler(lambda *_: None)
             task = loop.create_task(main(loop, k))
-            faulthandler.dump_traceback_later(280, exit=True)  # rather than wait for ever
+            faulthandler.dump_traceback_later(280, exit=True)  # a fault would wait for ever
             try:
                 loop.run_until_complete(task)
                 ends.append("done")
@@ -437,8 +437,8 @@ def test_a_handler_that_raises_in_a_method_of_the_loop(method: str) -> None:
 
 
 def test_nothing_is_left_behind() -> None:
-    """A program that made many guests and tasks at channels ends with as many objects of each
-    kind as it had after the first."""
+    """A program that made many guests and tasks at channels contains as many objects of each kind
+    in the end as after the first."""
 
     @process
     async def pair(w: Any, r: Any) -> None:

@@ -1,5 +1,5 @@
 """The web servers of python/docs/asyncio.md, exactly as they are there, with real clients over
-loopback (rules 2.3, 7.11, 13.7): within this program, and as programs that get a SIGTERM.
+loopback (rules 2.3, 7.11, 13.7): within this program, and as programs that receive a SIGTERM.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ aiohttp = pytest.importorskip("aiohttp")
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/asyncio.md"
 
-# Makes a clerk call here(), which may say that an order has come and wait until it may go on.
+# Makes a clerk call here(), which may report that an order has come, and wait until the test lets
+# the clerk go on.
 WAITS = ('total = sum(order["prices"])', 'await here(order); total = sum(order["prices"])')
 
 
 def block(first: str, change: tuple[str, str] = ("", "")) -> str:
-    """Returns the page's program that begins with this line."""
+    """Returns the program of the page that begins with the line `first`."""
     section = PAGE.read_text().partition("## In a web server")[2]
     for text in re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE):
         if text.startswith(first):
@@ -137,7 +138,7 @@ def test_nobody_else_notices_a_failed_network(
 def test_a_client_that_goes_takes_nobody_with_it(
     play: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The handler is cancelled and its reader let go, so the clerk's answer has no reader (rule
+    """The handler is cancelled and its reader let go of, so the clerk's answer has no reader (rule
     3.3).
     """
 
@@ -245,7 +246,7 @@ AIOHTTP_RUNS = """
 @contextlib.contextmanager
 def program(folder: Path, command: list[str], ready: tuple[str, int]) -> Iterator[Any]:
     """Runs a program that prints its port. Yields the program, the port, and what the program has
-    printed until the text ready[0] has come ready[1] times.
+    printed until the text ready[0] has been printed ready[1] times.
     """
     running = subprocess.Popen(
         [sys.executable, *command],

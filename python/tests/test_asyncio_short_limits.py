@@ -1,6 +1,6 @@
 """Tasks with the shortest possible time limits still pass values on (rule 6.6).
 
-If two tasks wait for one value, each is cancelled in the turn in which it is told of the value:
+If two tasks wait for one value, each is cancelled in the turn in which it is notified of the value:
 they must not pass the value round for ever. A test fails once its tasks have given up far more
 often than there are values.
 """
@@ -145,7 +145,7 @@ def test_readers_and_writers_in_haste(
 
 
 def test_a_select_with_a_short_timer(play: Runner) -> None:
-    """Rules 5.7, 6.6: a guard of a select takes the place of the limit."""
+    """Rules 5.7, 6.6: a timer guard of a select takes the place of the limit."""
 
     async def main() -> list[Any]:
         c = Channel()

@@ -60,7 +60,7 @@ async def nothing() -> None:
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """A loop in which a signal comes as the first callback that `at` picks is scheduled: at that
+    """A loop in which a signal comes as the first callback that `at` picks is scheduled: at such a
     moment asyncio's own loop runs Python code.
     """
 
@@ -83,8 +83,8 @@ def loop() -> Iterator[Loop]:
 
 @pytest.mark.usefixtures("raising")
 def test_a_handler_that_raises_as_a_task_is_told_loses_no_wake_up(loop: Loop) -> None:
-    """The future of the task is done before its callback is scheduled. An exception between these
-    two steps would make the task wait for ever.
+    """A future that a task awaits becomes done before its callback is scheduled. An exception
+    between these two steps would make the task wait for ever.
     """
     c = Channel[int]()
     r, w = c.reader(), c.writer()
@@ -101,7 +101,7 @@ def test_a_handler_that_raises_as_a_task_is_told_loses_no_wake_up(loop: Loop) ->
     writer = loop.create_task(write())
     with pytest.raises(Ended):
         loop.run_until_complete(turns(3))
-    assert loop.at is None  # the signal came
+    assert loop.at is None  # the signal has come
     loop.run_until_complete(turns(3))
     assert reader.done() and reader.result() == 5
     assert writer.done()
@@ -133,7 +133,7 @@ def test_a_handler_that_raises_as_a_guest_is_scheduled_loses_no_turn(loop: Loop)
 @pytest.mark.usefixtures("raising")
 def test_a_handler_that_raises_as_a_future_is_cancelled_loses_no_cancellation(loop: Loop) -> None:
     """`task.cancel()` of a process that awaits a future: the future is cancelled, and its callback
-    must come."""
+    must still be called."""
     future = loop.create_future()
     tasks = []
 
@@ -157,8 +157,8 @@ def test_a_handler_that_raises_as_a_future_is_cancelled_loses_no_cancellation(lo
 
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
-    """Keeps the handler of Ctrl-C as it was: asyncio's stays if its runner's main task is left
-    in this way (python/docs/asyncio.md, Limits)."""
+    """Keeps the handler of Ctrl-C as it was: asyncio's handler stays if its runner's main task is
+    left unfinished (python/docs/asyncio.md, Limits)."""
     before = signal.getsignal(signal.SIGINT)
     yield
     signal.signal(signal.SIGINT, before)
@@ -197,7 +197,8 @@ async def writes(w: Any) -> None:
 
 
 class Interrupted:
-    """Awaits a coroutine, and once this waits throws `errors` into it, one after the other."""
+    """Awaits a coroutine. Once the coroutine waits, throws `errors` into it, one after the
+    other."""
 
     def __init__(self, coroutine: Any, *errors: BaseException) -> None:
         self.coroutine, self.errors = coroutine, errors
@@ -286,7 +287,8 @@ def test_a_failure_while_it_ends_does_not_hide_the_exception() -> None:
 
 @pytest.mark.usefixtures("raising")
 def test_what_is_raised_as_a_network_is_made_gives_it_up(loop: Loop) -> None:
-    """The guest's first turn is scheduled, and the task that was to wait for it never will."""
+    """The guest's first turn is scheduled, and the task that was to wait for the guest never
+    will."""
     c = Channel[int]()
     w = c.writer()
     loop.at = lambda callback: "weft_turn" in repr(callback)
@@ -317,7 +319,7 @@ def test_a_network_that_nobody_waits_for_is_given_up_as_its_loop_is_closed() -> 
 
 
 def test_a_network_whose_loop_was_closed_is_given_up_with_its_task() -> None:
-    """The guest keeps the task that waits for it only as long as the loop can run it."""
+    """The guest refers to the task that waits for it only as long as the loop can run that task."""
     c = Channel[int]()
     w = c.writer()
     loop = asyncio.new_event_loop()
@@ -476,7 +478,7 @@ def test_a_task_that_its_loop_drops_leaves_no_handler_of_a_runner_that_has_gone(
 
     runner = asyncio.Runner() if hasattr(asyncio, "Runner") else None
     if runner is None:
-        return  # 3.10 has no handler of its own
+        return  # asyncio of 3.10 sets no handler
     tasks: list[Any] = []
 
     async def starts() -> None:
@@ -549,8 +551,8 @@ def interrupted_network():
 
 @pytest.mark.parametrize("close", [True, False])
 def test_a_network_whose_waiting_ends_on_another_thread(close: bool) -> None:  # rule 6.7
-    """No handler can be set on that thread: the next Ctrl-C, or the next network, removes the
-    handler that was left.
+    """No handler can be set on that thread: the next Ctrl-C, or the next network, on the main
+    thread removes the handler that was left.
     """
     with child(
         "-W",
@@ -580,8 +582,8 @@ print("as before")
 
 
 def test_a_network_that_is_waited_for_on_another_thread_counts_for_nothing() -> None:  # rule 6.7
-    """A wait that began on another thread may end on the main thread. That must not take away the
-    handler of a network that goes on there.
+    """A wait that began on another thread may end on the main thread. Its end must not remove the
+    handler of a network that goes on on the main thread.
     """
     saying = weft._backends.asyncio._Saying()
     there, mine = object(), object()

@@ -1,5 +1,5 @@
 """Asyncio tasks at channels: foreign waiters (rules 6.6, 13.7). test_asyncio_cancelled.py cancels
-them at every point."""
+such tasks at every point."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def test_tasks_and_a_buffer(play: Runner, overflow: str) -> None:
         for i in range(3):
             await w.write(
                 i
-            )  # the third finds room only once the reader has run, unless the buffer drops or grows
+            )  # the third waits until the reader has run, unless the buffer drops or grows
         return await reading
 
     assert play(main()) == (1 if overflow == "drop_oldest" else 0)
 
 
 def test_each_gets_what_it_waited_for_in_order(play: Runner) -> None:
-    """Rule 1.2: first come, first served, tasks too."""
+    """Rule 1.2: first come, first served holds for tasks too."""
 
     async def main() -> Any:
         c = Channel()

@@ -38,8 +38,8 @@ from weft.coroutines import (
 
 @types.coroutine
 def one_step(coroutine, then):
-    """Drives the coroutine to the point where it waits, lets its process wait once, if it is
-    told to, and then ends the coroutine."""
+    """Drives the coroutine to the point where it waits, lets its process wait once if `then` asks
+    for this, and then ends the coroutine."""
     waited = coroutine.send(None)
     if then.startswith("parked"):
         yield waited
@@ -68,7 +68,7 @@ def test_its_driver_may_end_it(kind, then):  # rules 6.2, 11.1
             if kind not in ("parallel", "sequence"):
                 stats = c.stats()
                 assert stats.waiting_readers == stats.waiting_writers == 0
-        # The process can do other operations as before.
+        # The process can still perform other operations.
         d: Channel = Channel()
 
         @process
@@ -107,7 +107,7 @@ def test_its_driver_may_end_it_after_the_commit(
         s, t = before.reader(), before.writer()
 
         # The operation commits while this process runs: a thread commits it, and this process waits
-        # for that without an operation.
+        # for the commit without an operation of Weft.
         def commit():
             partners = {"write": Output(p.w, 5), "read": p.r, "sync": p.barrier}
             threads.select(partners[how], skip(), mode="priority")
@@ -182,7 +182,7 @@ HELD = {
 @pytest.mark.parametrize("kind", HELD)
 def test_a_held_writer_is_left(
     kind, way
-):  # rules 1.6, 6.3, 11.1: the process goes on once it is let go
+):  # rules 1.6, 6.3, 11.1: the process goes on once it has been let go of
     p = Place()
     order = []
 
@@ -204,7 +204,7 @@ def test_a_held_writer_is_left(
         coroutine = awaits(HELD[kind](p))
         Spawn(holder(d.reader()), lets_go(d.writer()))
         await settled()
-        coroutine.send(None)  # the holder has the operation, and holds this process
+        coroutine.send(None)  # the holder has met the operation, and holds this process
         if way == "close":
             coroutine.close()
         elif way == "throw":
@@ -300,7 +300,7 @@ def test_a_yield_that_is_left():  # rule 11.1: what was pushed is one wake-up
 
 @types.coroutine
 def left_when_met(awaitable, how):
-    """Begins the operation, lets a partner meet it, and leaves it without asking for its
+    """Begins the operation, lets a partner meet it, and leaves the operation without asking for its
     outcome."""
     steps = awaitable.__await__()
     steps.send(None)
@@ -331,7 +331,7 @@ def test_an_alternative_that_was_left_after_its_output_was_taken_offers_it_again
     async def takes(r):
         taken = []
         for _ in range(4):
-            await yield_()  # gives the operation the time to be offered
+            await yield_()  # so that the operation can be offered
             taken.append(await r.read())
         return taken
 

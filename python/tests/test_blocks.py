@@ -1,5 +1,5 @@
-"""Rule 7.5: the block of a group is one of its processes: a failure cancels it, and it counts when
-nothing can go on."""
+"""Rule 7.5: the block of a group is one of its processes: a failure cancels it, and deadlock
+detection counts it like a process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weft.errors import BadUse, Cancelled, Deadlock
 if sys.version_info < (3, 11):
     from exceptiongroup import BaseExceptionGroup
 
-LIMIT = 280  # seconds: a program that hangs fails here, and not in the whole room
+LIMIT = 280  # seconds after which a program that hangs fails alone, without the whole room
 
 
 # --- in ordinary code: in programs of their own, since a fault here hangs -------------------------
@@ -186,7 +186,8 @@ def test_ctrl_c_reaches_a_block_that_waits():
 
 
 def test_leaving_by_an_exception_is_no_deadlock():  # rule 7.5
-    """The exception comes first, whatever the members do at that moment."""
+    """The exception of the block is raised, whatever the processes of the group do at that
+    moment."""
     status, output = program("""
         import sys
         @process
@@ -232,7 +233,8 @@ async def _patient(b, r):
 
 
 def in_a_block(b, block):
-    """Returns the result of a process; `block(b, group)` is the body of a group in that process."""
+    """Runs a process in which `block(b, group)` is the body of a group. Returns the result of the
+    process."""
 
     async def main(b):
         g = b.weft.Group()

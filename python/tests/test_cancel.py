@@ -16,8 +16,8 @@ async def cancels(b, victim, after=1):
 
 
 def _cancelled_in(b, operation, **ends):
-    """Runs a process that is cancelled in `operation`; returns the Cancelled that it saw, and
-    when."""
+    """Runs a process that is cancelled in `operation`. Returns the Cancelled that the process met,
+    and the time."""
     victim = []
 
     async def waits(b, *_):
@@ -139,8 +139,8 @@ def test_cancelling_a_parallel_cancels_its_processes_and_waits(b):  # rules 6.1,
 
 @pytest.mark.parametrize("seed", range(4))
 def test_nothing_is_lost_or_doubled(b, seed):  # rule 6.4
-    """Readers are cancelled at random moments: each value that was written arrives once, in
-    order."""
+    """Readers are cancelled at random moments. Nevertheless each value that was written arrives
+    once, in order."""
     dice = random.Random(seed)
     c, taken = b.weft.Channel(), []
     alive = []

@@ -1,4 +1,4 @@
-"""`weft.check` as a function, as a decorator and in pytest; what a Report says (rules 17.1 to
+"""`weft.check` as a function, as a decorator and in pytest; the contents of a Report (rules 17.1 to
 17.12).
 """
 
@@ -187,7 +187,7 @@ def test_who_starves_in_the_usual_order_is_told(function: Any, says: str) -> Non
 
 
 def test_operations_of_ordinary_code_in_a_block_are_decided() -> None:
-    """Rule 17.2: ordinary code is the process main there."""
+    """Rule 17.2: in a block ordinary code is the process main."""
     for function in (programs.works_in_a_block, programs.only_starts_in_a_block):
         report = weft.check(function, **QUICK)
         assert report.complete and report.told == [], report.text
@@ -338,7 +338,8 @@ def test_a_method_is_checked_too() -> None:
 
 
 def test_tokens_are_run_first_and_kept() -> None:
-    """Rule 17.8: the decorators stand in any order; when the fault is mended, the token stays."""
+    """Rule 17.8: the decorators stand in any order; the token stays when the fault has been
+    mended."""
     token = weft.check(programs.hidden, **QUICK).token
     for checked in (
         weft.check.replay(token)(programs.hidden),
@@ -414,7 +415,7 @@ def tests(tmp_path: Path) -> Any:
     (tmp_path / "test_it.py").write_text(textwrap.dedent(TESTS), encoding="utf-8")
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        """Runs pytest without the plugins that others have installed, which take seconds to
+        """Runs pytest without installed plugins of other packages, which take seconds to
         load.
         """
         plugin = () if "no:weft" in arguments else ("-p", "weft._checking.plugin")

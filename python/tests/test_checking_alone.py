@@ -26,8 +26,8 @@ async def writes(out: Any) -> None:
 
 
 def stands() -> None:
-    """Deadlocks: processes hold both ends of the channel, and none writes. At an end that no
-    process holds, a thread outside might help.
+    """Deadlocks: processes hold both ends of the channel, and none writes. If no process held an
+    end, a thread outside might use it, and it would be no deadlock.
     """
     c, d = Channel("c"), Channel("d")
     mine = c.writer(), d.writer()
@@ -47,8 +47,8 @@ def a_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def a_network_on_another_thread() -> Iterator[None]:
-    """Runs a network on another thread, which does operations all the time. It must be undisturbed:
-    the check decides nothing in it.
+    """Runs a network on another thread, which performs operations all the time. The check must
+    neither disturb that network nor decide anything in it.
     """
     over, begun, count = threading.Event(), threading.Event(), []
 

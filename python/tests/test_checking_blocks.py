@@ -1,5 +1,5 @@
 """A check of ordinary code with operations of its own (rule 17.2): in a block (7.5) ordinary code
-is the process `main`; before and after a run no other process can go.
+is the process `main`; before and after a run no other process exists.
 """
 
 from __future__ import annotations

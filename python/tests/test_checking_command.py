@@ -1,4 +1,4 @@
-"""`weft check`, run as a user runs it: its output, where that goes, and its exit status (rule
+"""`weft check`, run as a user runs it: its output, where the output goes, and its exit status (rule
 17.11).
 """
 
@@ -298,7 +298,7 @@ def test_several_os_processes() -> None:
 
 
 def test_a_budget_of_schedules() -> None:
-    """Rule 17.7: the output says that these were not all schedules."""
+    """Rule 17.7: the output says that not all schedules were run."""
     done = check(of("hidden_mended"), "--search", "walk", "--schedules", "20")
     assert done.returncode == 0 and "not every schedule was run. 20 schedules" in done.stdout
     done = check(of("hidden_mended"), "--search", "walk", "--schedules", "20", "--all")

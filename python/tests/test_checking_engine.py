@@ -78,7 +78,7 @@ def test_a_deadlock_that_plain_runs_never_have_is_found_in_the_second_run() -> N
 
 
 def test_writers_come_in_every_order() -> None:
-    """Rule 17.7: the outcomes are those of all schedules."""
+    """Rule 17.7: the search finds the outcomes of all schedules."""
     _, outcomes = searched(partial(writers, 4))
     assert len({outcome.value for outcome in outcomes}) == len(outcomes) == 24
 
@@ -138,7 +138,7 @@ def test_selects_barriers_and_times_are_the_same_whatever_processes_are(name: st
     awaits = m is coroutines
 
     def body(f: Callable[..., Iterator[Any]]) -> Any:
-        """Returns a process of the operations that the generator `f` yields."""
+        """Returns a process function that performs the operations that the generator `f` yields."""
         if awaits:
 
             async def run_all(*args: Any) -> Any:
@@ -207,7 +207,7 @@ def test_a_kernels_bug_is_found_and_what_mends_it_is_not_blamed(name: str) -> No
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernels_failure_is_made_short(name: str) -> None:
-    """Rule 17.8: to the fewest deviations, and replayed by them."""
+    """Rule 17.8: the schedule is reduced to the fewest deviations, and replayed from them."""
     kernel, time = KERNELS[name]
     function, options = partial(kernel, False), Options("walk", time=time, schedules=1000)
     failed = next(outcome for outcome in Search(function, options) if outcome.failed)
@@ -427,7 +427,7 @@ def test_after_a_check_networks_run_as_before() -> None:
 
 
 def test_a_search_ends_at_its_bounds() -> None:
-    """Rule 17.7: the search says what cut it."""
+    """Rule 17.7: the report says which bound has ended the search."""
     s, outcomes = searched(partial(writers, 5), schedules=10)
     assert (len(outcomes), s.complete, s.cut) == (10, False, {"schedules"})
     s, _ = searched(partial(writers, 5), seconds=0.0)
@@ -459,8 +459,8 @@ def test_a_wrong_entry_of_the_relation_misses_outcomes() -> None:
 
 
 def test_many_processes_are_no_livelock() -> None:
-    """Rules 17.5, 17.7: the bound of steps grows with them. A run that is too large to be analysed
-    cuts the reduced search.
+    """Rules 17.5, 17.7: the bound of steps grows with the number of processes. A run that is too
+    large to be analysed cuts the reduced search.
     """
 
     def many() -> None:
@@ -520,7 +520,8 @@ def _crowd() -> None:
 
 
 def test_arrivals_at_a_barrier_with_fewer_parties_than_processes_do_not_commute() -> None:
-    """Rules 8.1, 17.7. The process that arrives twice has to be in the first phase."""
+    """Rules 8.1, 17.7. Only if the process that arrives twice arrives in the first phase can all go
+    on."""
     search, outcomes = searched(_crowd)
     assert search.complete and {outcome.kind for outcome in outcomes} == {"ok", "deadlock"}
 
@@ -591,7 +592,7 @@ def _outcomes_by_replay(function: Callable[[], Any], search: str, **options: Any
 
 
 def test_the_selects_of_one_step_are_told_apart() -> None:
-    """Rule 17.8. With the grain *park* a step goes on until its process parks."""
+    """Rule 17.8. At the grain *park* a step goes on until its process parks."""
 
     @coroutines.process
     async def fills_and_takes(outs: Any, sources: Any) -> str:
@@ -611,7 +612,7 @@ def test_the_selects_of_one_step_are_told_apart() -> None:
 
 
 def test_the_faults_of_one_step_are_told_apart() -> None:
-    """Rule 17.8: a process may die, lose its session or be slow, all at one step."""
+    """Rule 17.8: at one step a process may die, lose its session, or be slow."""
 
     @coroutines.process
     async def asks() -> str:

@@ -164,7 +164,7 @@ def test_who_awaits_a_dead_process_gets_its_death() -> None:
 
 
 def test_a_dead_process_reaches_nobody_any_more() -> None:
-    """Rule 17.10: the `finally` of the process runs, and has no effect on others."""
+    """Rule 17.10: the `finally` of the process runs, and has no effect on other processes."""
 
     def gets(source: Any, reports: Any) -> Any:
         try:
@@ -205,7 +205,7 @@ def test_a_dead_process_reaches_nobody_any_more() -> None:
 
 
 def test_a_supervisor_starts_it_again() -> None:
-    """Rule 17.10: the ends of the process stay open until it is started again (rule 7.13)."""
+    """Rule 17.10: the ends of the dead process stay open until it is started again (rule 7.13)."""
 
     def squares(source: Any, out: Any) -> None:
         for value in source:
@@ -252,7 +252,7 @@ def test_hosts_made_in_the_function_are_simulated() -> None:
 
 
 def test_a_slow_process_is_one_that_others_wait_for() -> None:
-    """Rule 17.10: the fault comes only when nobody else can go on."""
+    """Rule 17.10: a slow process goes on only when no other process can."""
 
     def network() -> None:
         c = threads.Channel("c")
@@ -299,7 +299,7 @@ async def awaits_jobs(jobs: Any, done: Any) -> None:
 
 @pytest.mark.parametrize("fault", ["kill:1", "partition"])
 def test_a_coroutine_on_a_host_dies_before_each_of_its_operations(fault: str) -> None:
-    """Rule 17.10. The work that was done before the death shows its moment: before any operation,
+    """Rule 17.10. The jobs that were done before the death show when it came: before any operation,
     or after one or two jobs.
     """
     seen: set[int] = set()

@@ -1,6 +1,6 @@
 """Bugs in the manner of Go programs, each with its repair: a check finds the bug, makes it short,
-and finds nothing in what is mended (rules 17.5 to 17.8). They are not those of GoBench
-(checking_kernels.py).
+and finds nothing in the repaired program (rules 17.5 to 17.8). The bugs of GoBench are in
+checking_kernels.py.
 """
 
 from __future__ import annotations
@@ -419,8 +419,8 @@ def test_lost_values_say_what_to_do() -> None:
 
 
 def test_a_retired_channel_ends_who_writes_to_it() -> None:
-    """The bugs above keep an end of a channel where that matters. Without it a process that a Go
-    program leaves for ever ends by Retired.
+    """The bugs above keep an end of a channel where that matters. Without that end, a process that
+    would wait for ever in a Go program ends by Retired.
     """
 
     @process

@@ -1,4 +1,5 @@
-"""Tokens of schedules and options of a check: which are accepted, and how the others are refused."""
+"""Tokens of schedules and options of a check: which of them are accepted, and how all others are
+refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world of a checked function: which parts are virtual, seeded or refused, and that nothing
+"""The world of a checked function: which parts are virtual, seeded or refused, and that no change
 stays behind (rules 17.3, 17.9). These tests need no engine: `world.run()` surrounds each run.
 """
 
@@ -200,7 +200,8 @@ def _lock() -> None:
 def test_what_would_stop_or_leave_the_program_is_refused(
     world: World, does: Callable[[], Any], says: str | None
 ) -> None:
-    """Rule 17.9: such a call is refused where it happens, with advice on what to do instead."""
+    """Rule 17.9: a call that no check can control is refused where it happens, with advice on what
+    to do instead."""
     with world.run():
         if says is None:
             with pytest.raises(queue.Empty):
@@ -262,7 +263,7 @@ def test_such_a_lock_is_a_real_one_after_the_check() -> None:
 
 
 def test_everything_is_put_back() -> None:
-    """Rule 17.12: after a check nothing is changed."""
+    """Rule 17.12: a check leaves no function or module replaced."""
     holders: list[tuple[Any, str]] = [
         (time, "time"), (time, "sleep"), (time, "monotonic_ns"), (os, "urandom"), (os, "fork"), (os, "_exit"),
         (random, "_urandom"), (random.Random, "seed"), (threading, "Lock"), (threading, "RLock"),
@@ -330,7 +331,8 @@ def test_what_a_function_reaches_is_listed() -> None:
 
 
 def test_a_function_that_never_comes_back_is_stopped() -> None:
-    """Rule 17.9: a function that computes for ever, or waits for something outside Weft."""
+    """Rule 17.9: a function that computes for ever, or that waits for something outside Weft, is
+    stopped."""
     with (
         pytest.raises(
             _patches.NeverBack, match=r"test_checking_world\.py:\d+: .*computes without end"

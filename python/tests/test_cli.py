@@ -1,5 +1,5 @@
-"""`weft run`, `weft bench`, `weft --version`: their output, where it goes, and their exit status.
-The tests run them as a user does.
+"""`weft run`, `weft bench`, `weft --version`: their output, where the output goes, and their exit
+status. The tests run them as a user does.
 """
 
 from __future__ import annotations
@@ -462,8 +462,8 @@ def test_bench_outside_a_checkout_measures_commstime(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_bench_passes_on_what_stops_it(tmp_path: Path, number: signal.Signals, status: int) -> None:
-    """The signal goes to `weft bench` alone; `./run` of the checkout, which knows the process that
-    it started, gets it from there.
+    """The signal goes to `weft bench` alone; `weft bench` passes it on to the `./run` of the
+    checkout, which knows the process that it started.
     """
     for part in ("bench/run.py", "cpp/include/weft/version.hpp"):
         (tmp_path / part).parent.mkdir(parents=True)
@@ -539,8 +539,8 @@ def test_the_command_without_its_extra(program, names: tuple[str, ...], message:
 
 
 def test_the_package_needs_nothing_of_the_commands() -> None:
-    """Every module of the package that is not a command can be imported, and measuring prints
-    its table, without rich."""
+    """Without rich every module of the package that is not a command can be imported, and measuring
+    prints its table."""
     text = """
 import weft, weft.threads, weft.observe, weft.toolkit, weft._commands.bench, weft.plugnplay
 with weft.measuring() as m:

@@ -81,7 +81,7 @@ async def _waits_then_reads(b, r, z):
 
 @pytest.mark.parametrize("side", ["reader", "writer"])
 def test_a_side_that_never_had_an_end_is_named(b, side):
-    """Rule 10.2. An end that is kept open is reported in another way."""
+    """Rule 10.2. The report has other words for an end that is kept open."""
     c = b.weft.Channel("lonely")
     p = b.process(send)(c.writer(), 1) if side == "reader" else b.process(receive)(c.reader())
     with pytest.raises(Deadlock) as caught:
@@ -392,7 +392,8 @@ def test_backends_are_chosen(monkeypatch):
 
 
 def test_a_program_whose_name_is_no_utf8(tmp_path):  # rules 1.7, 10.2
-    """For a Python in the C locale without its UTF-8 mode, names with an umlaut are not UTF-8."""
+    """For a Python in the C locale and without its UTF-8 mode, names with an umlaut are not
+    UTF-8."""
     path = tmp_path / os.fsdecode(b"gr\xf6\xdfe.py")
     path.write_text(
         textwrap.dedent("""\

@@ -55,8 +55,8 @@ def test_a_buffer_used_again_and_again(b: Any, changes: list[Changed]) -> None:
 
 
 def test_changed_while_it_waits_in_a_rendezvous(b: Any, changes: list[Changed]) -> None:
-    """Rule 9.2: the rule holds from the start of the write on; here a third process changes the
-    value while the writer waits."""
+    """Rule 9.2: a value may not be changed from the start of its write on. Here a third process
+    changes the value while the writer waits."""
     c, gate = b.weft.Channel("c"), b.weft.Channel("gate")
     shared: list[int] = []
 
@@ -88,8 +88,8 @@ def test_changed_while_it_waits_in_a_rendezvous(b: Any, changes: list[Changed]) 
 
 
 def test_before_the_reader_has_gone_on(changes: list[Changed]) -> None:
-    """Rule 9.2: the reader waited, so the write is done at once; the writer changes the object
-    before its next operation."""
+    """Rule 9.2: the reader waits already, so the write is done at once; the writer changes the
+    object before its next operation."""
     c, other = Channel("c"), Channel("other", capacity=9)
 
     @process
@@ -142,7 +142,8 @@ def test_long_after() -> None:
 
 
 def test_a_receiver_may_change_what_it_has(b: Any, changes: list[Changed]) -> None:
-    """Rule 14.5: there is no false alarm: the value is changed, passed on and changed again."""
+    """Rule 14.5: there is no false alarm when a receiver changes the value, passes it on, and
+    another receiver changes it."""
     c, d = b.weft.Channel("c"), b.weft.Channel("d", capacity=2)
 
     async def makes(b: Any, w: Any) -> None:
@@ -215,7 +216,7 @@ def test_what_comes_back_is_mine_again(changes: list[Changed]) -> None:
 
 
 def test_a_write_that_failed_leaves_the_object(changes: list[Changed]) -> None:
-    """Rule 9.2: if the write fails, the rule holds until it has failed."""
+    """Rule 9.2: if a write fails, the value may be changed once the write has failed."""
     c, d = Channel("c"), Channel("d")
 
     @process
@@ -412,7 +413,8 @@ def test_programs_that_keep_the_rule_are_never_accused(
 
 
 def test_what_a_buffer_has_dropped_is_not_kept_for_ever(monkeypatch):
-    """Rule 14.5: nobody will take the old values; those that are under way now are watched."""
+    """Rule 14.5: no process will take the dropped values, so only the values that are still under
+    way are watched."""
     monkeypatch.setattr(_debug, "_MOST", 20)
     found = []
     mode = debug(True, found.append)

@@ -58,7 +58,8 @@ def test_containers_that_hold_themselves_or_one_another_often() -> None:  # rule
 
 @pytest.mark.parametrize("kind", [list, tuple, set, frozenset, dict])
 def test_ends_are_found_in_the_order_in_which_they_are_given(kind: Any) -> None:  # rule 2.3
-    """The order is the same in subclasses, whatever their own methods do."""
+    """The order is the same in subclasses of these containers, whatever the subclasses' own methods
+    do."""
 
     class Odd(kind):  # type: ignore[misc]
         def __iter__(self) -> Any:

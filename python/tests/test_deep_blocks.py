@@ -2,8 +2,8 @@
 its greenlets were started.
 
 A greenlet that goes on has its stack where it began, over the part of the stack that the deeper
-code uses; that part is put back before the deeper code goes on. So memory that others may touch
-must not be there: neither the slot for a value, nor the waiting entry of a group.
+code uses. That part is restored before the deeper code goes on. So memory that other code may touch
+must not be in it: neither the slot for a value, nor the waiting entry of a group.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def test_a_greenlet_ends_what_is_waited_for(how, depth):  # rules 7.1, 7.5
 
 @pytest.mark.parametrize("depth", [0, 40])
 def test_a_greenlet_that_began_early_ends_the_group_that_is_waited_for(depth):  # rule 7.5
-    """The greenlet belongs to that group itself: the code that tells the waiter runs on its own
-    stack."""
+    """The greenlet belongs to the group that is waited for: the code that notifies the waiter runs
+    on the greenlet's stack."""
     c = Channel()
     w, r = c.writer(), c.reader()
 

@@ -72,7 +72,8 @@ def test_the_notebook_prints_what_stands_below_its_cells(
 
 
 def test_the_reference_says_what_is_there() -> None:
-    """Every public name has a docstring: otherwise the reference could not be written."""
+    """Every public name has a docstring: otherwise python/docs/reference.md could not be
+    written."""
     run = subprocess.run(
         [sys.executable, ROOT / "tools/reference.py", "--check"], capture_output=True, text=True
     )

@@ -17,8 +17,8 @@ from weft.observe import deadlocks
 
 
 class Dropped:
-    """An end in a list, which is dropped by `where` on request; then a thread lives on until
-    `over` is set."""
+    """Holds an end in a list, and drops the end in the way `where` on request. Then a thread lives
+    on until `over` is set."""
 
     def __init__(self, end):
         self.ends = [end]
@@ -56,7 +56,7 @@ class Dropped:
 
 
 def wait_until_asleep():
-    """Waits until the main thread waits in the kernel, and has done so since the last look: so the
+    """Waits until two looks in a row have found the main thread waiting in the kernel. Then the
     thread does not wait for the interpreter's lock.
     """
     before = None
@@ -71,8 +71,8 @@ def wait_until_asleep():
 
 @pytest.fixture(params=["in_a_thread", "in_a_handler", "in_a_thread_that_ends"])
 def dropping(request):
-    """Yields a function: dropping(end) returns a Dropped whose thread runs, and which is waited for
-    after the test.
+    """Yields a function: dropping(end) returns a Dropped whose thread runs. After the test the
+    thread is waited for.
     """
     before = signal.getsignal(signal.SIGUSR1)
     made = []
@@ -130,7 +130,7 @@ def test_an_end_among_the_arguments_of_a_thread_that_ends(b):  # rules 3.1, 12.2
 
 
 def test_an_end_in_a_variable_of_a_process_that_was_looked_at():  # rules 3.1, 12.2
-    """The thread that looked at the process's place sleeps when the process ends."""
+    """The thread that looked at the place of the process sleeps when the process ends."""
     c, go = Channel(), Channel()
 
     @threads.process

@@ -46,8 +46,8 @@ def offers_here(out: Any) -> list[int]:
 @pytest.mark.parametrize("offers", [targets.offers, targets.offers_async], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("capacity", [0, 1])
 def test_an_end_comes_from_another(offers: Any, capacity: int) -> None:
-    """The end of a channel whose home is here is let go with the process that got it, and so the
-    channel ends."""
+    """The end of a channel whose home is here is let go of when the process that received it ends,
+    and so the channel ends."""
     c = Channel("c", capacity=capacity)
     assert Parallel(offers(c.writer()), writes_here(c.reader()))[0] == [0, 1, 2]
 
@@ -60,8 +60,8 @@ def test_an_end_goes_to_another() -> None:
 
 @pytest.mark.parametrize("offers", [offers_here, targets.offers], ids=["here", "elsewhere"])
 def test_an_end_goes_on_through_others(offers: Any) -> None:
-    """The end goes on over two processes, which do not look at it, to a third; its home has not
-    heard of them yet (WIRE.md 7.4)."""
+    """The end goes to a third process through two processes that do not use it. The end's home has
+    not heard of these processes yet (WIRE.md 7.4)."""
     a, b, c = Channel("a"), Channel("b", capacity=2), Channel("c")
     results = Parallel(
         offers(a.writer()),
@@ -73,8 +73,8 @@ def test_an_end_goes_on_through_others(offers: Any) -> None:
 
 
 def test_requests_with_the_end_for_the_answer() -> None:
-    """Two clients and a server, in three OS processes; the ends are deep in the values, and go
-    with them."""
+    """Two clients and a server, in three OS processes; the ends are deep in the values, and move
+    with the values."""
     c = Channel("requests")
     with Hosts(3) as hosts:
         a, b, served = Parallel(
@@ -87,8 +87,8 @@ def test_requests_with_the_end_for_the_answer() -> None:
 
 @pytest.mark.parametrize("capacity", [0, 1])
 def test_a_request_that_is_never_answered(capacity: int) -> None:  # rules 3.1, 12.2
-    """The end is in a list, which goes with the value in which it was sent, while its maker
-    sleeps."""
+    """The end is in a list. The list is freed together with the value in which it was sent, while
+    the process that made the end sleeps."""
     c = Channel("requests", capacity=capacity)
 
     @th.process
@@ -103,7 +103,7 @@ def test_a_request_that_is_never_answered(capacity: int) -> None:  # rules 3.1, 
 
 def test_a_request_to_another_that_ends_without_an_answer() -> None:  # WIRE.md 7.4, rule 3.1
     """The home of the end is neither the process that takes it nor the one that passes it on,
-    and may hear of the taker last. The taker has ended in good order all the same."""
+    and may hear of the taker last. Nevertheless the taker counts as ended in good order."""
     take = [targets.takes_and_drops, targets.takes_and_poisons, targets.takes_and_drops]
     requests = [Channel(f"requests {i}") for i in range(len(take))]
     results = Parallel(
@@ -157,8 +157,8 @@ def test_an_exception_comes_without_the_ends_in_it() -> None:
 
 
 def test_who_is_cancelled_as_it_sends_an_end_was_cancelled() -> None:  # rules 6.1, 6.2, 7.2
-    """The end that the process did not write comes back in Cancelled, and is still an end. That is
-    not a failure of the process.
+    """The end that the process did not write comes back in Cancelled, and is still an end. Such a
+    Cancelled is no failure of the process.
     """
     c, ready = Channel("c"), Channel("ready")
 
@@ -242,7 +242,7 @@ def _ends(inp: Any) -> str:
 
 
 def test_there_and_back() -> None:
-    """An end comes home in a value, is of the same channel, and counts as one of its ends."""
+    """An end that comes home in a value is an end of the same channel, and is counted as one."""
     a, b, other = Channel("a"), Channel("b"), Channel("other")
 
     @th.process
@@ -281,7 +281,7 @@ def test_an_end_by_itself_is_not_pickled() -> None:
 def test_an_end_that_is_not_chosen_stays_with_its_sender() -> None:
     """Rules 2.4, 5.10. In an earlier version the packed end was taken for an end when the choice
     was destroyed, which showed only where bits 32 to 35 of its address are 0. So programs are
-    started until one has such an address.
+    started until one of them has such an address.
     """
     code = "import os_process_targets_ends as targets; targets.sends_no_end()"
     lies_elsewhere = 77

@@ -57,7 +57,8 @@ def test_ended_is_a_keyword_of_guards_selects_and_alternatives(b: Any) -> None:
 
 
 def test_tasks_of_asyncio_merge_and_stop() -> None:
-    """Rules 5.6, 6.6: a select in a plain task, that waits and that need not wait."""
+    """Rules 5.6, 6.6: a select in a plain task, once when it must wait and once when it need
+    not."""
 
     @process
     async def count(out: Any, *values: int) -> None:
@@ -173,8 +174,8 @@ def test_a_silent_guard_counts_for_nothing() -> None:
 
 
 def test_a_trace_names_every_guard_that_fell_silent(b: Any, tmp_path: Path) -> None:
-    """Rules 5.6, 14.6: reports say so at the outcome from which it holds, and from then on at
-    the beginning."""
+    """Rules 5.6, 14.6: a trace names a silent guard at the outcome at which it fell silent, and
+    from then on at the beginning of each select."""
     a, c = b.weft.Channel("a"), b.weft.Channel("c")
 
     async def merges(b: Any, a: Any, c: Any) -> None:

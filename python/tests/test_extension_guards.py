@@ -1,5 +1,5 @@
 """Tests the checks in the extension that no other test covers, or without which every other test
-would hang (mutants.py shows that each test here is needed).
+would hang (mutants.py shows that each test in this file is needed).
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def test_who_waits_for_a_value_that_cannot_be_made_is_told() -> None:  # rule 5.
 
 def test_a_timer_goes_with_its_choice() -> None:  # rules 5.1, 8.6
     async def chooses(r: Any) -> float:
-        for _ in range(20):  # each choice waits, and is decided before its timer
+        for _ in range(20):  # each choice waits, and is decided before its timer fires
             assert (await co.select(r, co.after(3)))[0] == 0
         began = co.now()
         await co.sleep(9)

@@ -1,6 +1,5 @@
-"""Operations at ends of other OS processes that are left before their home has answered (rules 6.2,
-11.1; wire 4.3, 4.8): whatever the home answers, these operations hold nobody up, and their ends
-retire.
+"""Operations at far ends that are left before the home has answered (rules 6.2, 11.1; wire 4.3,
+4.8): whatever the home answers, these operations hold nobody up, and their ends retire.
 
 The home is stopped meanwhile, so the request and its withdrawal reach it together.
 """
@@ -57,7 +56,8 @@ async def awaits(op: Any) -> Any:
 
 @pytest.mark.parametrize("spans", [False, True])
 def test_the_value_that_nobody_makes_any_more(spans: bool) -> None:
-    """Rule 5.8: the home's COMMIT arrives after the choice has been decided for another guard."""
+    """Rule 5.8: the home's COMMIT arrives after the choice has been decided for another of its
+    guards."""
     made: list[int] = []
     idle = Channel("idle")
     more = [idle.reader()] if spans else []
@@ -95,7 +95,7 @@ def test_the_ends_of_a_choice_go_with_it(spans: bool) -> None:
 
 
 class Loose:
-    """Awaits an operation, which a test may take away at any time."""
+    """Awaits an operation, which a test may drop at any time."""
 
     def __init__(self, op: Any) -> None:
         self.op: Any = op
@@ -123,8 +123,8 @@ HOW: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("how", HOW)
 def test_an_operation_that_is_collected_while_its_home_is_asked(how: str) -> None:
-    """No other code has the end, so it is closed once the home has answered; the process goes
-    on.
+    """No other code holds the end, so the end is closed once the home has answered; the process
+    goes on.
     """
 
     here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)

@@ -18,7 +18,8 @@ from weft.coroutines import Channel, Output, process, run, select, skip
 
 
 def beside_a_far_end(does: Any) -> Any:
-    """Runs `does(inp)`, with an end of a channel of another OS process at which no value comes."""
+    """Runs `does(inp)`. `inp` is a reader of a channel of another OS process on which no value
+    comes."""
     here, over, reports = Channel("here", capacity=1), Channel("over"), Channel("said", capacity=1)
 
     @process
@@ -70,7 +71,7 @@ def test_all_slots_are_held(second: str) -> None:
             await co.yield_()
             choice = group.start(chooses(w, inp))
             await co.yield_()
-            # By now that home has answered the choice too.
+            # By now the other home has answered the choice too.
             assert await select(inp, skip()) == (1, None)
             await signal.write(None)
             return [(await p.ended()).result for p in (held, waits, choice)]
@@ -88,7 +89,8 @@ def test_who_waits_there_has_chosen_otherwise_and_has_not_run_yet(reads: bool) -
 
     @process
     async def holds_up(inp: Any) -> None:
-        """Waits until the other home has answered; no other process runs here meanwhile."""
+        """Waits until the other home has answered. Meanwhile no other process of this scheduler
+        runs."""
         asks = threading.Thread(target=lambda: threads.select(inp, skip()))
         asks.start()
         asks.join()

@@ -1,8 +1,8 @@
 """Rules 7.5, 7.6, 7.12, 11.1, 12.1: finalisers, and other code that the interpreter calls, where a
 process or a run begins or ends.
 
-No code would close the objects that such code opens there: so opening them is bad use, and the run
-goes on as if nothing had happened.
+No code would close the groups, timeouts and runs that such code opens. Therefore to open them is
+bad use, and the run goes on as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ async def fails():
     raise ValueError("boom")
 
 
-# Without a GIL the arguments of a thread process are dropped on the thread that made them, which is
-# in no process.
+# Without a GIL the arguments of a thread process are dropped on the thread that made the process,
+# and that thread is no process.
 THREAD = pytest.param(
     "thread",
     marks=pytest.mark.skipif(
@@ -100,7 +100,8 @@ def test_a_group_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.6,
             coroutines.run([p, made(kind, main)()])
         del p
         gc.collect()
-    # A coroutine lets go of its arguments as its last step, so its group is one that it never left.
+    # A coroutine lets go of its arguments in its last step, so its group counts as a group that the
+    # process has left open.
     assert [type(e) for e in log] == [type(None) if kind == "coroutine" else BadUse] * 3, log
     for g in reversed(kept):
         with contextlib.suppress(BadUse):
@@ -128,7 +129,7 @@ def test_a_timeout_in_a_finaliser_of_a_process_that_has_ended(kind):  # rules 7.
 
 
 class Called:
-    """Acts when a Python function of the package with this name is called: between two steps of
+    """Acts when the Python function of the package with this name is called, between two steps of
     the extension."""
 
     def __init__(self, name, act):
@@ -143,7 +144,7 @@ class Called:
 @pytest.mark.parametrize("what", ["Group", "run", "spawn", "operation"])
 @pytest.mark.parametrize("how", ["run", "block"])
 def test_what_runs_as_an_outermost_run_ends(how, what):  # rules 7.5, 11.1
-    """Python code puts several failures together, when all processes have ended and the run has
+    """Python code puts several failures into a group when all processes have ended and the run has
     not."""
     log: list = []
     entered = Group()
@@ -185,7 +186,7 @@ def test_what_a_handler_does_as_a_run_begins():  # rule 11.1: before there are p
     raised = ctypes.PyDLL(None)["raise"]
     raised.argtypes = [ctypes.c_int]
     before = signal.signal(signal.SIGUSR1, lambda *_: attempt(log, entered.__enter__))
-    try:  # C code makes both calls, so that it is the run that calls the handler
+    try:  # C code makes both calls, so the handler is called within the run
         calls = [partial(raised, signal.SIGUSR1), partial(_native.run, (nothing(),), False)]
         list(map(partial.__call__, calls))
     finally:

@@ -209,7 +209,6 @@ def test_many_processes_that_come_and_go(tmp_path: Path) -> None:
     assert len(summary.channels) == 600 and not summary.unfinished
 
 
-# --- the time of writing --------------------------------------------------------------------------
 
 LOST = """
 from weft.coroutines import Channel, process, run
@@ -312,8 +311,9 @@ def test_the_path_is_the_slow_stages(made: Any) -> None:
 
 
 def test_the_path_of_a_pipeline(tmp_path: Path) -> None:
-    """Rule 14.15's example: by who sleeps, which no machine makes shorter. A busy machine makes the
-    steps of the others longer; so the network runs again until that has not been so.
+    """Rule 14.15's example: the path goes through the process that sleeps, because no machine makes
+    a sleep shorter. A busy machine makes the steps of other processes longer, so the network runs
+    again until no step was too long.
     """
 
     @threads.process
@@ -342,7 +342,7 @@ def test_the_path_of_a_pipeline(tmp_path: Path) -> None:
 
 
 def test_perfettos_own_classes_read_it(tmp_path: Path) -> None:
-    """Tracks, nesting, and the pairing of flow ids."""
+    """Checks the tracks, how slices nest, and that flow ids come in pairs."""
     pb = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
     c = Channel("c")
     with flight(tmp_path / "f"):
@@ -424,7 +424,7 @@ def test_several_files_are_one_trace(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_cut_off_anywhere(made: Any) -> None:
-    """Rule 14.14: such a file can be read up to the place where it is cut off."""
+    """Rule 14.14: a file can be read up to the place where it is cut off."""
     data = whole()
     full = list(made(data).events())
     before = len(MAGIC + head())

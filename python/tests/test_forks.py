@@ -54,7 +54,8 @@ def wait_for_each_other() -> str:
 
 
 def test_a_thread_that_helped_the_parent_helps_nobody() -> None:
-    """The state of such a thread is gone: a foreign thread may get the same memory."""
+    """The state of a thread of the parent is gone in the child: a foreign thread may have the same
+    memory."""
     began, stop = threading.Event(), threading.Event()
 
     def helps() -> None:
@@ -258,8 +259,8 @@ ENDS = {
 @pytest.mark.parametrize("kind", ["a block", "threads", "greenlets", "coroutines", "apart"])
 @pytest.mark.parametrize("what", list(ENDS))
 def test_what_a_child_made_within_a_run_may_do(kind: str, what: str, tmp_path: Path) -> None:
-    """Rule 11.4: the child ends as a program does, nothing of the parent's goes on in it, and
-    the parent goes on."""
+    """Rule 11.4: the child ends like any program, no process of the parent goes on in the child,
+    and the parent goes on."""
     done = program(tmp_path, WITHIN, str(tmp_path / "program.py"), what, kind)
     status, output, message = ENDS[what]
     if kind == "a block" and what in ("nothing", "run"):
@@ -324,7 +325,7 @@ if __name__ == "__main__":
 
 
 def test_a_child_made_in_another_os_process_ends_so_too(tmp_path: Path) -> None:
-    """Rule 11.4 holds whatever code of the program forks there."""
+    """Rule 11.4 holds whatever code of the OS process forks."""
     done = program(tmp_path, AWAY)
     assert (done.stdout, done.stderr) == ("[0, 3, 0, 3, 0, 3, 0, 3]\n[0, 0, 0]\n0 3\n", "")
 
@@ -390,7 +391,8 @@ HANDLED = {
 def test_a_handler_that_forks_during_a_wait_ends_the_child(
     what: str, where: str, tmp_path: Path
 ) -> None:
-    """Rule 11.4: nothing could end that wait in the child; in the parent the wait goes on."""
+    """Rule 11.4: in the child nothing could end the wait for the parent's objects; in the parent
+    the wait goes on."""
     done = program(tmp_path, HANDLER, str(tmp_path / "program.py"), what, where)
     status, output, message = HANDLED[what]
     assert done.stdout == f"{output}go on {status}\n"

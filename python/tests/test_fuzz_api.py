@@ -21,7 +21,7 @@ def fuzz(backend: str, seeds: str) -> subprocess.CompletedProcess[str]:
         "--seed",
         seeds,
         "--seconds",
-        "3600",  # the seconds: enough for all seeds, however slow the machine is
+        "3600",  # seconds: enough for all seeds, however slow the machine is
         "--backend",
         backend,
     ]
@@ -55,7 +55,7 @@ BAD = {
     "os.abort()": "FAILED: signal 6",
     "w.over = True; signal.pause()": "FAILED: hang until a signal woke it",  # as if it had missed its wake-up
     "while True: time.sleep(1000)": "FAILED: hang",
-    # This lasts until the program lets go of the objects that it keeps.
+    # The loop lasts until the program lets go of the objects that it keeps.
     "while not w.over: time.sleep(0.01)": "waited",
 }
 
@@ -65,7 +65,7 @@ BAD = {
     [bad if bad == "os.abort()" else pytest.param(bad, marks=pytest.mark.soak) for bad in BAD],
 )
 def test_it_tells_what_a_program_does(bad: str, tmp_path: Path) -> None:
-    """The fuzzer notices faults: a fuzzer that notices none would be worse than none."""
+    """The fuzzer notices faults: a fuzzer that noticed no fault would be worse than none."""
     for file in FUZZER.parent.glob("fuzz_*.py"):
         text = file.read_text(encoding="utf-8")
         act = "def act_timer(w: World) -> Any:"

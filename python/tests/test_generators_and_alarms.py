@@ -1,9 +1,9 @@
 """Rules 6.1, 6.7, 7.5, 11.1: groups of ordinary code that generators hold are closed in any order,
 while signal handlers raise.
 
-A block is asked to end by a failure in its group, or by an exception that a signal's handler raised
-while the block waited; and for no other reason, and only once. So whatever happened before, the
-next block raises `Cancelled` only if a process of a group failed that is still open.
+A block is asked to end only by a failure in its group, or by an exception that a signal's handler
+raised while the block waited, and it is asked only once. So whatever happened before, the next
+block raises `Cancelled` only if a process of a group that is still open has failed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ async def says(w):
 
 @threads.process
 def rings(r, heard):
-    """Writes to `r` once the main thread waits."""
+    """Sends the signal once the main thread waits."""
     r.read()
     signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
     heard.wait()  # until then no run stands still
@@ -213,7 +213,7 @@ def test_a_generator_is_closed_as_the_bell_rings():  # rules 6.7, 11.1
             try:
                 await r.read()
             except Cancelled:
-                await coroutines.sleep(0.001)  # this lets the process wait for its group
+                await coroutines.sleep(0.001)  # lets the process reach the wait for its group
                 raise
 
     a = holds(lambda: turns(c.reader()), started)

@@ -1,5 +1,6 @@
-"""Greenlet processes: the features that only they have (a stack each, one scheduler), and networks
-of all kinds (section 15). The other files test what they have in common with the other backends.
+"""Greenlet processes: the features that only greenlets have (a stack each, one scheduler), and
+networks of all kinds (section 15). The other files test what greenlets have in common with the
+other backends.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ def test_each_has_its_own_depth_of_recursion():
 
 
 def test_deep_c_stacks_are_kept_apart():
-    """Every level of the recursion is a call from C, so that the C stacks overlap by far."""
+    """Every level of the recursion is a call from C, so that large parts of the C stacks
+    overlap."""
 
     def deep(n, read):
         if n == 0:
@@ -205,7 +207,7 @@ def test_a_parked_greenlet_keeps_what_it_has_and_lets_go_of_it():
 
 
 def test_many_start_one_another():
-    """If greenlets were started from within one another, each would lie below the other on the
+    """If greenlets were started from within one another, each new one would lie further down on the
     stack."""
 
     @gr.process
@@ -417,7 +419,7 @@ def test_on_keeps_the_object_of_a_method():
 
         @gr.process
         def times(self, x):
-            """Multiplies."""
+            """Returns 10 times `x`."""
             return self.by * x
 
     s = Scale(3)

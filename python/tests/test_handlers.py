@@ -22,7 +22,7 @@ from weft.coroutines import Barrier, Channel, Deadlock, Group, Outside, process,
 
 SIGNAL = signal.SIGUSR2
 
-# The objects that the handlers below name.
+# The objects to which the handlers below refer by name.
 stop = Channel[int]("stop")
 end_of_stop = stop.writer()
 barrier = Barrier(2)
@@ -360,8 +360,8 @@ def test_a_search_without_end_counts() -> None:  # rule 10.3: nothing is proven
 
 
 def test_what_a_handler_refers_to_runs_nothing() -> None:  # rules 10.3, 12.1
-    """The search may run under locks. So it runs no method of any object, and no exception
-    leaves it."""
+    """The search for what a handler refers to may run under locks. So the search runs no method of
+    any object, and no exception leaves it."""
     ran: list[str] = []
 
     class Key(str):
@@ -425,7 +425,8 @@ def test_what_a_handler_refers_to_runs_nothing() -> None:  # rules 10.3, 12.1
 
 
 def test_ctrl_c_of_asyncio_is_not_the_programs() -> None:
-    """Rule 10.3: asyncio.run()'s handler of SIGINT has its task, and so the whole program."""
+    """Rule 10.3: asyncio.run()'s handler of SIGINT refers to its task, and so to the whole
+    program."""
     import asyncio
 
     found: list[Any] = []

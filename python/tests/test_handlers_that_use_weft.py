@@ -46,8 +46,8 @@ WHO: dict[str, Callable[[Any], Any]] = {
 
 
 def handled(who: Callable[[Any], Any], does: Callable[[], Any]) -> Any:
-    """Returns what happens in a handler that interrupts a read on the main thread; the read goes
-    on."""
+    """Calls `does` in a handler that interrupts a read on the main thread, and returns its outcome.
+    The read goes on."""
     c = Channel("c")
     out, inp = c.writer(), c.reader()
     received: list[Any] = []
@@ -100,7 +100,7 @@ RUNS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("what", OPERATIONS)
 @pytest.mark.parametrize("who", WHO)
 def test_an_operation_there_is_bad_use_that_names_the_handler(who: str, what: str) -> None:
-    """In an earlier version the message blamed a finaliser."""
+    """The message must name the handler; in an earlier version it blamed a finaliser."""
     wrong = handled(WHO[who], OPERATIONS[what])
     assert type(wrong) is BadUse
     assert "(a signal's handler ran there): do it in another thread, or once" in str(wrong)

@@ -1,5 +1,5 @@
 """Tests how many modules an import of the package costs: fewer than an import of asyncio. (For the
-time, run python -X importtime -c "import weft.coroutines".) And Ctrl-C during the import.
+time, run python -X importtime -c "import weft.coroutines".) Also tests Ctrl-C during the import.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_importing_it_imports_less_than_asyncio(module: str) -> None:
     assert len(found) < len(imported("import asyncio"))
 
 
-# Modules that an OS process of weft.processes does not import until something there needs them.
+# Modules that an OS process of weft.processes does not import until it needs them.
 LATER_THERE = {
     "concurrent.futures",
     "dataclasses",
@@ -123,7 +123,7 @@ def test_of_another_weft_is_told_on_stderr_and_nowhere_else(
 
 def test_ctrl_c_before_there_are_commands() -> None:
     """Ctrl-C comes while the package's own modules are imported: the program has its exit
-    status, and prints no traceback of them."""
+    status, and prints no traceback of these modules."""
     code = """
         import sys
 

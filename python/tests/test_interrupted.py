@@ -28,7 +28,7 @@ PROGRAM = str(Path(__file__).with_name("interrupted.py"))
     ],
 )
 def test_ctrl_c_at_any_place_leaves_nothing_behind(name: str, every: int) -> None:  # rule 6.7
-    """This test has some of the places; the soak has every place of all programs."""
+    """This test interrupts some of the places; the soak interrupts every place of all programs."""
     with child(PROGRAM, str(every), name) as running:
         out, err = running.communicate()
     assert running.returncode == 0, f"{out[-2000:]}\n{err[-4000:]}"

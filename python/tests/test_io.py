@@ -25,7 +25,8 @@ variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", defau
 
 def empty_pool():
     """Waits until the threads of the pool, all of which are idle, have ended. A thread that ends
-    may take two of the messages that end threads, and may start another thread for the rest."""
+    may take two of the messages that end threads, and may start another thread to take the
+    remaining messages."""
     while any(t.name == "weft io" for t in threading.enumerate()):
         if _io._waiting.empty():
             _io._waiting.put(None)
@@ -36,8 +37,8 @@ def empty_pool():
 
 @pytest.fixture(params=["coroutines", "greenlets"])
 def waits(request):
-    """Returns how a process uses an io function, and how it is run, on the backends that use the
-    pool.
+    """Returns, for each backend that uses the pool, how a process calls an io function and how that
+    process is run.
     """
 
     def run(function, *args, **how):
@@ -292,8 +293,8 @@ def test_the_pool_grows_to_its_bound_and_calls_wait_their_turn(small_pool, monke
 
 
 def test_slow_calls_get_one_thread_more_at_a_time(small_pool, monkeypatch):
-    """Rule 7.9: slow calls look like calls that wait for each other. A thousand of them do not
-    become a thousand threads."""
+    """Rule 7.9: to the pool slow calls look like calls that wait for each other. Nevertheless a
+    thousand slow calls do not start a thousand threads."""
     passes, asks = threading.Semaphore(0), threading.Semaphore(0)
 
     def sleep(seconds):
@@ -379,8 +380,8 @@ def test_calls_that_wait_for_later_ones_all_run(small_pool):
 
 @pytest.mark.parametrize("where", ["start", "run", "_waiting"])
 def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
-    """Rules 7.6, 7.9: an exception that a signal's handler raises there ends the run, and the
-    pool works as before, with its whole bound."""
+    """Rules 7.6, 7.9: an exception that a signal's handler raises while a call is submitted ends
+    the run, and the pool works as before, with its whole bound."""
 
     class Stop(BaseException):
         pass
@@ -433,7 +434,8 @@ def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
 
 @pytest.mark.parametrize("host", ["weft", "asyncio"])
 def test_an_interrupt_once_the_call_is_done_is_raised_in_place_of_its_result(monkeypatch, host):
-    """Rule 7.9: CPython's start() waits for the thread, which may have run the call by then."""
+    """Rule 7.9: CPython's start() waits for the thread, which may have run the call before start()
+    returns."""
 
     class Stop(BaseException):
         pass

@@ -1,5 +1,5 @@
-"""Tests that keywords agree with the stubs: each parameter can be given by its name, and other
-names are refused by a TypeError; neither raises a SystemError.
+"""Tests that keywords agree with the stubs: each parameter can be passed by its name, and other
+names are refused with a TypeError. No call raises a SystemError.
 
 The stubs (`*.pyi`) determine the calls, so that a new parameter is tested too. A new parameter
 needs a value in makers().
@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
     owner: str  # the class of a method; "": a function
     name: str
-    positional: list[str]  # may be given by place alone
+    positional: list[str]  # may be given by position alone
     keywords: list[str]
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ def call_of(owner: str, f: ast.FunctionDef | ast.AsyncFunctionDef) -> Call:
 
 
 def calls_of(stub: str, names: list[str] | None = None) -> Iterator[Call]:
-    """Returns the callables of a stub; of those that it imports from another stub, only `names`."""
+    """Returns the callables of a stub, and of another stub from which it imports, only `names`."""
     tree = ast.parse((HERE / f"{stub}.pyi").read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and (names is None or node.name in names):
@@ -68,7 +68,7 @@ def calls_of(stub: str, names: list[str] | None = None) -> Iterator[Call]:
 
 
 def call_by_signature(name: str) -> Call:
-    """Returns the signature of a function that has its types in its source."""
+    """Returns the call of a function whose source contains its types."""
     kinds = inspect.Parameter
     given = inspect.signature(getattr(observe, name)).parameters.values()
     return Call(
@@ -84,7 +84,8 @@ async def nothing() -> None:
 
 
 def makers(api: Any) -> dict[str, Callable[[], Any]]:
-    """Returns an object of each class; keys with a small letter have a value for each parameter."""
+    """Returns a function for each name: for a class, it makes an object; for a parameter (small
+    letter), it makes a value."""
     some = api.process(nothing if api is coroutines else lambda: None)
     return {
         "Reader": lambda: api.Channel("c", capacity=1).reader(),
@@ -163,14 +164,15 @@ def bound(api: Any, call: Call) -> Any:
 
 
 def inside(api: Any, act: Callable[[], Any]) -> Any:
-    """Returns what the call returns or raises within a process, where operations belong."""
+    """Returns the result of `act` or the exception that it raises, when a process calls it:
+    operations belong in processes."""
 
     def done() -> Any:
         try:
             result = act()
         except Exception as error:
             return error.with_traceback(None)
-        # The object was made, and will be neither awaited nor started.
+        # The object will be neither awaited nor started.
         for name in ("close", "_give_up"):
             if hasattr(result, name):
                 getattr(result, name)()
@@ -197,7 +199,7 @@ CALLS = [
     (stub, call)
     for stub in STUBS
     for call in calls_of(stub)
-    # Its parameters are those of its function.
+    # The parameters of ProcessFunction.__call__ are those of its function.
     if (call.owner, call.name) != ("ProcessFunction", "__call__")
 ]
 

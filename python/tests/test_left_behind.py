@@ -70,7 +70,7 @@ async def leaves_one_that_does(c):
 
 
 def prints(program: str, message: str) -> None:
-    """Checks that the program ends by itself, and prints just this."""
+    """Checks that the program ends by itself, and prints exactly `message`."""
     with child("-c", PARTS + textwrap.dedent(program)) as running:
         out, err = running.communicate()
     assert (running.returncode, out, err) == (0, message, "")
@@ -88,7 +88,8 @@ def test_by_a_process_that_ends(how: str, place: str) -> None:  # rules 7.6, 11.
 
 
 def test_by_one_that_was_left_itself() -> None:  # rules 7.6, 11.1
-    """The process was left before it started anything, or the processes that it started stay."""
+    """The process had been left behind before it started a process, or the processes that it
+    started go on."""
     prints("print(run([process(leaves_one_that_does).on('threads')(Channel('c'))]))", "[None]\n")
 
 
@@ -133,7 +134,7 @@ def test_by_a_thread_that_ends(made: str) -> None:  # rules 10.1, 10.3
 
 
 def test_by_a_loop_that_is_closed() -> None:  # rules 7.6, 13.5
-    """The network of the loop had a thread, which ends when the guest is long gone."""
+    """The network of the loop had a thread process, which ends long after the guest."""
     prints(
         """
         import asyncio, gc, logging, os
@@ -209,6 +210,6 @@ except Deadlock as e:
         running.send_signal(signal.SIGUSR1)
         out, err = running.communicate()
     assert (running.returncode, out) == (0, "0 ['main/writes']\n")
-    # The process that waits for the run is reported meanwhile.
+    # The report also names the process that waits for the run.
     assert "main/writes: write 'c' at " in err
     assert "held by an extended read whose block nobody ends" in err

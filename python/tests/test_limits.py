@@ -1,7 +1,7 @@
 """Rule 7.12: timeouts as scopes, in processes of every backend.
 
-test_asyncio_limits.py tests timeouts in asyncio; test_limits_around.py tests those around runs and
-groups.
+test_asyncio_limits.py tests timeouts in asyncio; test_limits_around.py tests timeouts around runs
+and groups.
 """
 
 from __future__ import annotations

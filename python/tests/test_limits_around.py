@@ -1,5 +1,5 @@
 """Rule 7.12: timeouts around the operations of more than one process: runs, groups, generators,
-ordinary code; and bad use of them."""
+and ordinary code. Also tests bad use of timeouts."""
 
 from __future__ import annotations
 
@@ -246,7 +246,8 @@ def test_generators_that_keep_a_timeout_open():  # rule 7.12
 
 
 def test_many_at_once():  # rule 7.12
-    """Threads whose timeouts expire while they are being left, and while others meet them."""
+    """Threads leave blocks whose timeouts expire at that moment, while other threads meet them at a
+    channel."""
     c = th.Channel()
     late = []
 
@@ -265,7 +266,7 @@ def test_many_at_once():  # rule 7.12
             w.write(time.monotonic())
 
     th.run([reads(c.reader(), n) for n in range(8)], writes(c.writer()))
-    assert len(late) >= 50 * 2  # n % 4 == 0: each of them
+    assert len(late) >= 50 * 2  # n % 4 == 0: each of these processes
     assert c.stats().waiting_readers == 0
 
 

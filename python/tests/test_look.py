@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux's /proc")
 # --- the report -----------------------------------------------------------------------------------
 
 
-# On one scheduler who was woken is due while the stage sleeps.
+# On one scheduler a process that was woken is due while the stage sleeps.
 SHARES = (
     ("main/enrich", 0.5, ("runs",)),
     ("main/source", 0.5, ("writes", "due")),
@@ -88,8 +88,8 @@ def test_the_commands(home: Path, tmp_path: Path) -> None:
 
 
 def test_how_long_it_has_stood_there(home: Path, tmp_path: Path) -> None:
-    """Rule 14.10: from the second look on, the report has the time that a process has been where it
-    is.
+    """Rule 14.10: from the second look on, the report contains the time for which a process has
+    been at its place.
     """
     with running(tmp_path, WAITS) as p, _visit.Looking(p.pid) as looking:
         until_asleep(p.pid)
@@ -203,7 +203,7 @@ def test_looking_changes_no_outcome(home: Path, tmp_path: Path) -> None:
             assert p.stdin is not None
             p.stdin.write("go on\n")
             p.stdin.flush()
-            # a busy machine may take longer to end the program than the look waits for that
+            # on a busy machine the program may take longer to end than the look waits
             with pytest.raises(_visit.NoLook, match=r"has ended|does not say anything more"):
                 while True:
                     looking.look(0.05)
@@ -268,7 +268,7 @@ def test_only_the_user_can_open_it(home: Path, tmp_path: Path) -> None:
         if os.geteuid() == 0:
             home.chmod(0o755)
             at.parent.chmod(0o755)
-            at.chmod(0o666)  # so only the kernel's word about the peer is left
+            at.chmod(0o666)  # so only the kernel's word about the peer decides
             code = (
                 "import os, socket; os.setuid(65534); s = socket.socket(socket.AF_UNIX);"
                 f"s.connect({str(at)!r}); print(s.recv(1))"
@@ -379,7 +379,7 @@ def test_keys() -> None:
 
 
 def test_the_live_screen(home: Path, tmp_path: Path) -> None:
-    """On a terminal: it is drawn anew, keys are heard, and `q` ends it."""
+    """On a terminal the screen is drawn anew, keys have their effect, and `q` ends the command."""
     import pty
 
     with running(tmp_path, PIPE) as p:

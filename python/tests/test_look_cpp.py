@@ -65,7 +65,8 @@ SHARES = (
 
 
 def as_written(network: Any) -> bool:
-    """Returns whether the look shows what looked_at.cpp's pipe does but for moments."""
+    """Returns whether the look shows what the processes of looked_at.cpp's pipe do except for short
+    moments."""
     writing = {pipe.name: pipe.writing for pipe in network.pipes}
     return (
         shares(network, *SHARES)
@@ -118,7 +119,8 @@ def test_the_commands(home: Path, program: Path) -> None:
 
 
 def test_every_way_of_waiting(home: Path, program: Path) -> None:
-    """Rule 14.10. How long each process has waited there is known from the second look on."""
+    """Rule 14.10. From the second look on it is known how long each process has waited at its
+    place."""
     with running(program, "waiting") as p, _visit.Looking(p.pid) as looking:
         until_asleep(p.pid)
         first = {row.path: row for row in looking.look(0.05).rows}
@@ -151,7 +153,7 @@ def test_processes_that_can_never_go_on(home: Path, program: Path) -> None:
 
 
 def test_a_step_that_does_not_end(home: Path, program: Path) -> None:
-    """Rule 14.11: the scheduler does not serve the look, which has an answer all the same."""
+    """Rule 14.11: the scheduler cannot serve the look, but the look has an answer all the same."""
     with running(program, "computes") as p:
         (row,) = _visit.look(p.pid, 0.1).rows
     assert row.path == "main/computes" and row.now == "runs" and row.part("runs") == 1
@@ -247,7 +249,7 @@ def test_stopped_and_ended(home: Path, program: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_child_of_a_fork(home: Path, program: Path) -> None:
-    """Rule 14.9: the child has a socket of its own."""
+    """Rule 14.9: the child of a fork has a socket of its own."""
     with subprocess.Popen([program, "forked"], stdout=subprocess.PIPE, text=True) as p:
         assert p.stdout is not None
         child = int(p.stdout.readline())
@@ -263,7 +265,7 @@ def test_a_child_of_a_fork(home: Path, program: Path) -> None:
 
 
 def test_anything_that_is_sent_is_answered_or_refused(home: Path, program: Path) -> None:
-    """Rule 14.9: the program goes on."""
+    """Rule 14.9: the program goes on, whatever is sent to its socket."""
     rng = random.Random(4141)
     whole = message({"ask": "who"})
     with running(program, "ring") as p:

@@ -1,5 +1,5 @@
-"""Tests of programs that cannot be looked at, and of data that are no message: the asker gets the
-reason, and the program goes on (rule 14.9).
+"""Tests of programs that cannot be looked at, and of data that are no message. The asker receives
+the reason, and the program goes on (rule 14.9).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def test_one_that_dies_while_it_is_looked_at(home: Path, tmp_path: Path) -> None
 def test_c_code_that_keeps_the_lock(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rule 14.9: the program does not answer, and the asker gets the reason."""
+    """Rule 14.9: the program does not answer, and the asker receives the reason."""
     text = """
         import ctypes
         from weft import process, run
@@ -90,13 +90,13 @@ def test_c_code_that_keeps_the_lock(
     """
     monkeypatch.setattr(_visit, "PATIENCE", 0.5)
     with running(tmp_path, text, "--on", "threads") as p:
-        until_asleep(p.pid)  # in that C code
+        until_asleep(p.pid)  # in the C code
         output = refused(p.pid)
     assert "code that does not let go of the interpreter's lock" in output
 
 
 class Fake:
-    """A socket in the place of a program's, which sends one message."""
+    """A socket in the place of a program's door. It sends one message."""
 
     def __init__(self, home: Path, answer: bytes) -> None:
         (home / "weft").mkdir(mode=0o700, exist_ok=True)
@@ -146,7 +146,7 @@ def test_requests_that_are_none(request_: dict[str, Any], message: str) -> None:
 
 
 def test_the_parser_takes_anything() -> None:
-    """Rule 14.9: any data are refused with a sentence, or are a message."""
+    """Rule 14.9: all data are accepted as a message, or refused with a sentence."""
     rng = random.Random(41)
     whole = message({"ask": "look", "interval": 0.1}) * 3
     for _ in range(3000):

@@ -41,10 +41,10 @@ class Guard:
 
 @dataclass(eq=False)
 class Party:
-    """One operation, as the oracle knows it."""
+    """One operation, as the oracle sees it."""
 
     guards: list[Guard]
-    # Guards that ignore the retirement of their channel, which has retired.
+    # Guards that ignore that their channel has retired.
     silent: set[int] = field(default_factory=set)
     process: Any = None
     outcome: Any = None  # (guard, value) | (exception's type, guard of a select) | over()
@@ -52,7 +52,7 @@ class Party:
 
 @dataclass
 class Line:
-    """One channel, as the oracle knows it."""
+    """One channel, as the oracle sees it."""
 
     capacity: int
     buffer: list[int] = field(default_factory=list)
@@ -78,7 +78,7 @@ class ChannelMachine(RuleBasedStateMachine):
     @initialize(capacities=st.tuples(st.integers(0, 2), st.integers(0, 2)))
     def start(self, capacities: tuple[int, int]) -> None:
         self.condition = threading.Condition()
-        self.ended: dict[Party, Any] = {}  # under the condition
+        self.ended: dict[Party, Any] = {}  # protected by the condition
         self.expected = 0
         self.waiting: list[Party] = []
         self.channels = [Channel(f"c{i}", capacity=n) for i, n in enumerate(capacities)]
@@ -95,7 +95,7 @@ class ChannelMachine(RuleBasedStateMachine):
         for p in self.waiting:
             p.process.cancel()
         self.group.__exit__(None, None, None)
-        # No party waits any more, and no operation was doubled: every party ended once.
+        # No operation was doubled: every party that does not wait has ended once.
         assert len(self.ended) == self.expected + len(self.waiting)
 
     # --- the processes ----------------------------------------------------------------------------
@@ -126,9 +126,9 @@ class ChannelMachine(RuleBasedStateMachine):
         return Retired if gone else None
 
     def over(self, party: Party) -> dict[int, type[ChannelEnd]]:
-        """Returns the guards with whose end the party is ready, and these ends (rule 5.6): poison
-        anywhere; the outputs, or without any the inputs, once all of them have retired. A single
-        operation is a choice of one. A silent guard stays silent.
+        """Returns the guards whose ends make the party ready, and these ends (rule 5.6): any
+        poisoned guard; the outputs once all of them have retired; without outputs, the inputs once
+        all have retired. A single operation is a choice of one guard. A silent guard stays silent.
         """
         guards = party.guards
         ends = [Retired if i in party.silent else self.ended_for(g) for i, g in enumerate(guards)]
@@ -137,7 +137,7 @@ class ChannelMachine(RuleBasedStateMachine):
         return {i: end for i, end in enumerate(ends) if end and (end is Poisoned or i in retired)}
 
     def fall_silent(self, party: Party) -> None:
-        """Takes the party's guards that have retired from their waiting queues."""
+        """Withdraws the party's guards whose channels have retired from the waiting queues."""
         for i, g in enumerate(party.guards):
             if self.ended_for(g) is Retired:
                 party.silent.add(i)
@@ -147,7 +147,8 @@ class ChannelMachine(RuleBasedStateMachine):
                     parties.remove(party)
 
     def ready(self, g: Guard) -> bool:
-        """Returns whether there is a partner, or room. Never together with an end: see over()."""
+        """Returns whether the guard has a partner, or room in the buffer. A guard that is ready has
+        no end: see over()."""
         line = self.lines[g.channel]
         if self.ended_for(g):
             return False
@@ -169,7 +170,7 @@ class ChannelMachine(RuleBasedStateMachine):
         self.expected += 1
 
     def finish(self, party: Party, channel: int, writes: bool, value: Any) -> None:
-        """Commits a waiting party at its guard there."""
+        """Commits a waiting party at its guard at this channel."""
         index = next(
             i for i, g in enumerate(party.guards) if (g.channel, g.writes) == (channel, writes)
         )
@@ -204,7 +205,7 @@ class ChannelMachine(RuleBasedStateMachine):
         return next(g.value for g in party.guards if g.channel == channel and g.writes)
 
     def end_those_left(self) -> None:
-        """Ends waiting parties for which a channel has ended."""
+        """Ends the waiting parties whose channels have ended."""
         for party in list(self.waiting):
             over = self.over(party)
             if over:
@@ -309,7 +310,7 @@ class ChannelMachine(RuleBasedStateMachine):
             else:
                 assert outcome == party.outcome
         for c, line in zip(self.channels, self.lines, strict=True):
-            # A party that waits for the oracle has arrived when the channel counts it.
+            # A party that the oracle expects to wait has arrived when the channel counts it.
             lines = len(line.readers), len(line.writers)
             for _ in range(BOUND * 1000):
                 if (c.stats().waiting_readers, c.stats().waiting_writers) == lines:

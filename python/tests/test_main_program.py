@@ -1,5 +1,5 @@
 """Rules 7.5 and 15.2: in ordinary code the block of a Group is a process, and runs the group's
-coroutines and greenlets as it waits.
+coroutines and greenlets while it waits.
 
 The scenarios of every rule also run in such a block (conformance/tests/test_scenarios.py); the
 tests here are about the block itself.
@@ -342,7 +342,7 @@ def test_the_block_may_wait_in_greenlets_of_the_programs_own():
 
 
 def test_an_operation_of_the_block_within_one_of_its_own_is_bad_use():
-    """The other operation is in a finaliser that runs while the block waits."""
+    """The inner operation is in a finaliser that runs while the block waits in the outer one."""
     c, d, reports = gr.Channel("c"), gr.Channel("d"), []
 
     class Reads:

@@ -63,7 +63,7 @@ def test_a_failure_cancels_the_block_and_is_raised_at_its_end(fails):  # rules 7
         with pytest.raises(Cancelled):
             r.read()
         g.start(gr_waits(c.reader(), []))  # the process is cancelled from the start
-        raise Cancelled  # an operation would have raised the same
+        raise Cancelled  # an operation would have raised Cancelled too
     assert not kept.closed
 
 

@@ -2,8 +2,8 @@
 (python/native/interpreter/door.hpp).
 
 The tests count how often a thread gives up its CPU voluntarily. Without the door each waiter for
-the lock does so every 5 ms: some 500 times a thread in these programs, and more often on a slower
-machine; with the door, less than ten times.
+the lock does so every 5 ms: in these programs each thread does so some 500 times, and more often on
+a slower machine; with the door, less than ten times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 
 LOCK = not sysconfig.get_config_var("Py_GIL_DISABLED")
 BOUND = 280  # s for a whole program
-MOST = 60  # the most times that a thread may give up its CPU
+MOST = 60  # the limit on how often a thread may give up its CPU
 
 HEAD = """
 import faulthandler, os, resource, signal, sys, threading
@@ -78,7 +78,8 @@ def test_two_thousand_threads_start_meet_and_end(end: str, expected: list[str]) 
 
 @pytest.mark.skipif(not LOCK, reason="there is no interpreter lock")
 def test_two_thousand_threads_that_yield() -> None:  # rule 7.7
-    """Each thread gives up the lock and takes it again: they all go on, and few ask at a time."""
+    """Each thread gives up the lock and takes it again: all threads go on, and few ask for the lock
+    at a time."""
     *words, count = program(
         HEAD.replace("{end}", "pass")
         + """
@@ -98,7 +99,8 @@ print(switches() / N)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_the_child_of_a_fork_finds_an_empty_door() -> None:  # rule 11.2
-    """The parent's threads wait in the door when it forks; the child has none of them."""
+    """The parent's threads wait in the door when it forks; none of these threads exists in the
+    child."""
     words = program(
         HEAD.replace("{end}", "pass")
         + """

@@ -1,5 +1,5 @@
-"""Rules 10.2, 11.1 and 11.2: mistakes that users make, and the messages that they get. Each message
-says what to write instead."""
+"""Rules 10.2, 11.1 and 11.2: mistakes that users make, and the messages that report them. Each
+message says what to write instead."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def calling(*ends):
 
 
 def starts(how):
-    """Returns a function that starts a process which is given in the wrong form."""
+    """Returns a function that starts a process that is passed in the wrong form."""
 
     @process
     async def in_a_process(it):
@@ -147,7 +147,7 @@ def test_what_a_process_has_is_asked_of_its_function():  # rule 11.1
 
 
 def test_a_process_function_that_was_never_made():  # rule 11.1
-    """copy, pickle and similar functions make such objects."""
+    """copy, pickle and similar functions make process functions without calling __init__."""
     empty = type(worker).__new__(type(worker))
     with pytest.raises(BadUse, match="is not awaited"):
         empty.__await__()
@@ -283,7 +283,7 @@ async def writes_one(b, w):
 
 
 def line_of(text):
-    """Returns the place in this file, for the reports."""
+    """Returns the place of `text` in this file, as reports name it."""
     lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     found = [n for n, line in enumerate(lines, 1) if text in line and "line_of" not in line]
     assert len(found) == 1
@@ -388,8 +388,8 @@ class Thing:
 
 
 def test_nothing_is_kept_by_the_search(b):  # rules 2.2, 14.2
-    """The search looks at all objects, and at every variable; none of them lives longer because
-    of it."""
+    """The search looks at all objects, and at every variable; none of these objects lives longer
+    because of the search."""
     c = b.weft.Channel("c")
     kept = c.writer()
     box, variable = [Thing()], Thing()
@@ -483,7 +483,7 @@ def test_what_is_copied_or_pickled_by_itself_says_how_it_travels(tmp_path):
 
 @pytest.mark.parametrize("which", ["read", "write", "select", "io"])
 def test_what_is_thrown_into_an_operation_is_an_exception(which):  # rule 11.1
-    """The throw() of an operation behaves like that of a coroutine."""
+    """The throw() of an operation behaves like the throw() of a coroutine."""
 
     @process
     async def throws():

@@ -1,5 +1,5 @@
-"""Rule 11.2: using an operation in place of its result, without awaiting it, is BadUse, whose
-message says `await`."""
+"""Rule 11.2: to use an operation in place of its result, without awaiting it, is BadUse, and the
+message advises `await`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_in_a_task_of_asyncio():  # rule 11.2
 
 
 class Wraps:
-    """Awaits by `__await__`, as libraries do."""
+    """Awaits an operation by `__await__`, as libraries do."""
 
     def __init__(self, op):
         self.op = op

@@ -1,4 +1,5 @@
-"""Rule 16.6: arrays cross without a copy, and a lent array is given back."""
+"""Rule 16.6: arrays pass between Python and components without a copy, and a lent array is given
+back."""
 
 from __future__ import annotations
 

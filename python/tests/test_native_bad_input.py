@@ -39,7 +39,7 @@ def compiled(folder: Path, text: str) -> Path:
 
 @pytest.fixture(autouse=True)
 def _cache(tmp_path, monkeypatch):
-    basics()  # this library is in the common cache
+    basics()  # this component's library is in the common cache
     monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
 
 
@@ -126,8 +126,8 @@ def test_a_component_of_a_newer_weft_is_refused(tmp_path, field):  # rule 16.5
 
 
 def test_a_component_of_the_first_edition_runs_here(tmp_path):  # rule 16.5
-    """The component's tables are shorter than today's; it was compiled with the header of that
-    edition."""
+    """The component's tables are shorter than today's; the component was compiled with the header
+    of the first edition."""
     out = tmp_path / "first.so"
     source = HERE / "component_first.c"
     subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(out)], check=True)
@@ -266,7 +266,8 @@ def nested(of: str) -> Any:
 
 @pytest.mark.parametrize("of", ["list", "tuple", "dict"])
 def test_an_argument_that_nests_too_deep_to_be_shown_is_refused(of):  # rule 11.2
-    """The argument is in place of an end, of a barrier and of a value. The error names its type."""
+    """The argument stands in the place of an end, a barrier, or a value. The error names its
+    type."""
     value = nested(of)
     what = f"not an object of type {of}"
     with pytest.raises(BadUse, match=f"'source' must be a reader end of a channel of int, {what}"):

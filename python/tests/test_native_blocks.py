@@ -1,5 +1,5 @@
-"""Rule 16.9: read_many, blocks and write_many: a block shares Python's cost of a message among its
-values (rules 1.2, 1.4, 16.1)."""
+"""Rule 16.9: read_many, blocks and write_many: the values of a block share the cost that Python
+adds to a message (rules 1.2, 1.4, 16.1)."""
 
 from __future__ import annotations
 
@@ -273,8 +273,8 @@ def test_blocks_in_an_asyncio_task():  # rules 6.6, 13.1
 @pytest.mark.parametrize("most", [1, 30])
 @pytest.mark.parametrize("backend", [coroutines, threads], ids=["coroutines", "threads"])
 def test_without_memory_nothing_is_lost(backend, most):  # rule 16.9
-    """Whichever allocation of a read_many fails, the values that it has not returned are read
-    later.
+    """Whichever allocation of a read_many fails, later reads return the values that it has not
+    returned.
     """
     memory = pytest.importorskip("_testcapi")
     values = [float(n) for n in range(40)]

@@ -1,5 +1,5 @@
-"""`weft build` and weft_add_component, for a user who has only the pages: their output, and their
-messages about mistakes.
+"""`weft build` and weft_add_component, as a user meets them who has read only the pages: their
+output, and their messages about mistakes.
 """
 
 from __future__ import annotations
@@ -153,8 +153,8 @@ def test_help_names_the_options_and_the_cache(folder: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake")
 def test_weft_add_component_with_a_debug_build(folder: Path) -> None:
-    """Uses the CMake function of the installed package. A Debug build reports where an exception
-    was thrown.
+    """Builds a component by the CMake function of the installed package. A Debug build reports
+    where an exception was thrown.
     """
     (folder / "filter.cpp").write_text(
         FILTER.replace("out.write(x / by)", 'throw std::runtime_error("no")')
@@ -185,7 +185,7 @@ run(source(-a), filter.halve(+a, -b), sink(+b))
 
 
 def test_a_component_by_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The component is found where a module of that name would be: the library before the
+    """The component is found where a module of its name would be. The library is found before the
     source.
     """
     package = folder / "stages"

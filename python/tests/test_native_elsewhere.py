@@ -1,5 +1,5 @@
 """Rule 16.7: operations that a component may not use at channels with ends in other OS processes
-are bad use, and the message names the channel; the component may go on, and so may all others."""
+are bad use, and the message names the channel; the component and all other processes may go on."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def host() -> Any:
 
 @th.process
 def with_far_reader(ends: Any, make: Any, out: Any) -> None:
-    """Runs the process that `make` makes with `out` and a reader that comes from another OS
-    process.
+    """Receives a reader from another OS process, and runs the process that `make` makes of it and
+    `out`.
     """
     th.Parallel(make(ends.read(), out))
 
@@ -100,7 +100,8 @@ def test_a_computed_output_elsewhere(host: Any, on: str) -> None:  # rules 5.8, 
 
 @pytest.mark.parametrize("on", ["thread", "host"])
 def test_the_component_goes_on_after_it(host: Any, on: str) -> None:  # rule 16.7
-    """No value was taken or written: the value is read afterwards, and arrives."""
+    """The refused operation has taken and written no value: the value is read afterwards, and
+    arrives."""
     a, c, log = Channel("a"), Channel("c"), Channel("log")
     where = host if on == "host" else on
     got, _, results = th.run(
@@ -128,7 +129,7 @@ REFUSED = (
 
 
 def test_a_barrier_goes_to_no_other_os_process(host: Any) -> None:  # rules 8.1, 16.7
-    """The error comes where the process is made, before any process starts."""
+    """The error is raised where the process is made, before any process starts."""
     barrier, log = co.Barrier(2), Channel("log")
     w = log.writer()
     for where in ("process", host, host[0], Supervisor()):
@@ -179,7 +180,7 @@ def test_a_barrier_beside_a_channel_that_came_from_elsewhere(host: Any) -> None:
 
 
 def test_a_read_on_the_pool_of_a_channel_that_came_from_elsewhere(host: Any) -> None:
-    """Rules 16.7, 16.10: the read is refused on the pool; on a thread it reads."""
+    """Rules 16.7, 16.10: the read is refused on the pool; a component on a thread reads."""
     text = r"read on channel 'far': it has ends in other OS processes.*on='thread'"
     with pytest.raises(ComponentError, match=text):
         at_a_far_reader(host, tasks().ints, [1, 2], Channel("c"))
@@ -189,8 +190,8 @@ def test_a_read_on_the_pool_of_a_channel_that_came_from_elsewhere(host: Any) -> 
 
 
 def test_a_channel_gets_ends_elsewhere_while_the_pool_waits_there(host: Any) -> None:
-    """Rules 16.7, 16.10: the read that waits gets its value; the next operation there is
-    refused."""
+    """Rules 16.7, 16.10: the read that waits receives its value; the next operation at the channel
+    is refused."""
     a, c, ready = Channel("a"), Channel("c"), Channel("ready")
     w = a.writer()
     seen: list[int] = []

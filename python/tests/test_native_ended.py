@@ -1,4 +1,4 @@
-"""Native components that end their thread (rules 7.14, 16.1), or throw something that is not
+"""Tests native components that end their thread (rules 7.14, 16.1), or throw something that is not
 text."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def host() -> Iterator[Hosts]:
 
 
 def passes(component: Any, how: str, got: list[Any], **where: Any) -> None:
-    """Runs a network that fails; `got` has the values that its reader got."""
+    """Runs a network that fails. Appends to `got` the values that the reader has read."""
     a, b = Channel("a"), Channel("b")
 
     @th.process
@@ -49,8 +49,8 @@ def passes(component: Any, how: str, got: list[Any], **where: Any) -> None:
 def test_a_process_whose_thread_it_ends_has_failed(
     ended: Any, host: Hosts, where: Any, how: str
 ) -> None:  # rules 7.14, 16.1
-    """The component's ends are closed, the values that it wrote have arrived, and other
-    processes go on there."""
+    """The component's ends are closed, the values that it wrote have arrived, and other processes
+    go on in the same OS process."""
     on = host if where == "a host" else where
     for _ in range(2):
         got: list[Any] = []
@@ -72,7 +72,7 @@ def test_what_it_throws_may_be_no_text(ended: Any, name: str) -> None:  # rule 1
 
 
 def test_on_the_pool_the_program_ends_and_says_which_process_it_was(ended: Any) -> None:
-    """Other processes need that thread."""  # rule 7.14
+    """Other processes need the threads of the pool."""
     program = (
         "import weft.native, weft.threads as th\n"
         f"component = weft.native.load({str(SOURCE)!r})\n"

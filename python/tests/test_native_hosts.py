@@ -1,5 +1,5 @@
-"""Processes of native components in OS processes, and native channels with ends there (rules 16.7,
-16.8).
+"""Processes of native components in other OS processes, and native channels with ends in other OS
+processes (rules 16.7, 16.8).
 
 Nearly every test here starts interpreters, which takes some 0.2 s each.
 """
@@ -232,7 +232,8 @@ def test_blocks_there(crashing: Any, host: Any) -> None:  # rule 16.8
 
 
 def test_an_end_goes_away_while_a_component_waits_here(host: Any) -> None:
-    """The component reads, and writes, before the channel has ends in other OS processes."""
+    """The component waits in a read, or a write, before the channel has ends in other OS
+    processes."""
     a, c = Channel("a"), Channel("c")
     f = basics()
     w, r = a.writer(), c.reader()
@@ -249,8 +250,8 @@ def test_an_end_goes_away_while_a_component_waits_here(host: Any) -> None:
 def test_a_channel_is_wired_while_components_are_busy_there(
     host: Any, capacity: int, when: int
 ) -> None:
-    """The components are in operations without the interpreter's lock; no value is lost or
-    overtaken (rules 1.2, 1.5, 16.7)."""
+    """Ends go away while the components are in operations without the interpreter's lock. No value
+    is lost or overtaken (rules 1.2, 1.5, 16.7)."""
     a, b, c = Channel("a"), Channel("b", capacity=capacity), Channel("c")
     f = basics()
     more = b.writer()
@@ -293,7 +294,7 @@ def test_values_that_wait_are_converted_either_way(host: Any) -> None:  # rules 
     a = Channel("a", capacity=4)
     w = a.writer()
     c = Channel("c")
-    th.run(source(w, [1, 2.5]))  # Python's objects, then packed for the other OS process
+    th.run(source(w, [1, 2.5]))  # as Python objects, which are then packed for the other OS process
     assert th.run(f.floats(+a, -c, on=host), collect(+c))[1] == [1.0, 2.5]
     b, d = Channel("b", capacity=4), Channel("d", capacity=4)
     into = b.writer()
@@ -419,8 +420,9 @@ def test_a_supervisor_names_the_component_whose_process_died(crashing: Any, capl
 def test_a_crash_is_contained(
     crashing: Any, how: str, number: int | None, status: int | None, on: str
 ) -> None:
-    """Rule 16.8: the peers get the values that were written and PeerDied, and the maker of the
-    component gets ProcessDied; another network goes on, and so does the next call."""
+    """Rule 16.8: the peers read the values that were written, and then meet PeerDied. The process
+    that started the component meets ProcessDied. Another network goes on, and so does the next
+    call."""
     a, c = Channel("a"), Channel("c")
     with Hosts(1) as hosts:
         where: Any = "process" if on == "process" else hosts
@@ -526,8 +528,8 @@ def test_a_library_that_has_gone(tmp_path: Any, host: Any) -> None:
 
 
 def test_an_end_goes_away_while_a_value_is_converted(host: Any) -> None:  # rules 12.1, 16.7
-    """In an earlier version the reader in the host got a cell that belonged to this program, and
-    the program crashed.
+    """In an earlier version the reader in the host received a cell that belonged to this program,
+    and the program crashed.
     """
     c, fed, here = Channel("c"), Channel("fed"), Channel("here")
     # This component writes nothing; it makes `c` native.

@@ -1,8 +1,8 @@
 """Rule 16.11: one library in several interpreters at once, and in no subinterpreter.
 
-The interpreters are those that WEFT_PYTHONS lists, with Weft in each: `./run pythons` gives all
-that it has built, of every version there is, with the lock and without. If WEFT_PYTHONS is not set,
-two of the interpreter that runs the tests are used.
+WEFT_PYTHONS lists the interpreters, in each of which Weft is installed: `./run pythons` lists all
+that it has built, of every version, with the interpreter's lock and without. If WEFT_PYTHONS is not
+set, the interpreter that runs the tests is used twice.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from components import basics, needs_compiler, tasks
 PYTHONS = os.environ.get("WEFT_PYTHONS", "").split(os.pathsep)
 PYTHONS = PYTHONS if len(PYTHONS) > 1 else [sys.executable] * 2
 
-# A network whose components have each read one value when the network reports that, and wait for
-# the next one until the test has heard from all networks.
+# A network whose components have each read one value when the network reports to the test. They
+# wait for the next value until the test has heard from all networks.
 NETWORK = """
     import array, json, sys
     import weft.native
@@ -73,7 +73,8 @@ EXPECTED = [
 
 
 def mapped(process: subprocess.Popen[str], library: str) -> bool:
-    """Returns whether the process has just this file in its memory, as code."""
+    """Returns whether the process has mapped this library, and no other file of its name, as
+    code."""
     number = Path(library).stat().st_ino
     for line in Path(f"/proc/{process.pid}/maps").read_text().splitlines():
         _, mode, _, _, inode, *path = line.split(maxsplit=5)
@@ -99,7 +100,7 @@ def test_one_library_serves_several_interpreters_at_once() -> None:  # rule 16.1
         for process in running:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n", process.args
-        # By now, components of each program are in the middle of their work.
+        # By now the components of each program are in the middle of their work.
         assert all(process.poll() is None for process in running)
         assert all(mapped(process, library) for process in running for library in libraries)
         for process in running:
@@ -113,8 +114,9 @@ def test_one_library_serves_several_interpreters_at_once() -> None:  # rule 16.1
     assert [results for _, *results in answers] == [EXPECTED] * len(PYTHONS)
 
 
-# Runs code in a subinterpreter: of the kind that shares all with the main one, or, where it exists,
-# of the kind that has its own lock. CPython has had these modules since 3.8.
+# Runs code in a subinterpreter: of the kind that shares everything with the main interpreter, or,
+# where it exists, of the kind that has a lock of its own. CPython has contained the modules for
+# this since 3.8.
 MAKES = """
     try:
         import _interpreters
@@ -177,8 +179,8 @@ KINDS = pytest.mark.parametrize("alone", [False, True], ids=["shares", "alone"])
 @pytest.mark.parametrize("before", [False, True], ids=["first", "afterwards"])
 @pytest.mark.parametrize("module", ["weft.native", "weft.coroutines"])
 def test_a_subinterpreter_is_told_what_to_do(module: str, before: bool, alone: bool) -> None:
-    """Rule 16.11: the subinterpreter is refused whichever interpreter was first, and the main
-    interpreter goes on.
+    """Rule 16.11: the subinterpreter is refused, whichever interpreter imports Weft first, and the
+    main interpreter goes on.
     """
     *refused, went_on = output_of(REFUSED.format(module=module, before=before, alone=alone))
     assert went_on == "7"

@@ -129,8 +129,8 @@ def test_what_is_no_such_aggregate_is_refused(b, value, says):  # rules 16.2, 16
 
 @pytest.fixture
 def own(tmp_path):
-    """A component with aggregates of its own, so that a class that is given here does not exist for
-    other tests.
+    """A component with aggregates of its own, so that a class that a test passes to it does not
+    exist for other tests.
     """
     path = tmp_path / "own.cpp"
     path.write_text(
@@ -201,8 +201,8 @@ def test_a_class_that_is_defined_again_takes_the_place_of_what_it_was(own):  # r
 
 
 def test_threads_that_ask_at_once_get_one_class(monkeypatch):  # rule 16.2
-    """Each thread is held where a class is made, until both threads are there, or until the other
-    thread can only wait for this one.
+    """Each thread is held where a class is made, until both threads are there, or until it is clear
+    that the other thread waits for this one.
     """
     from weft._components import types as _native_types
 
@@ -390,7 +390,7 @@ def test_what_need_not_be_written_to(b):  # rule 16.6
 
 
 class Tensor:
-    """A numpy array that knows only DLPack."""
+    """A numpy array that offers only DLPack."""
 
     def __init__(self, numbers, device=1):
         self.numbers, self.device = numbers, device
@@ -418,7 +418,7 @@ def test_a_tensor_of_dlpack(b):  # rule 16.6
     through(b, basics().negate, [Tensor(numbers)])
     del numbers
     gc.collect()
-    through(b, basics().ints, [1])  # the object is freed at a safe point, which this makes sure of
+    through(b, basics().ints, [1])  # the object is freed at a safe point, and this run passes one
     assert gone == ["gone"]
 
 

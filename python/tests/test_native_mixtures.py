@@ -143,7 +143,7 @@ def test_a_chain_that_bites_its_tail_is_a_deadlock(seed):  # rules 10.1, 10.2, 1
 
 
 def reader_of(choose, end, got):
-    """Returns a process that reads all values into `got`, one by one, in blocks or by choice."""
+    """Returns a process that reads all values into `got`, one by one, in blocks, or by choice."""
 
     @co.process
     async def singly(r):
@@ -192,8 +192,8 @@ def test_writers_and_readers_of_every_kind_at_one_channel(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_readers_retire_one_after_another(seed):  # rules 3.1, 3.2, 16.1
-    """In the end no reader is left: the channel has ended for every writer of any kind, and each
-    value that was read was written once.
+    """In the end no reader is left: the channel has ended for writers of every kind, and each value
+    that was read had been written once.
     """
     choose = random.Random(seed)
     c, got = channel(choose, "c"), []
@@ -251,8 +251,8 @@ def test_parties_of_every_kind_at_a_barrier(seed):  # rules 8.1, 8.2, 8.4, 16.1
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_server_of_computed_values_among_clients(seed):  # rules 5.2, 5.8, 16.1
-    """Each value read is the sum of the values written until then: sums only grow, and the last is
-    the sum of all.
+    """Each value that is read is the sum of the values written so far. So the sums only grow, and
+    the last one is the sum of all values.
     """
     choose = random.Random(seed)
     a, c = channel(choose, "a"), co.Channel("c")

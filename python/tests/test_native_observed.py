@@ -1,5 +1,6 @@
 """Rules 14 and 16.1: observers of a component's process, on a thread and on the pool, see the same
-as for any other process: the beginning of each operation, that it parks, its outcome.
+as for any other process: the beginning of each operation, whether the process parks, and the
+outcome.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ def line_of(file: str, text: str) -> int:
 
 
 class Seen:
-    """Every event of one process, and a moment at which it parks."""
+    """Collects the events of one process, and notes the moment at which it parks."""
 
     def __init__(self, name: str, parks: str | None = None) -> None:
-        """`parks`: the operation in which it parks; None: any."""
+        """`parks`: the operation in which the process must park; None: any operation."""
         self.path = f"main/{name}"
         self.parks = parks
         self.events: list[tuple[str, str | None, Any, Any]] = []
@@ -111,7 +112,7 @@ def brief(events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 @th.process
 def writes_when(w: Any, moment: threading.Event, value: Any) -> None:
-    """Waits until a process has parked."""
+    """Writes `value` once a process has parked (`moment`)."""
     assert moment.wait(BOUND)
     w.write(value)
 
@@ -305,7 +306,7 @@ def test_a_computed_output_whose_function_throws(tmp_path: Path) -> None:  # rul
 
 @pytest.mark.parametrize("capacity", [0, 8])
 def test_blocks_are_seen_as_single_operations(capacity: int, tmp_path: Path) -> None:
-    """Rules 14.6, 16.9: read_many is a read, and then reads."""
+    """Rules 14.6, 16.9: a trace shows a read_many as several reads."""
     a, d = th.Channel("a", capacity=capacity), th.Channel("d", overflow="unbounded")
     by = traced(tmp_path / "t", basics().count_to(-a, 20), basics().blocks(+a, -d), collect(+d))
     assert brief(by["count_to"])[1:-1] == [("begin", "write", "a"), ("commit", "write", "a")] * 20
@@ -320,7 +321,8 @@ def test_blocks_are_seen_as_single_operations(capacity: int, tmp_path: Path) -> 
 @BOTH
 @pytest.mark.parametrize("kind", ["read", "write", "select", "sleep", "sync"])
 def test_a_cancellation_is_a_withdrawal(on: str, kind: str, tmp_path: Path) -> None:
-    """Rules 6.1, 14.6. The process still meets the request."""
+    """Rules 6.1, 14.6. The withdrawal is traced, and the process still meets the request to
+    cancel."""
     a, b, log = th.Channel("a"), th.Channel("b"), th.Channel("log")
     unread = th.Channel("unread", overflow="unbounded")
     keep = [a.writer(), b.writer(), log.reader(), unread.reader()]
@@ -353,7 +355,7 @@ def test_a_cancellation_is_a_withdrawal(on: str, kind: str, tmp_path: Path) -> N
 @BOTH
 @pytest.mark.parametrize(("end", "why"), [("poison", "Poisoned"), ("retire", "Retired")])
 def test_who_left_is_named_with_its_line(on: str, end: str, why: str, tmp_path: Path) -> None:
-    """Rules 3.5, 4.3, 14.6: the line of the operation, in the component's source."""
+    """Rules 3.5, 4.3, 14.6: the trace names the line of the operation in the component's source."""
     a, c = th.Channel("a"), th.Channel("c")
     w = a.writer()
     seen = Seen("sums")
@@ -405,7 +407,8 @@ def test_measuring_counts_both_sides(on: str) -> None:  # rules 14.4, 16.1
     ints = Seen("ints")
     with observing(ints), measuring() as m:
         th.run(tasks().ints(+a, -c, on=on), writes_when(-a, ints.parked, 1), collect(+c))
-    # The reader parked at an empty channel, twice: the second time it met the end, or did not wait.
+    # The reader parked at an empty channel, twice: the second time the reader met the end of the
+    # channel, or did not wait.
     assert m[a].transfers == 1 and m[c].transfers == 1
     assert m[a].parked_reads >= 1 and m[a].blocked_readers > 0 and m[a].max_waiting_readers == 1
     assert m[a].parked_writes == 0
@@ -506,7 +509,7 @@ def test_observing_changes_no_outcome(observer: str, seed: int, tmp_path: Path) 
     if observer in ("trace", "all"):
         summary = _trace.summarise(_trace.read(tmp_path / "t")[0])
         # Each stage writes the values that it reads. The last channel's reader and the first
-        # channel's writer are Python's.
+        # channel's writer are Python processes.
         counts = {row.name: row.operations for row in summary.channels}
         assert counts == {f"c{i}": 80 for i in range(n + 1)}
         assert summary.unfinished == []
@@ -583,7 +586,7 @@ def test_the_watchdog_names_who_keeps_a_thread_of_the_pool(tmp_path: Path) -> No
     @th.process
     def looks(r: Any, w: Any) -> None:
         r.read()
-        while not hogs:  # until then, the process spins or is about to spin
+        while not hogs:  # until then the process spins, or has not yet begun to spin
             w.look(FAR)
         w.look(FAR)
         file.touch()

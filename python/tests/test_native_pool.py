@@ -130,8 +130,8 @@ def test_an_array_that_was_not_written_is_there_yet(on):  # rules 3.2, 5.1
 
 
 def test_a_thousand_on_a_few_threads():
-    """A chain of 1,000 processes; one in the middle of it counts the program's threads, while
-    all the others wait."""
+    """A chain of 1,000 processes; one process in the middle of the chain counts the program's
+    threads, while all the others wait."""
     n = 1000
     cs = channels(n + 1)
     go, count = channels(2)
@@ -169,8 +169,8 @@ def test_the_pool_goes_with_its_processes():
 
 
 def test_processes_that_are_started_one_after_another():
-    """The pool's threads end with their last process, in the middle of a run. The next process
-    gets a new thread."""
+    """The pool's threads end with their last process, in the middle of a run. The next process runs
+    on a new thread."""
 
     @co.process
     async def main():
@@ -204,8 +204,8 @@ def test_in_a_network_that_is_a_guest_of_asyncio():  # rule 16.10
 
 
 def test_tasks_of_asyncio_at_its_channels():
-    """The processes need the interpreter's lock, which the operations of the component then take
-    (aside.hpp)."""
+    """The tasks need the interpreter's lock, so the operations of the component at their channels
+    take it (aside.hpp)."""
 
     async def main():
         a, c = channels(2)
@@ -557,8 +557,8 @@ def test_ends_are_let_go_when_it_was_never_run():  # rules 2.3, 6.5
 
 
 def test_it_runs_in_another_os_process_too():  # rules 16.8, 16.10
-    """In such a place the component has a thread: its operations wait, and it is never
-    suspended."""
+    """In another OS process the component runs on a thread: its operations block the thread, and
+    the coroutine is never suspended."""
     c = co.Channel("c")
 
     @th.process

@@ -57,7 +57,7 @@ def test_what_a_stub_says(tmp_path):
     assert "barrier: Barrier" in weft.native.write_stub(parties(), tmp_path).read_text()
 
 
-CACHE = HERE.parents[1] / ".build/mypy"  # test_types.py has the same, and the same options
+CACHE = HERE.parents[1] / ".build/mypy"  # test_types.py uses the same cache and the same options
 MYPY = shutil.which("mypy") or importlib.util.find_spec("mypy")
 
 

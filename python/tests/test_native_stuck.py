@@ -1,6 +1,6 @@
 """Rules 10.5, 14.3: a report on demand and the search for partial deadlocks, where components run
-without the lock of the interpreter: no process that may go on is accused, and those that are stuck
-are named."""
+without the lock of the interpreter: no process that may go on is reported, and all processes that
+are stuck are named."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def keeps_looking(looks: int, channel: Any, found: list[Any]) -> None:
 
 
 class Waits:
-    """An observer that counts how many processes of these names have parked, in which operation."""
+    """An observer that counts how many processes of these names have parked, and in which
+    operation."""
 
     def __init__(self, **how: str) -> None:
         self.how = {f"main/{name}": op for name, op in how.items()}
@@ -57,8 +58,8 @@ class Waits:
 
 @th.process
 def asks(waits: Waits, wanted: set[str], let_go: Any, found: list[PartialDeadlock]) -> None:
-    """Waits until the processes are really stuck, because a process that was reported may only be
-    about to wait.
+    """Asks for reports, once the processes have parked, until all wanted ones are named. Before
+    that a process may only be about to wait.
     """
     assert waits.all.wait(BOUND)
     while {p.path for p in deadlocks().processes} != wanted:

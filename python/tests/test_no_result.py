@@ -252,8 +252,8 @@ def test_one_alone_raises_what_left_it(b):  # rule 7.1
 
 
 def test_a_million_would_not_know_each_other(b):  # rule 7.1
-    """Many NoResults share parts of their texts (the path above them, a reason), but each has its
-    own text where they differ.
+    """Many NoResults share parts of their texts (the path above them, a reason), but each NoResult
+    has a text of its own where they differ.
     """
     a, c = b.weft.Channel("a"), b.weft.Channel("c")
     ends = [ch.reader() for ch in (a, c, a, c)]
@@ -440,7 +440,8 @@ class Local:
 
 
 def test_no_frame_is_kept(b):  # rule 7.1
-    """The local objects of the process are freed with it, without the garbage collector."""
+    """The local objects of the process are freed when the process is freed, without the garbage
+    collector."""
     there: list[Any] = []
 
     async def has_a_local(b, r):

@@ -101,7 +101,7 @@ def test_a_process_that_parks_is_no_hog() -> None:
         await yield_()
         dog.look(
             _native._steady_ns() + 10**12
-        )  # `waits` has waited so long, and this process has run so long
+        )  # `waits` has waited for so long, and this process has run for so long
         await w.write(1)
 
     _native._watch_steps(True)
@@ -186,7 +186,7 @@ def test_measuring_says_who_waited_where(b: Any) -> None:
 
 
 def test_the_longest_line() -> None:
-    """Rule 14.4: three readers wait, one of them in a select."""
+    """Rule 14.4: the longest waiting queue counts three readers, one of them in a select."""
     c = Channel("c")
 
     @process

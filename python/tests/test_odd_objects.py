@@ -44,7 +44,7 @@ BAD = {
 
 @pytest.mark.parametrize("bad", BAD)
 def test_it_tells_what_a_place_does(bad: str, tmp_path: Path) -> None:
-    """The fuzzer notices faults: a fuzzer that notices none would be worse than none."""
+    """The fuzzer notices faults: a fuzzer that noticed no fault would be worse than none."""
     for file in [FUZZER, *FUZZER.parent.glob("odd_*.py")]:
         text = file.read_text(encoding="utf-8")
         act = "def away_argument(world: World, odd: Odd) -> Any:"
@@ -86,8 +86,8 @@ ODD_FAILURES = [
 
 @pytest.mark.parametrize("odd", ODD_FAILURES, ids=str)
 def test_an_odd_failure_is_a_failure(hosts: Hosts, pool: Executor, odd: Odd) -> None:  # rule 9.3
-    """The failure keeps its class if that can be sent; otherwise it is a RuntimeError. Its cause
-    has the traceback."""
+    """The failure keeps its class if the exception can be sent; otherwise it is a RuntimeError. Its
+    cause contains the traceback."""
     for fails in (
         lambda: th.run(odd_away.raises.on(hosts)(odd)),
         lambda: pool.submit(odd_away.raised, odd).result(),
@@ -109,8 +109,8 @@ ENDS = (*CONTROL, "Cancelled", "KeyboardInterrupt", "SystemExit", "BaseException
 def test_what_unpickling_raises_fails_its_call(
     hosts: Hosts, pool: Executor, error: str
 ) -> None:  # rule 9.3
-    """An argument fails in the other process, and a result here; other calls in the same batch
-    go on."""
+    """An odd argument fails in the other OS process, and an odd result fails in this one. Other
+    calls in the same batch go on."""
     odd = Odd("object", "", "raises", error if error != "ValueError" else "Exception")
     name = odd.more
     wanted = (BadUse, f"cannot be rebuilt: unpickling raises {name}") if error in ENDS else (None,)
@@ -148,7 +148,7 @@ def test_a_result_that_cannot_be_pickled_fails_its_call(
 
 
 def test_an_object_whose_class_cannot_be_hashed(hosts: Hosts, pool: Executor) -> None:  # rule 9.3
-    """Pickle calls that __hash__; the feeder thread of a pool must not."""
+    """Pickle calls the class's __hash__; the feeder thread of a pool must not."""
     odd = Odd("object", "meta.__hash__", "raises", "OSError")
     for call in (
         lambda: th.run(odd_world.gives.on(hosts)([make(odd), 1])),
@@ -165,7 +165,7 @@ def test_an_object_whose_class_cannot_be_hashed(hosts: Hosts, pool: Executor) ->
 def test_a_value_whose_unpickling_would_end_its_loop_is_bad_use(
     hosts: Hosts, reader: Any, error: str
 ) -> None:  # rules 3.4, 9.3
-    """In an earlier version a process that read such a value ended quietly, as if the channel had
+    """In an earlier version a process that read the odd value ended quietly, as if the channel had
     ended.
     """
     c = th.Channel("c")

@@ -1,8 +1,8 @@
 """Rule 10.3: events that Weft does not see. With a token `Outside` there is no false deadlock for
 threads of a C library, or for signals whose handlers act; and each real deadlock is reported.
 
-Tests that might hang, or end with a false Deadlock, run in programs of their own. There a
-standstill is reported after 20 ms, and the part that must act acts on that report.
+Tests that might hang, or end with a false Deadlock, run in programs of their own. In these programs
+a standstill is reported after 20 ms, and the outside part acts when this report comes.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def runs(text: str, backend: str = "coroutines", library: str = "", **environmen
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_thread_of_c(backend: str, library: str) -> None:  # rule 10.3
-    """The C thread is in Python while it calls back, and not in between."""
+    """Python knows the C thread while it calls back, and not between two calls."""
     runs(
         """
 used = threading.Event()
@@ -177,8 +177,8 @@ assert len(told) == 1, told
     [("_thread", "guest"), ("_thread", "threads"), ("of C", "coroutines"), ("threading", "guest")],
 )
 def test_one_that_was_found_in_python(what: str, backend: str, library: str) -> None:  # rule 10.3
-    """The thread does not use Weft, and nothing reports its end to the run. In an earlier version
-    the run waited for ever.
+    """A C thread that was seen in Python does not use Weft, and nothing reports its end to the run.
+    In an earlier version the run waited for ever.
     """
     runs(
         f"""
@@ -210,7 +210,8 @@ assert len(told) == 1, told
 
 @pytest.mark.parametrize("act", ["c.poison()", "p.cancel()"])
 def test_one_that_only_ends_what_is_there(act: str, library: str) -> None:  # rule 10.3
-    """The thread reads and writes no values, and still counts."""
+    """The thread only ends channels, and reads and writes no values. Nevertheless it counts as
+    outside."""
     runs(
         f"""
 acted = threading.Event()
@@ -343,14 +344,14 @@ for goes in lambda: tokens[0].close(), drops:
     [
         ("token = Outside(due=True)", "token.close()"),
         ("token = Outside(due=True)", "del token"),
-        # This is where a program leaves a network.
+        # This token is ended as when a program leaves a network.
         ("from weft._extension import native as token; token._outside(True)", "token._outside(0)"),
     ],
     ids=["closed", "dropped", "left"],
 )
 def test_it_goes_on_a_thread_that_counts_itself(comes: str, goes: str) -> None:  # rules 10.3, 10.6
-    """The thread lives on, and may have the end. So this is no deadlock, but a standstill, now that
-    nothing is due.
+    """The thread lives on, and might hold an end. So when nothing is due any more this is a
+    standstill, and no deadlock.
     """
     runs(
         f"""
@@ -443,7 +444,7 @@ assert len(told) == 1, told
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_handler_acts(backend: str) -> None:  # rules 10.3, 10.6
-    """The program is that of python/docs/stopping.md."""
+    """The program is the one on the page python/docs/stopping.md."""
     runs(
         """
 then = lambda: os.kill(os.getpid(), signal.SIGUSR1)

@@ -64,7 +64,8 @@ def test_a_value_that_two_hand_over() -> None:
     assert names(picture) == ["main/p1", "main/p2"]
     (arrow,) = of(picture, "value")
     x1, y1, x2, y2 = ends(arrow)
-    # The writer and the reader met, so the arrow points straight down from one to the other.
+    # The writer and the reader met, so the arrow points straight down from the writer to the
+    # reader.
     assert x1 == x2 and y1 < y2
     (wait,) = of(picture, "waits")
     assert ends(wait)[2] == x1  # the reader had waited until they met
@@ -88,8 +89,8 @@ def test_a_value_that_lay_in_a_buffer() -> None:
 
 
 def test_values_belong_together_in_their_order() -> None:
-    """Rules 1.2, 1.3: this holds also for values that a select takes, and for arrows that point
-    upwards.
+    """Rules 1.2, 1.3: the arrows pair values in their order, also values that a select takes, and
+    also if arrows point upwards.
     """
     writes = [event(kind, 2, "select", "c", kind="output") for kind in ("begin", "commit")] * 2
     reads = [event(kind, 1, "read", "c") for kind in ("begin", "commit")] * 2
@@ -140,7 +141,8 @@ def test_a_long_trace_is_cut_and_says_so() -> None:
 
 
 def test_who_is_left_out_takes_part_all_the_same() -> None:
-    """The second value is for the reader that is drawn; the first was for one that is not."""
+    """The second value is for the reader that is drawn; the first was for a reader that is not
+    drawn."""
     hidden = _picture.MOST_PROCESSES
     events = [event("start", n) for n in range(hidden + 1)]
     for reader in (hidden, 1):
@@ -168,7 +170,7 @@ def hello() -> str:
 
 
 def test_the_picture_in_the_readme_is_that_of_its_program(tmp_path: Path) -> None:
-    """`./run picture` writes that picture anew."""
+    """`./run picture` writes the picture anew."""
     (tmp_path / "hello.py").write_text(hello())
     out = tmp_path / "t.jsonl"
     command = [

@@ -38,7 +38,7 @@ from weft.processes import (
     statistics,
 )
 
-TIMEOUT = 280  # seconds for a program; each takes about two
+TIMEOUT = 280  # seconds for a program; each program takes about two
 
 
 def program(
@@ -57,7 +57,7 @@ def program(
 
 
 def children() -> set[int]:
-    """Returns the pids of this process's children."""
+    """Returns the pids of the children of this OS process."""
     mine = set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -174,7 +174,8 @@ def test_one_end_for_two_processes_retires_with_the_last() -> None:  # rule 2.3
 
 
 def test_what_waits_there_already_goes_too() -> None:
-    """A writer that waits, and values in the buffer, are older than the channel's wiring."""
+    """A writer waits, and values are in the buffer, before the channel is connected to another OS
+    process."""
     plain, full = Channel("plain"), Channel("full", capacity=3)
 
     @th.process
@@ -281,8 +282,8 @@ def test_a_select_at_home_over_ends_that_others_have() -> None:  # rule 5
 
 @pytest.mark.parametrize("is_open", [True, False])
 def test_a_guard_that_is_off_holds_a_choice_open_if_its_channel_is(is_open: bool) -> None:
-    """Rule 5.6, WIRE.md 5.11: no process there has met the end of the channel; its home tells
-    the choice."""
+    """Rule 5.6, WIRE.md 5.11: no process in the choosing OS process has met the end of the channel,
+    so the choice learns of it from the channel's home."""
     inp, on, off = Channel("inp"), Channel("on"), Channel("off")
 
     @th.process
@@ -381,7 +382,7 @@ def test_the_home_refuses_them_too() -> None:
             messages.append(str(error))
         out.write(5)
 
-    # The reader's end has been handed over before its process writes any value here.
+    # The reader has been handed over before its process writes a value to this channel.
     ready = Channel("ready")
 
     @th.process

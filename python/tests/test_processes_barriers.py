@@ -205,8 +205,8 @@ def test_a_process_there_starts_another_with_it() -> None:
 
 @contextlib.contextmanager
 def a_home_that_stands_still(parties: list[int]) -> Iterator[Any]:
-    """Yields a barrier of an OS process that is stopped meanwhile. Afterwards appends how many
-    parties the barrier had in the end.
+    """Yields a barrier of an OS process that is stopped during the block. Afterwards appends to
+    `parties` how many parties the barrier had in the end.
     """
     c, go = Channel("its own"), Channel("go", capacity=1)
     with th.Group() as group:
@@ -214,7 +214,7 @@ def a_home_that_stands_still(parties: list[int]) -> Iterator[Any]:
         pid, barrier = c.reader().read()
         out = go.writer()
         os.kill(pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)  # all its threads
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)  # all its threads have stopped
         try:
             yield barrier
         finally:
@@ -286,7 +286,7 @@ def test_a_scheduler_does_not_wait_for_ever() -> None:
 
 
 def test_a_signal_is_served_while_a_thread_waits_for_a_home() -> None:
-    """Ordinary code of the main thread waits: a handler runs there, and may raise."""
+    """Ordinary code of the main thread waits: a signal's handler runs on it, and may raise."""
     inside = False
 
     def ring(*_: Any) -> None:
@@ -311,8 +311,8 @@ def test_a_signal_is_served_while_a_thread_waits_for_a_home() -> None:
 
 @pytest.mark.parametrize("kind", ["resigns_on_its_way_out", "resigns_on_its_way_out_in_coroutines"])
 def test_who_is_cancelled_can_resign(kind: str) -> None:
-    """Rule 6.1: the request to cancel was met; and it would not end a resignation, which is no
-    operation.
+    """Rule 6.1: the process has met its request to cancel. The request would not end a resignation
+    either, which is no operation.
     """
     b, c, never = Barrier(2), Channel("said"), Channel("never")
     keep = never.writer()
@@ -371,8 +371,8 @@ class Kills:
 
 
 def test_who_is_killed_before_it_has_the_barrier_counts_too() -> None:
-    """A process that is killed before it has the barrier counts as a party, since no other process
-    could notice the difference.
+    """A process that is killed before it has received the barrier counts as a party, since no other
+    process could notice the difference.
     """
     b, c = Barrier(2), Channel("said")
 
@@ -401,7 +401,7 @@ def test_so_does_one_that_was_to_get_the_barrier_of_a_third() -> None:
         assert b.parties == 2
         with pytest.raises(ProcessDied):
             Parallel(targets_barriers.phases.on(place)(b, c.writer(), Kills(place.pid), 1))
-        for use in (b.sync, b.enrol, lambda: b.parties):  # no other party comes here either
+        for use in (b.sync, b.enrol, lambda: b.parties):  # no other party comes to this barrier
             with pytest.raises(PeerDied, match="barrier"):
                 use()
         with pytest.raises(BadUse, match="has died"):

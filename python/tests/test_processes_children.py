@@ -1,5 +1,5 @@
-"""A process of weft.processes behaves in its OS process as it would here: options, output, forks
-(rule 15.1). Each test starts an interpreter."""
+"""A process of weft.processes behaves in its OS process as it would in this one: options, output,
+forks (rule 15.1). Each test starts an interpreter."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def drops(inp: Any) -> None:
 
 
 def test_logging_and_warnings_are_the_parents(caplog: pytest.LogCaptureFixture) -> None:
-    """Records follow the parent's levels and handlers; a record is sent even if it has an object
-    that cannot be pickled, or is very long.
+    """Records follow the parent's levels and handlers; a record is sent even if it contains an
+    object that cannot be pickled, or is very long.
     """
     c = Channel("c")
     with (
@@ -175,7 +175,8 @@ def test_a_program_that_it_leaves_behind_is_heard(
 
 
 def test_a_fork_in_the_middle() -> None:
-    """The copy has no part in the network: the process goes on, and its ends belong to it alone."""
+    """The child of the fork has no part in the network: the process goes on, and its ends belong to
+    the process alone."""
     c = Channel("c")
     (status, pid), got = Parallel(targets.forks(c.writer()), targets.total(c.reader()))
     assert os.waitstatus_to_exitcode(status) == 7
@@ -299,8 +300,9 @@ WAITS = """
 
 @pytest.mark.parametrize("how", ["one", "two", "deep", "stop"])
 def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
-    """The report names the processes in OS processes too, however deep, each once and by its
-    path here, and says if an OS process is stopped. It names no file of Weft's."""
+    """The report also names the processes in other OS processes, however deep, each once and by its
+    path in the whole network. It says whether an OS process is stopped, and names no file of
+    Weft's."""
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(WAITS), encoding="utf-8")
     with child(
@@ -328,7 +330,7 @@ def test_ctrl_c_says_where_everybody_is(tmp_path: Path, how: str) -> None:
     found = dict(line.strip().split(": ", 1) for line in lines)
     assert len(found) == len(lines), err
     tells = found.pop("main/tells")
-    # The process has reported, and may not have come to its next read yet.
+    # The process has reported, and may not have reached its next read yet.
     assert tells.startswith(("read 'ready' at program.py:", "running at program.py:")), err
     there = [f"read 'silent' at program.py:15 in OS process {one}" for one in pids]
     if how == "stop":
@@ -389,8 +391,8 @@ def child_output() -> Iterator[_child_output.ChildOutput]:
 
 
 def test_a_handler_runs_under_no_lock(child_output: _child_output.ChildOutput) -> None:
-    """Rule 12.1: while the handler waits for another thread, that thread asks for the last record,
-    and takes the records that come.
+    """Rule 12.1: while the handler waits for another thread, the other thread asks for the last
+    record, and takes the records that come.
     """
     got: list[Any] = []
 
@@ -412,7 +414,7 @@ def test_a_handler_runs_under_no_lock(child_output: _child_output.ChildOutput) -
 def test_a_handlers_own_lock_is_no_deadlock(
     child_output: _child_output.ChildOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The test holds the handler's lock; the thread that passes records on waits for it."""
+    """The test holds the handler's lock; the thread that passes records on waits for that lock."""
     monkeypatch.setattr(_child_output, "PATIENCE", 0.01)
     got: list[str] = []
     with Handles(got.append) as handler:
@@ -481,8 +483,8 @@ def test_a_thread_that_does_not_start_is_tried_again(
 def test_a_thread_ends_if_who_started_it_did_not_come_to_keep_its_bell(
     child_output: _child_output.ChildOutput, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exception comes at that moment, like that of a Ctrl-C (rule 6.7). Otherwise the thread
-    would loop for ever.
+    """The exception arrives while records are waited for, like that of a Ctrl-C (rule 6.7).
+    Otherwise the thread would loop for ever.
     """
     started: list[threading.Thread] = []
 

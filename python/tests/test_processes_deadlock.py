@@ -196,7 +196,7 @@ def test_who_computes_is_asked_and_does_not_wait(
 
 def test_a_cancellation_that_is_being_carried_out_is_no_deadlock(tmp_path: Path) -> None:
     """Rules 6.1, 10.1: the cancellation has arrived in the other OS process, but has not reached
-    its processes yet.
+    the processes in it yet.
     """
     report, go_on = tmp_path / "said", tmp_path / "go on"
     for fifo in (report, go_on):
@@ -255,7 +255,7 @@ def test_a_network_that_ends_well_after_many_standstills() -> None:
     def slowly(out: Any, inp: Any) -> list[int]:
         got = []
         for i in range(3):
-            th.sleep(0.15)  # longer than it takes to ask all spaces
+            th.sleep(0.15)  # longer than it takes to ask all address spaces
             out.write(i)
             with_end = inp.read()
             got.append(with_end)
@@ -323,7 +323,8 @@ def test_the_smallest_knot() -> None:
 
 
 def test_who_waits_for_the_end_of_a_process_waits_for_it() -> None:
-    """Rules 7.11, 10.2: the same holds for the report over several OS processes."""
+    """Rules 7.11, 10.2: in a report over several OS processes too, a process that waits for the end
+    of another waits for that process."""
 
     def waits(number: int, operation: str, place: int) -> Any:
         at = "x.py:1", 0, "places", [(place, False)]
@@ -364,7 +365,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", ["on hosts", *KINDS])
 def test_a_side_that_never_had_an_end_is_named(kind: str) -> None:
-    """Rule 10.2, for processes of all kinds, beside others that wait in another OS process."""
+    """Rule 10.2, for processes of all kinds, beside processes that wait in another OS process."""
     with Hosts(1) as hosts:
         reads, writes = KINDS.get(kind, KINDS["processes"])
         if kind == "on hosts":
@@ -386,7 +387,7 @@ def test_a_run_that_ends_leaves_nothing_behind_that_might_wake_another() -> None
     )
     assert not _rounds._members
     c = Channel("c")
-    kept = c.writer()  # no process has this end: a thread that is no process might have it
+    kept = c.writer()  # no process holds this end: a thread that is no process might hold it
     with pytest.raises(Deadlock, match="nobody that is known"):
         th.run(th.process(lambda inp: inp.read())(c.reader()))
     kept.retire()

@@ -1,5 +1,6 @@
-"""Tests OS processes of weft.processes that die, the reports of their deaths, reports after a
-cancellation, and other reports about them (rules 4.5, 5.8, 6.1, 7.2, 7.11, 14.4, 14.6).
+"""Tests OS processes of weft.processes that die: the reports of their deaths, reports after a
+cancellation, and other reports about these OS processes (rules 4.5, 5.8, 6.1, 7.2, 7.11, 14.4,
+14.6).
 
 Every test here starts interpreters, which takes some 0.2 s each.
 """

@@ -1,5 +1,5 @@
 """Tests weft.processes.Executor beside concurrent.futures.ProcessPoolExecutor: the behaviour that
-both share, and the features of Weft's alone.
+both share, and the features of Weft's Executor alone.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ POOLS = [Executor, cf.ProcessPoolExecutor]
 
 
 def ours() -> set[int]:
-    """Returns the numbers of the OS processes that Weft has started; multiprocessing keeps other OS
-    processes of its own.
+    """Returns the pids of the OS processes that Weft has started. multiprocessing keeps other OS
+    processes.
     """
     mine = set()
     for pid in children():
@@ -84,7 +84,7 @@ def test_map_keeps_the_order(either: cf.Executor) -> None:
 
 
 def test_what_the_inputs_of_a_map_raise_comes_at_once(either: cf.Executor, tmp_path: Path) -> None:
-    """The calls before the bad input are made."""
+    """The calls before the input that raises are made."""
     marks = [tmp_path / str(n) for n in range(5)]
 
     def inputs() -> Iterator[Path]:
@@ -206,7 +206,7 @@ def test_after_shutdown_nothing_more_as_there() -> None:
 
 def test_what_waits_can_be_cancelled(tmp_path: Path) -> None:
     """With ProcessPoolExecutor, shutdown() does not cancel the futures, and a second shutdown()
-    takes the request back.
+    takes the first request back.
     """
     path = tmp_path / "go"
     os.mkfifo(path)
@@ -233,7 +233,7 @@ def test_the_initializer_and_both_processes(tmp_path: Path) -> None:
         paths = [str(tmp_path / "a"), str(tmp_path / "b")]
         for path in paths:
             os.mkfifo(path)
-        # Each call waits for the other, so there are two OS processes.
+        # Each of the two calls waits for the other, so they run in two OS processes.
         one = e.submit(targets.meet, *paths)
         two = e.submit(targets.meet, *reversed(paths))
         assert len({one.result(), two.result(), os.getpid()}) == 3
@@ -299,8 +299,8 @@ def test_many_threads_submit(pool: Executor) -> None:
 
 
 class Reduced:
-    """An initializer's argument. It is called when an OS process is started, on the thread that
-    submits."""
+    """An argument of an initializer. It calls `does` when it is pickled: when an OS process is
+    started, on the thread that submits."""
 
     def __init__(self, begins: Any) -> None:
         self.begins = begins
@@ -382,7 +382,7 @@ def test_an_executor_that_is_collected_takes_no_more_calls() -> None:
 
 def test_shutdown_in_a_callback_waits_for_the_others_and_not_for_itself(tmp_path: Path) -> None:
     """Each callback runs on the thread of a feeder, and both callbacks wait for all existing OS
-    processes. In concurrent.futures the same is a RuntimeError.
+    processes. In concurrent.futures a shutdown in a callback is a RuntimeError.
     """
     paths = [str(tmp_path / "a"), str(tmp_path / "b")]
     for path in paths:
@@ -464,7 +464,7 @@ def test_two_that_wait_for_one_process_are_both_told_that_it_does_not_start() ->
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python runs handlers elsewhere")
 def test_a_handler_may_use_it_wherever_it_interrupts() -> None:  # rule 12.1
-    """handled.py runs here at some places; the soak runs it at all of them."""
+    """This test runs handled.py at some of the places; the soak runs it at all of them."""
     with child(str(Path(__file__).with_name("handled.py")), "31") as running:
         out, err = running.communicate()
     assert running.returncode == 0, f"{out[-2000:]}\n{err[-4000:]}"

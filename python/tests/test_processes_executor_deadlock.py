@@ -29,8 +29,8 @@ from weft._distributed_deadlock import rounds as _rounds
 from weft._hosts import executor as _executor
 from weft.processes import Barrier, Channel, Deadlock, Executor, Hosts, Parallel, Retired
 
-# In such builds other threads are not known by name, so an end that no process holds may be one of
-# theirs.
+# In free-threaded builds other threads are not known by name, so one of them might hold an end that
+# no process holds.
 knows_threads = pytest.mark.skipif(
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="a standstill is told there"
 )
@@ -42,8 +42,8 @@ def pids(pool: Executor) -> list[int]:
 
 @pytest.fixture
 def pool(tmp_path: Path) -> Iterator[Executor]:
-    """Yields an Executor with two OS processes that have begun. Afterwards they must be the same,
-    and must still compute.
+    """Yields an Executor with two OS processes that have begun. After the test the OS processes
+    must be the same, and must still compute.
     """
     paths = [str(tmp_path / "one"), str(tmp_path / "other")]
     for path in paths:
@@ -125,8 +125,8 @@ def stuck(kind: str = "coroutines") -> Deadlock:
 
 @pytest.mark.parametrize("kind", list(PASS_ON))
 def test_beside_one_that_has_no_calls(kind: str, pool: Executor) -> None:
-    """A deadlock is reported again and again, and the Executor's own OS processes are not in the
-    report."""
+    """A deadlock is reported again and again, and the report does not contain the Executor's own OS
+    processes."""
     for _ in range(2):
         message = stuck(kind)
         assert f"they are in {3 if kind == 'processes' else 1} OS process" in message.report
@@ -136,8 +136,8 @@ def test_beside_one_that_has_no_calls(kind: str, pool: Executor) -> None:
 
 
 def test_beside_hosts_and_one_in_an_os_process(pool: Executor) -> None:
-    """The report covers also the Executor of a process in a host: the tree of this program is asked
-    as a whole.
+    """The report also covers the Executor of a process in a host: the whole tree of this program is
+    asked.
     """
     a, b = Channel("a"), Channel("b")
     with Hosts(1) as hosts, pytest.raises(Deadlock) as caught:
@@ -155,7 +155,7 @@ def test_beside_hosts_and_one_in_an_os_process(pool: Executor) -> None:
 def test_once_the_last_call_is_over(
     pool: Executor, rounds: Any, fifo: tuple[str, Callable[[], Any]]
 ) -> None:
-    """Until the call is over nothing is reported."""
+    """The deadlock is reported when the call is over, and not before."""
     path, go = fifo
     call = pool.submit(targets.wait_for_file, path)
     found = rounds(5, go)  # after five such rounds the executor asks no more by itself
@@ -169,7 +169,7 @@ def test_once_what_waits_for_the_last_call_is_told(
     pool: Executor, rounds: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A call's callback may wake a process. When the callback has ended, no other event starts a
-    round: the OS process that had the call has waited for long, and has reported that.
+    round: the OS process of the call has waited for a long time, and has reported this already.
     """
     go, over = threading.Event(), []
     pool.submit(targets.power, 3).add_done_callback(lambda _: (go.wait(), over.append(True)))
@@ -188,7 +188,7 @@ def test_once_what_waits_for_the_last_call_is_told(
 def test_a_network_whose_process_waits_for_a_call(
     pool: Executor, rounds: Any, fifo: tuple[str, Callable[[], Any]]
 ) -> None:
-    """Other processes wait for that process, so there is no deadlock."""
+    """The processes wait for a process that waits for a call, so there is no deadlock."""
     path, go = fifo
     rounds(4, go)
     c, d = Channel("c"), Channel("d")
@@ -228,7 +228,7 @@ def test_a_guest_of_asyncio_whose_process_awaits_a_call(pool: Executor) -> None:
 def test_a_callback_that_wakes_a_process(
     pool: Executor, rounds: Any, fifo: tuple[str, Callable[[], Any]]
 ) -> None:
-    """No process waits for the call; its callback writes."""
+    """No process waits for the call. Its callback writes, so there is no deadlock."""
     path, go = fifo
     rounds(4, go)
     c = Channel("c", capacity=1)
@@ -239,8 +239,8 @@ def test_a_callback_that_wakes_a_process(
 
 @knows_threads
 def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(pool: Executor) -> None:  # rule 10.6
-    """The report is that of a program without the Executor: it does not mention the Executor's
-    threads and processes.
+    """The report is the same as in a program without an Executor: it does not mention the
+    Executor's threads and processes.
     """
     c = Channel("c")
     reports, out = [], c.writer()
@@ -269,8 +269,8 @@ def test_a_thread_that_may_hold_an_end_makes_it_a_standstill(pool: Executor) -> 
 
 
 def test_a_call_whose_processes_wait_for_each_other() -> None:
-    """The deadlock breaks the pool, whose error says where its calls wait. This also holds beside a
-    process that has no calls.
+    """The deadlock breaks the pool, and the pool's error tells where its calls wait. An OS process
+    of the pool that has no calls does not prevent this.
     """
     with Executor(2) as e:
         e.submit(abs, -1).result()
@@ -286,7 +286,7 @@ def test_a_call_whose_processes_wait_for_each_other() -> None:
 @knows_threads
 def test_a_call_that_waits_for_a_process_here(pool: Executor) -> None:
     """The call and the process are both reported; an Executor that has no calls is not broken by
-    that. (The end of the process here may be the end of the call too.)
+    this deadlock. (When the process in this program ends, the call may end too.)
     """
     a, b, c = Channel("a"), Channel("b"), Channel("c")
     with Executor(1) as e:
@@ -309,7 +309,7 @@ def test_a_call_that_waits_for_a_process_here(pool: Executor) -> None:
 
 
 def test_a_call_for_which_ordinary_code_writes(pool: Executor, rounds: Any) -> None:  # rule 10.6
-    """No pool is broken, because this thread, which is no process, has the other end."""
+    """No pool is broken, because this thread, which is no process, holds the other end."""
     c, looked = Channel("c"), threading.Event()
     out = c.writer()
     found = rounds(2, looked.set)
@@ -335,7 +335,8 @@ def test_after_one_of_its_processes_was_killed() -> None:
 
 
 def test_after_calls_that_come_to_nothing(fifo: tuple[str, Callable[[], Any]]) -> None:
-    """Whatever happens to the calls, none goes on afterwards."""
+    """The calls fail, are cancelled or are given up. No such call counts as going on, so the
+    deadlock is reported."""
     path, go = fifo
     with Executor(1, max_tasks_per_child=3) as e:
         assert [f.exception() is None for f in [e.submit(targets.power, n) for n in range(7)]]
@@ -425,7 +426,8 @@ print(e.submit(abs, -4).result())
 
 @knows_threads
 def test_ordinary_code_that_nobody_can_wake(tmp_path: Path) -> None:  # rule 11.2
-    """The wait is bad use beside an Executor that has no calls, as it is without one."""
+    """To wait for what no process can write is bad use, also beside an Executor that has no
+    calls."""
     out, err = runs(
         tmp_path,
         """
@@ -446,8 +448,8 @@ with Executor(1) as e:
 
 @knows_threads
 def test_ordinary_code_that_a_thread_may_wake(tmp_path: Path) -> None:  # rule 10.6
-    """This is a standstill: the threads of the Executor are not among those that may wake the
-    run.
+    """The wait is a standstill: another thread may wake it, and the report does not count the
+    Executor's threads as such.
     """
     out, _ = runs(
         tmp_path,
@@ -486,8 +488,8 @@ with Executor(1) as e:
 
 
 def test_a_barrier_that_ordinary_code_is_yet_to_reach(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 10.6: this is a standstill at most, because this thread may be the other party of the
-    barrier.
+    """Rule 10.6: the processes are at most in a standstill, because this thread may be the other
+    party of the barrier.
     """
     looked, tell = threading.Event(), _knots.tell
 
@@ -529,7 +531,7 @@ def test_a_callback_that_cancels_has_calls_in_hand_until_it_is_over(
 
 
 class _Calls:
-    """An Executor all of whose calls wait in hosts."""
+    """Stands for an Executor all of whose calls wait in hosts."""
 
     def __init__(self) -> None:
         self.why: list[str] = []
@@ -544,8 +546,8 @@ class _Calls:
 
 @pytest.mark.parametrize("how", list(targets_stuck.CALLS))
 def test_an_executor_in_a_host_whose_call_waits_for_ever(how: str, tmp_path: Path) -> None:
-    """Wire 10.4: the pool is broken, and its error gives the reason; processes that wait there for
-    the call end.
+    """Wire 10.4: the pool is broken, and its error gives the reason; processes in the host that
+    wait for the call end.
     """
     message = tmp_path / "told"
     a, b = Channel("a"), Channel("b")
@@ -588,7 +590,7 @@ def test_an_executor_in_a_host_whose_call_waits_for_a_process_here() -> None:
 def test_an_executor_in_a_host_that_goes_on(
     of: Any, rounds: Any, fifo: tuple[str, Callable[[], Any]]
 ) -> None:
-    """A call under way there, or its callback, keeps everything from being reported."""
+    """While a call in a host is under way, or its callback, no deadlock is reported."""
     path, go = fifo
     found, a = rounds(4, go), Channel("a")
     with Hosts(1) as hosts:
@@ -601,8 +603,8 @@ def test_an_executor_in_a_host_that_goes_on(
 def test_calls_are_told_of_a_deadlock_that_another_program_tells(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """WIRE.md 10.8: the other program's message has condemned the runs here, so this program
-    runs again."""
+    """WIRE.md 10.8: the message of the other program has ended the runs of this program as
+    deadlocked, so this program starts another run."""
     calls = _Calls()
 
     def all_spaces() -> Any:

@@ -1,4 +1,5 @@
-"""Large arguments of an Executor's calls: one copy for all calls that have them (rule 9.4)."""
+"""Large arguments of an Executor's calls: one copy serves all calls to which they are passed (rule
+9.4)."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def pool() -> Iterator[Executor]:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Returns a list that gets the length of each copy that is made."""
+    """Returns a list. The length of each copy that is made is appended to it."""
     lengths: list[int] = []
     real = large_arguments._native.Shared
 
@@ -59,7 +60,7 @@ def test_one_copy_for_all_calls_of_a_map(pool: Executor, made: list[int]) -> Non
 
 
 def test_a_change_between_two_calls_is_never_missed(pool: Executor, made: list[int]) -> None:
-    """rule 9.4: also while another call still has the array as it was."""
+    """rule 9.4: even while another call still uses the array as it was before."""
     a = arrays(32 * MIB)
     held = pool._state.large._at(a, a.nbytes)[0]  # type: ignore[attr-defined]
     for n, at in enumerate((0, -1, a.size // 2)):
@@ -211,7 +212,8 @@ def test_arrays_of_objects_and_of_subclasses(pool: Executor) -> None:
 
 
 def test_inputs_that_change_the_array_between_the_calls(pool: Executor) -> None:
-    """rule 9.4: as an input is made, the call before it is over, so nobody changes what it has."""
+    """rule 9.4: an input is made when the call before it is over, so no change reaches a call that
+    runs."""
     a = arrays(24 * MIB)
     results: list[float] = []
 

@@ -1,5 +1,5 @@
-"""What Executor.map() of weft.processes takes beside what concurrent.futures has: results as they
-come, retries, time limits (rule 9.5), a progress bar."""
+"""The features that Executor.map() of weft.processes adds to those of concurrent.futures: results
+as they come, retries, time limits (rule 9.5), a progress bar."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_a_bar_is_drawn_on_stderr_if_asked(pool: Executor, capsys: pytest.Captur
     assert out == ""
     assert "abs" in err
     assert "10000/10000" in err
-    assert len(list(pool.map(abs, range(10), progress=True))) == 10  # it is no terminal
+    assert len(list(pool.map(abs, range(10), progress=True))) == 10  # standard error is no terminal
     assert capsys.readouterr() == ("", "")
     assert bars() == []
 

@@ -2,8 +2,8 @@
 whenever the write begins: before the OS process exists, before a process of it is made, or while
 its channel is local.
 
-Each writer first writes a lock, which cannot be pickled, and then 2. The writer must get an
-error for the lock; the reader in the other OS process must get the 2.
+Each writer first writes a lock, which cannot be pickled, and then 2. For the lock an error must be
+raised in the writer; the reader in the other OS process must read the 2.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ def by_select(out: Any) -> None:
 
 
 def by_alternative(out: Any) -> None:
-    """An alternative keeps its guards enrolled, and can be used again after it has raised. If
-    making it fails because of the value that cannot go, that failure is the error.
+    """An alternative keeps its guards enrolled, and can be used again after it has raised. If the
+    alternative cannot even be made because of the value that cannot be sent, this failure is the
+    error.
     """
     never = Channel("never")
     kept = never.writer()
@@ -90,8 +91,8 @@ def by_parallel_writes(out: Any) -> None:
 
 
 def by_a_function(out: Any) -> None:
-    """The function that makes the value is called after the commit: so the reader gets an error
-    as well (rule 5.8)."""
+    """The function that makes the value is called after the commit, so an error is also raised in
+    the reader (rule 5.8)."""
     with pytest.raises(BadUse, match=WRONG):
         select(Output(out, make=lambda: LOCK), after(1000))
 
@@ -153,7 +154,8 @@ KINDS: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_while_its_call_begins(hosts: Hosts, kind: str) -> None:  # rule 11.1
-    """The writer runs before the call of the host has begun, because it is started first."""
+    """The writer runs before the call of the host has begun, because the writer is started
+    first."""
     c = Channel("c")
     far_process = targets.total.on(hosts)(c.reader())
     assert th.Parallel(KINDS[kind](c.writer()), far_process)[1] in (2, 6)
@@ -204,7 +206,8 @@ async def waits_at(c: Any) -> None:
 
 @co.process
 async def then_gives(c: Any, hosts: Hosts, writer: Any, parties: int = 1) -> Any:
-    """The writer waits; then a process is made that has the reader, in another OS process."""
+    """The writer waits; then a process is made in another OS process, with the reader as its
+    argument."""
     async with co.Group() as group:
         group.start(writer)
         while statistics(c).waiting_writers < parties:
@@ -223,7 +226,7 @@ def test_one_that_waits_already(hosts: Hosts, kind: str) -> None:  # rule 11.1
 @pytest.mark.parametrize("capacity", [1, 3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_that_waits_at_a_full_buffer(hosts: Hosts, kind: str, capacity: int) -> None:
-    """The values in the buffer have been written, and go there."""
+    """The values in the buffer count as written, and are sent to the other OS process."""
     c = Channel("c", capacity=capacity)
     w = c.writer()
     w.write_many([100] * capacity)
@@ -253,7 +256,8 @@ def test_a_task_that_waits_already(hosts: Hosts, task: Any) -> None:  # rules 6.
 
 
 def test_what_waits_and_can_go_goes(hosts: Hosts) -> None:  # rule 11.1
-    """Of several writers that wait, only one gets the error."""
+    """Of several writers that wait, the error is raised only in the one whose value cannot be
+    sent."""
     c = Channel("c")
     odd = th.process(by_write)
 
@@ -275,7 +279,7 @@ def test_what_waits_and_can_go_goes(hosts: Hosts) -> None:  # rule 11.1
 
 
 def test_a_choice_that_commits_elsewhere_is_told_of_nothing(hosts: Hosts) -> None:  # rule 5.10
-    """The value that could not go was not chosen."""
+    """The guard whose value cannot be sent was not chosen."""
     c, other = Channel("c"), Channel("other", capacity=1)
     chosen: list[int] = []
 
@@ -327,8 +331,8 @@ def test_one_that_is_cancelled_as_well_is_told_and_cancelled_later(hosts: Hosts)
 
 
 def test_a_value_in_the_buffer_is_told_to_who_gives_the_end(hosts: Hosts) -> None:  # rule 11.1
-    """The value's writer has gone on long ago. Nothing was changed: the values in the buffer are
-    read here as they were."""
+    """The writer of the value went on long ago. The failed call changes nothing: the values in the
+    buffer can be read in this OS process as they were."""
     c = Channel("c", capacity=3)
     w, r = c.writer(), c.reader()
     first = [1]
@@ -346,7 +350,8 @@ def test_a_value_in_the_buffer_is_told_to_who_gives_the_end(hosts: Hosts) -> Non
 
 @pytest.mark.parametrize("wait", [False, True])
 def test_an_end_whose_channel_has_such_a_value(hosts: Hosts, wait: bool) -> None:  # rule 2.4
-    """The end waits in a write to another OS process: that is an error, and the end stays here."""
+    """The end is in a write to another OS process. The write fails, and the end stays in this OS
+    process."""
     c, inner = Channel("c", capacity=0), Channel("inner", capacity=1)
     w = inner.writer()
     w.write(LOCK)
@@ -376,7 +381,8 @@ def test_an_end_whose_channel_has_such_a_value(hosts: Hosts, wait: bool) -> None
 
 
 def test_a_writer_at_a_channel_whose_end_is_written(hosts: Hosts) -> None:  # rules 2.4, 11.1
-    """The end goes to another OS process as a value; the writer at its channel gets the error."""
+    """The end goes to another OS process as a value; the error is raised in the writer that waits
+    at the end's channel."""
     c, inner = Channel("c"), Channel("inner")
     writer = th.process(by_write_at_inner)
 

@@ -1,5 +1,5 @@
-"""weft.processes.Hosts: tests OS processes that stay and run many processes, and the place where a
-process runs (rules 6.1, 7.1, 11.1, 15.3).
+"""weft.processes.Hosts: tests OS processes that stay and run many processes, and the choice of the
+place where a process runs (rules 6.1, 7.1, 11.1, 15.3).
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def test_one_of_them_by_its_number_before_and_after_the_call(two: Hosts) -> None
 
 
 def test_many_of_one_network_in_one_host_at_once(two: Hosts) -> None:
-    """A pipeline of five processes, all in one OS process, with its ends here."""
+    """Runs a pipeline of five processes in one OS process. The outermost ends are in this OS
+    process."""
     channels = [Channel(f"c{i}") for i in range(6)]
     stages = [
         targets.double.on(two[0])(a.reader(), b.writer()) for a, b in itertools.pairwise(channels)
@@ -78,7 +79,7 @@ def test_many_of_one_network_in_one_host_at_once(two: Hosts) -> None:
 
 def test_processes_of_every_kind_go_there(two: Hosts) -> None:
     """Functions of a thread process, of a coroutine and of weft.processes run in a host, and a
-    host's function runs here.
+    function of a host runs in this program.
     """
 
     a, b = Channel("a"), Channel("b")
@@ -131,7 +132,7 @@ def test_a_cancelled_call_ends_and_the_host_goes_on(two: Hosts, tmp_path: Path) 
 
 @pytest.mark.soak
 def test_more_calls_than_ends_that_a_session_holds(two: Hosts) -> None:
-    """A session holds 4,096 ends at once; calls one after another may use any number."""
+    """A session holds 4,096 ends at once; successive calls may use any number of ends."""
     pid = two[0].pid
     for _ in range(36):
         assert set(Parallel(*(targets.thread_who.on(two[0])() for _ in range(60)))) == {pid}
@@ -272,7 +273,7 @@ FORKS = """
 
 
 def test_a_fork_leaves_the_hosts_to_the_parent(tmp_path: Path) -> None:
-    """The child gets an error that says what to use instead, leaves the parent's blocks, and
+    """In the child an error tells what to use instead. The child leaves the parent's blocks, and
     ends; the parent goes on."""
     done = program(tmp_path, FORKS)
     assert done.returncode == 0, done.stderr
@@ -314,7 +315,8 @@ def test_a_host_that_dies_fails_all_its_calls_and_is_replaced() -> None:
 
 
 class Asks:
-    """An object that calls a function when it is pickled, which happens when a host starts."""
+    """An object that calls a function when it is pickled. An argument is pickled when a host is
+    started."""
 
     does: Callable[[], object] = int
 
@@ -325,7 +327,7 @@ class Asks:
 
 def test_a_host_is_started_under_no_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 12.1: an argument with which the host is started asks the hosts, and closes them.
-    Then the call is refused, and no OS process is left."""
+    Then the call for which the host was started is refused, and no OS process is left."""
     asked: list[Any] = []
     with Hosts(2, initializer=targets.remember, initargs=(Asks(),), backoff=0) as hosts:
         pids = hosts.pids
@@ -401,8 +403,8 @@ def test_hosts_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_weft_run_on_processes(tmp_path: Path) -> None:
-    """A program that awaits, and an awaiting module beside it, run as they do on threads, but each
-    process in its own interpreter.
+    """A program that awaits, and a module beside it that awaits, run as on threads, except that
+    each process has an interpreter of its own.
     """
     (tmp_path / "helper.py").write_text(
         "async def add(inp):\n    return sum([v async for v in inp])\n", encoding="utf-8"
@@ -477,7 +479,7 @@ def test_a_group_of_coroutines_uses_them(two: Hosts) -> None:
 
 @pytest.mark.parametrize("held", ["", "me = lambda: me\n    me.hosts = hosts\n    del hosts"])
 def test_a_program_ends_with_hosts_that_it_never_closed(tmp_path: Path, held: str) -> None:
-    """The hosts are in a global, or in a cycle: in either case they are released when the
+    """The hosts are in a global, or in a cycle: in both cases the hosts are released when the
     interpreter has almost ended.
     """
     text = f"""
@@ -495,7 +497,7 @@ def test_a_program_ends_with_hosts_that_it_never_closed(tmp_path: Path, held: st
 
 
 def test_a_program_ends_while_a_daemon_thread_waits_for_a_host(tmp_path: Path) -> None:
-    """The thread sleeps in a link when the program's statics are gone."""
+    """The thread sleeps in a link while the program's static objects are destroyed."""
     text = """
         import threading
         from os_process_targets import waits_for_ever
@@ -514,10 +516,11 @@ def test_a_program_ends_while_a_daemon_thread_waits_for_a_host(tmp_path: Path) -
 
 @pytest.mark.soak
 def test_a_call_leaves_no_name_behind() -> None:
-    """A warm host's memory does not grow: each call's end has a name of its own there, which is
-    freed with the end. The memory that malloc has given out is compared after each 400 calls.
+    """A warm host's memory does not grow: each end that a call receives has a name of its own in
+    the host, which is freed with the end. The memory that malloc has given out is compared after
+    each 400 calls.
     """
-    calls, most = 400, 40  # bytes for each call, which once took some 165
+    calls, most = 400, 40  # bytes for each call; an earlier version left some 165
     with Hosts(1) as hosts:
         used = targets_memory.in_use.on(hosts)
         if run(used()) < 0:

@@ -24,8 +24,8 @@ LENGTH = 50_000
 
 @ps.process
 def doubles(inp: Any, out: Any) -> None:
-    """Changes each array that comes, answers with its sum, and waits until it may let go of the
-    array.
+    """Changes each array that it reads, answers with the array's sum, and waits until it may let go
+    of the array.
     """
     for array in inp:
         array *= 2
@@ -52,7 +52,7 @@ def sends_within(out: Any) -> None:
 def sends_with_much(out: Any) -> None:
     array = empty(LENGTH)
     array.fill(3)
-    # The array has no room before it for the pickle.
+    # There is no room in front of the array for the pickle.
     out.write((array, [f"entry {i}" for i in range(2000)]))
 
 
@@ -70,7 +70,8 @@ def never_reads(r: Any, end: Any) -> None:
 
 
 def ask(arrays: list[Any]) -> tuple[list[float], list[Any]]:
-    """Returns the answers of doubles(), and the arrays as they are here by then."""
+    """Returns the answers of doubles(), and the arrays as they are afterwards in this OS
+    process."""
     outward, back = Channel("there"), Channel("back")
 
     @th.process
@@ -126,7 +127,7 @@ def test_small_ones_none_and_objects_are_ordinary_arrays() -> None:
     objects = empty(LENGTH, object)
     assert objects[0] is None
     small = empty(10)
-    # The memory may hold bits that are no number, and 0 times such a value is none either.
+    # The memory may contain NaN, and 0 times NaN is not 0.
     small[:] = 0
     assert ask([small]) == ([0.0], [0.0])
 

@@ -4,7 +4,7 @@ rules allow are lost (rules 4.5, 6.4; WIRE.md 8).
 Hosts are killed between two writes of a pipeline, while they start, in a choice of inputs and of
 outputs, while they have large values, in the block of an extended read, while they make a value
 that was taken, while they have ends of channels, under a supervisor, and in an Executor.
-WEFT_KILLS=n makes n kills; without it, there is a slice of them.
+WEFT_KILLS=n makes n kills; without it, there are only a few.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from weft.processes import (
 KILLS = int(os.environ.get("WEFT_KILLS", "10"))
 VALUES = 60
 LARGE = 300_000  # bytes: such a value is in a segment
-SLACK = 6  # the difference that is allowed between counts: a host more or less has some
-# The most segments of the links of two hosts, and of the hosts that they replace.
+SLACK = 6  # the allowed difference between counts: one host more or less holds some descriptors
+# The largest number of segments of the links of two hosts, and of the hosts that the two replace.
 SEGMENTS_OF_LINKS = 12
 
 
@@ -54,7 +54,7 @@ def descriptors() -> tuple[int, int]:
 
 
 def segments() -> int:
-    """Returns how many segments of shared memory are mapped here."""
+    """Returns how many segments of shared memory are mapped in this OS process."""
     return Path("/proc/self/maps").read_text(encoding="utf-8").count("memfd:")
 
 
@@ -86,7 +86,7 @@ def numbers(
 
 @th.process
 def gather(inp: Any, got: list[Any]) -> bool:
-    """Reads all values that come. Returns true if the writer died."""
+    """Reads all values that come into `got`. Returns true if the writer died."""
     try:
         while True:
             got.append(inp.read())
@@ -115,7 +115,7 @@ def pipeline(place: Any, pid: int, pick: random.Random) -> None:
         gather(b.reader(), got),
     )
     assert got == [2 * i for i in range(len(got))]  # the values are in order, and none is doubled
-    # The values that may be lost are the one in the process's hands, and those in the buffers of
+    # Values may be lost that the process had read and not written, and those in the buffers of
     # four.
     assert when - 1 - 8 <= len(got) <= VALUES
 
@@ -137,8 +137,8 @@ def inputs(place: Any, pid: int, pick: random.Random) -> None:
 
 
 def _divided(worker: Any, capacity: Any, place: Any, pid: int, pick: random.Random) -> None:
-    """The worker gives each value to one of two readers: none is lost or doubled, and each
-    reader gets its values in order."""
+    """The worker gives each value to one of two readers: no value is lost or doubled, and each
+    reader reads its values in order."""
     a, b, c = Channel("a"), Channel("b"), Channel("c", capacity=capacity(pick))
     first: list[int] = []
     second: list[int] = []
@@ -194,8 +194,8 @@ def making(place: Any, pid: int, pick: random.Random) -> None:
 
 @th.process
 def asks(server: Any, when: int, pid: int, got: list[int]) -> None:
-    """Sends each value with the end for its answer; kills the answering process before one of
-    them."""
+    """Sends each value with the end for its answer; kills the answering process before one of the
+    values."""
     try:
         for i in range(VALUES):
             if i == when:
@@ -243,8 +243,8 @@ def puts(out: Any, value: int) -> None:
 
 @th.process
 def reads_lines(inp: Any, got: list[int]) -> None:
-    """Reads ends from `inp`, and one value from each of them. An end from a program that has died
-    may be dead.
+    """Reads ends from `inp`, and one value from each of them. An end that came from a program that
+    has since died may be dead.
     """
     try:
         while True:
@@ -288,8 +288,8 @@ def opening(place: Any, pid: int, pick: random.Random) -> None:
 
 @th.process
 def jobs(out: Any, when: int, pid: int) -> None:
-    """Writes all values; kills the worker before one of them. The supervisor starts the worker
-    again, so no write fails.
+    """Writes all values; kills the worker before one of the values. The supervisor starts the
+    worker again, so no write fails.
     """
     for i in range(VALUES):
         if i == when:
@@ -298,7 +298,7 @@ def jobs(out: Any, when: int, pid: int) -> None:
 
 
 def supervised(place: Any, pid: int, pick: random.Random) -> None:
-    """Rule 7.13: no job is lost, and at most one is done twice."""
+    """Rule 7.13: no job is lost, and at most one job is done twice."""
     a, b = Channel("a", capacity=pick.choice((0, 3))), Channel("b", capacity=pick.choice((0, 3)))
     got: list[int] = []
     Parallel(
@@ -326,7 +326,7 @@ KINDS = (
 
 def one(hosts: Hosts, pick: random.Random) -> None:
     place = hosts[pick.randrange(len(hosts))]
-    if place.pid is None:  # the place gets a new process with its first call
+    if place.pid is None:  # the first call of a place starts its OS process
         Parallel(targets.total(closed()).on(place))
     pid = place.pid
     assert pid is not None
@@ -334,8 +334,8 @@ def one(hosts: Hosts, pick: random.Random) -> None:
 
 
 def starting(pick: random.Random) -> None:
-    """The process is killed some time after it has begun: it may not have heard of its call, be
-    in the call, or be done."""
+    """The process is killed some time after it has begun: at that time it may not have received its
+    call, may be in the call, or may be done."""
     c = Channel("c")
     got: list[int] = []
     with Hosts(1) as hosts:
@@ -381,14 +381,14 @@ def closed() -> Any:
 
 
 class Counts:
-    """Counts what a kill could leave behind: after some rounds it does not grow."""
+    """Counts what a kill could leave behind. After some rounds these counts must not grow."""
 
     def __init__(self) -> None:
         self.first = self._now()
 
     def _now(self) -> tuple[int, ...]:
-        # A thread that logs and was not started by the module threading gets an object there that
-        # outlives it.
+        # For a thread that logs and was not started by the module threading, that module makes an
+        # object that outlives the thread.
         threads = [t for t in threading.enumerate() if not isinstance(t, threading._DummyThread)]
         return descriptors()[1], zombies(), len(threads)
 
@@ -399,7 +399,7 @@ class Counts:
             now,
         )
         # The share of a killed program is never given back, but a maker keeps no more than 16
-        # segments, and a receiver 16 of others (wire 9.2).
+        # segments, and a receiver no more than 16 segments of others (wire 9.2).
         assert max(descriptors()[0], segments()) <= 2 * 16 + SEGMENTS_OF_LINKS
 
 

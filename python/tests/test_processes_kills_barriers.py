@@ -1,10 +1,11 @@
-"""Hosts are killed at barriers, at any moment: all remaining parties are told, at the same
-phase (rules 8.1, 8.7; WIRE.md 4.9 to 4.11).
+"""Hosts are killed at barriers, at any moment: all remaining parties learn of it, at the same phase
+(rules 8.1, 8.7; WIRE.md 4.9 to 4.11).
 
-The killed process has a party in a thread, two parties of one scheduler that come and go, a party
-whose barrier is a guard of a choice, and the home of the barrier; before they arrive, while they
-wait, when all meet, and at a random moment. A party here and one in a host that lives on remain.
-WEFT_KILLS=n makes n / 5 such kills; without it, there is a slice of them.
+The killed process has a party in a thread, or two parties of one scheduler that come and go, or a
+party whose barrier is a guard of a choice, or is the home of the barrier. It is killed before a
+party arrives, while one waits, when all meet, or at a random moment. Two parties remain: one in
+this program, and one in a host that lives on. WEFT_KILLS=n makes n / 5 such kills; without it,
+there are only a few.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ Kill = Callable[[str, int], None]  # called before each step of a party
 
 
 def killer(pid: int, pick: random.Random) -> Kill:
-    """Kills once: at a step of one of the parties that are left, or a moment after it."""
+    """Returns a function that kills once: at a step of one of the remaining parties, or a moment
+    after that step."""
     who = pick.choice(("feeds", "arrives", "has met", "hears"))
     when = pick.randrange(PHASES - 3)
     late = pick.choice((0.0, 0.0, pick.random() * 0.002))
@@ -122,14 +124,15 @@ async def takes_part_async(barrier: Any, phases: list[int], kill: Kill) -> None:
 
 @th.process
 def takes_part_in_its(ends: Any, phases: list[int], kill: Kill) -> None:
-    """Returns the barrier of the process that is killed, if it got so far."""
+    """Takes part in a barrier of the process that is killed. Returns the barrier, if the process
+    had sent it."""
     with contextlib.suppress(ChannelEnd):
         take_part(ends.read(), phases, kill)
 
 
 @th.process
 def dies(pid: int, *network: Any) -> None:
-    """Runs the process by itself, so that its death ends no other process."""
+    """Runs the processes as a network of their own, so that their deaths end no other process."""
     with pytest.raises(ProcessDied) as raised:
         Parallel(*network)
     assert raised.value.signal == signal.SIGKILL and raised.value.pid == pid
@@ -139,9 +142,10 @@ def dies(pid: int, *network: Any) -> None:
 
 
 def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -> None:
-    """Rule 8.1: all parties that are left have seen the end of the same phases.
+    """Rule 8.1: all remaining parties have seen the end of the same phases.
 
-    Wire 4.11: the killed party had arrived for the last phase, or had been told of it.
+    Wire 4.11: the killed party had arrived for the last of these phases, or had been notified of
+    its end.
     """
     kill = killer(pid, pick)
     b = Barrier(3)
@@ -168,7 +172,7 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
     assert "barrier" in got[1]
     assert here == values_there == list(range(1, len(here) + 1))
     if worker is not targets_kills_barriers.meets_or_reads:
-        # Each phase is reported twice; by the second report the phase has been met.
+        # Each phase is reported twice; when the second report comes, the phase has ended.
         assert values == [i // 2 for i in range(len(values))]
         assert len(here) - 1 <= len(values) // 2 <= len(here)
     else:
@@ -177,7 +181,7 @@ def victim(worker: Any, place: Any, pid: int, other: Any, pick: random.Random) -
 
 def home(place: Any, pid: int, other: Any, pick: random.Random) -> None:
     """Rule 8.7: the barrier's home is lost. The home may have told one of two parties that a phase
-    has ended, and not the other.
+    has ended, and not have told the other party.
     """
     kill = killer(pid, pick)
     a, c, d = Channel("a"), Channel("c"), Channel("d")
@@ -213,7 +217,7 @@ KINDS = ("meets", "two_meet", "meets_or_reads", "home")
 def one(hosts: Hosts, kind: str, pick: random.Random) -> None:
     place, other = pick.sample([hosts[0], hosts[1]], 2)
     for each in (place, other):
-        if each.pid is None:  # the place gets a new process with its first call
+        if each.pid is None:  # the first call of a place starts its OS process
             Parallel(targets.total(closed()).on(each))
     pid = place.pid
     assert pid is not None

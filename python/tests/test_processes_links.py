@@ -1,4 +1,4 @@
-"""Tests the transports of the channels of weft.processes: shared memory where there is some, else
+"""Tests the transports of the channels of weft.processes: shared memory where it is available, else
 sockets (WIRE.md 12.4, 7.5).
 """
 
@@ -209,7 +209,8 @@ def echo_alone(inp: Any, out: Any, first: int) -> None:
 
 @linux
 def test_who_waits_for_a_value_takes_it_from_the_link_itself() -> None:
-    """The threads that wait for orders, and the link's own, sleep meanwhile (WIRE.md 12.4)."""
+    """While the reader takes values from the link itself, the threads that wait for orders and the
+    link's own thread sleep (WIRE.md 12.4)."""
     first, times = 50, 400
 
     @th.process

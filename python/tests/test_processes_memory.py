@@ -55,7 +55,7 @@ class TooLarge:
 
 @process
 def keep_within(more: int) -> None:
-    """Limits this OS process's address space to `more` bytes beyond what it has."""
+    """Limits the memory of this OS process to `more` bytes beyond its present size."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     most = pages * resource.getpagesize() + more
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
@@ -113,7 +113,7 @@ def length_once_begun(begun: Any, inp: Any) -> int:
 def writes_large_once_both_have_begun(begun: Any, host: Any, out: Any) -> None:
     begun.read()
     begun.read()
-    # At this moment: a thread for a call would find no room.
+    # From now on there is no room for the thread of a further call.
     Parallel(keep_within.on(host)(LARGE // 4))
     out.write(b"x" * LARGE)
 
@@ -237,8 +237,8 @@ WITHOUT_DESCRIPTORS = """
 
 
 def test_no_descriptor_is_left_in_the_middle_of_a_run(tmp_path: Path) -> None:  # rule 9.3
-    """In that state no module can be imported to write a traceback, and no source be read. The
-    callers get the failure all the same; in an earlier version they waited for ever.
+    """Without a descriptor no module can be imported to write a traceback, and no source can be
+    read. The callers receive the failure all the same; in an earlier version they waited for ever.
     """
     result = program(tmp_path, WITHOUT_DESCRIPTORS)
     assert (result.returncode, result.stderr) == (0, "")

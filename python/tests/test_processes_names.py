@@ -1,5 +1,5 @@
-"""In another OS process a process has the same names as here, and the processes here see it as a
-process (rules 7.11, 7.12, 15.1)."""
+"""In another OS process a process can use the same names of Weft as in this one, and for the
+processes in this one it is a process like any other (rules 7.11, 7.12, 15.1)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_its_end_is_a_guard_here() -> None:
     def here() -> tuple[int, Any, str]:
         with Hosts(1) as hosts, Group() as group:
             p = targets_names.returns.on(hosts)(7)
-            q = watched(targets_names.returns.on(hosts)())  # the call is wrong
+            q = watched(targets_names.returns.on(hosts)())  # a call with wrong arguments
             failed = q.ended()  # a process that asks for the end before the failure is its watcher
             group.start(p)
             group.start(q)

@@ -58,7 +58,7 @@ def two() -> Iterator[Hosts]:
 
 @pytest.fixture(autouse=True)
 def the_hosts_are_up(two: Hosts) -> None:
-    """The fixtures are in this order so that nobody_is_left counts the hosts that stay."""
+    """Fixes the order of the fixtures, so that nobody_is_left counts the hosts that stay."""
 
 
 def events_of(path: Path) -> list[dict[str, Any]]:
@@ -77,8 +77,8 @@ def operations(events: list[dict[str, Any]], **wanted: Any) -> Counter[tuple[str
 
 
 def pipeline(hosts: Hosts, n: int, a: Channel[int], b: Channel[int]) -> tuple[int, int, int]:
-    """Runs `numbers` in one host, `doubles` in the other, and `adds` in a thread here; returns
-    their OS processes."""
+    """Runs `numbers` in one host, `doubles` in the other, and `adds` in a thread of this OS
+    process. Returns the pids of their OS processes."""
     first, second, (_, total) = Parallel(
         ao.numbers.on(hosts[0])(a.writer(), n),
         ao.doubles.on(hosts[1])(a.reader(), b.writer()),
@@ -94,8 +94,8 @@ def pipeline(hosts: Hosts, n: int, a: Channel[int], b: Channel[int]) -> tuple[in
 def test_a_trace_has_the_communications_of_two_hosts_and_a_thread(
     two: Hosts, tmp_path: Path
 ) -> None:
-    """Rule 14.7: the trace has the names of the channels, and the paths of this network, on one
-    clock."""
+    """Rule 14.7: the trace contains the names of the channels and the paths of this network, and
+    all its times are on one clock."""
     file = tmp_path / "t.jsonl"
     with tracing(file):
         first, second, _ = pipeline(two, 30, Channel("a"), Channel("b"))
@@ -134,8 +134,8 @@ def test_a_trace_has_the_communications_of_two_hosts_and_a_thread(
 def test_processes_of_one_name_and_their_children_have_the_paths_of_this_network(
     two: Hosts, tmp_path: Path
 ) -> None:
-    """Rules 7.8, 14.7: the trace has the caller's path, with its index, and below it the
-    processes that run there."""
+    """Rules 7.8, 14.7: the trace contains the path of the call in the caller, with its index, and
+    below this path the processes that run in the host."""
     file = tmp_path / "t.jsonl"
     with tracing(file):
         results = Parallel(ao.within.on(two)(5, "c"), ao.within.on(two)(7, "d"))
@@ -149,7 +149,7 @@ def test_processes_of_one_name_and_their_children_have_the_paths_of_this_network
 
 
 def test_a_plain_process_and_the_hosts_of_a_host(tmp_path: Path) -> None:
-    """Rule 14.7: the trace has OS processes that start while it goes on, and those that they
+    """Rule 14.7: the trace contains OS processes that start while it goes on, and those that these
     start."""
     file = tmp_path / "t.jsonl"
     assert run(ao.further(4, "deep"), trace=file) == 6
@@ -163,8 +163,8 @@ def test_a_plain_process_and_the_hosts_of_a_host(tmp_path: Path) -> None:
 
 
 def test_a_process_elsewhere_may_observe_by_itself(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.7: a process's own trace has the operations of its own hosts, and so has the trace
-    of its parent."""
+    """Rule 14.7: the operations of a process's own hosts are in the trace of that process, and also
+    in the trace of its parent."""
     file, inner = tmp_path / "t.jsonl", tmp_path / "inner.jsonl"
     with tracing(file):
         assert run(ao.traces_within.on(two[0])(4, str(inner))) == 6
@@ -178,8 +178,8 @@ def test_a_process_elsewhere_may_observe_by_itself(two: Hosts, tmp_path: Path) -
 
 
 def ask(two: Hosts, n: int, between: Callable[[int], None]) -> None:
-    """Runs a process in a host that answers n times; here `between` is called before each
-    question.
+    """Runs a process in a host that answers n questions. `between` is called in this OS process
+    before each question.
     """
     a, b = Channel("asked"), Channel("said")
 
@@ -194,8 +194,7 @@ def ask(two: Hosts, n: int, between: Callable[[int], None]) -> None:
 
 
 def test_switched_on_halfway_off_and_on_again(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.7: each time, the trace has the events of a host while the trace is on, and no
-    others.
+    """Rule 14.7: each trace contains the events of a host while the trace is on, and no others.
     """
     files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
     traces = [_trace.Trace(file) for file in files]
@@ -320,8 +319,8 @@ def test_a_supervised_process_has_a_track_for_each_life(tmp_path: Path) -> None:
 def test_the_summary_the_picture_and_the_chrome_file_have_each_process_once(
     two: Hosts, tmp_path: Path
 ) -> None:
-    """Rule 14.7: a process that only waits here has no line in the picture; each OS process is a
-    process in the other's picture."""
+    """Rule 14.7: a process that only waits in this OS process has no line in the picture; each OS
+    process is a process in the other's picture."""
     file = tmp_path / "t.jsonl"
     with tracing(file):
         first, second, _ = pipeline(two, 3, Channel("a"), Channel("b"))
@@ -354,8 +353,8 @@ def test_the_summary_the_picture_and_the_chrome_file_have_each_process_once(
 
 
 def test_measuring_counts_each_communication_once(two: Hosts) -> None:
-    """Rule 14.7: channels with both ends in other OS processes, with one end there, and channels
-    made there."""
+    """Rule 14.7: channels with both ends in other OS processes, with one end in another, and
+    channels that were made in another."""
     a, b = Channel("a"), Channel("b")
     with measuring() as m:
         pipeline(two, 40, a, b)
@@ -374,8 +373,8 @@ def test_measuring_counts_each_communication_once(two: Hosts) -> None:
 
 
 def test_a_measurement_that_goes_on_is_read_with_what_hosts_have_done(two: Hosts) -> None:
-    """Rules 14.4, 14.7: figures in the middle of a run, from a beginning halfway, and not after
-    the end."""
+    """Rules 14.4, 14.7: figures are read in the middle of a run, begin halfway, and count nothing
+    after the measurement has ended."""
     seen: list[int] = []
 
     m = None
@@ -491,19 +490,19 @@ def test_what_an_observation_raises_reaches_nobody(
 def test_a_host_that_does_not_answer_is_lost_and_holds_up_nobody_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 14.7: the OS process was stopped."""
+    """Rule 14.7: an OS process that is stopped is reported as lost."""
     monkeypatch.setattr(_remote_observers, "PATIENCE", 1.0)
     with Hosts(1) as hosts:
         pid = run(targets.who.on(hosts)())
         os.kill(pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)  # no thread there runs
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOWAIT)  # no thread of the OS process runs
         try:
             with measuring() as m:
                 pass
         finally:
             os.kill(pid, signal.SIGCONT)
         monkeypatch.undo()
-        assert pid in m.lost  # on a busy machine there may be others too
+        assert pid in m.lost  # on a busy machine other OS processes may be lost too
         with measuring() as again:
             assert run(ao.within.on(hosts)(4, "c")) == 6
         assert again["c"].transfers == 4 and again.lost == []
@@ -511,7 +510,7 @@ def test_a_host_that_does_not_answer_is_lost_and_holds_up_nobody_for_ever(
 
 @process
 def forks_and_tells() -> tuple[int, int]:
-    """Returns how many observers a host has, and its fork."""
+    """Returns how many observers the host has, and how many its fork has."""
     here = len(_observers._observers)
     pid = os.fork()
     if pid == 0:
@@ -563,8 +562,8 @@ def test_however_a_host_was_started(start: str, tmp_path: Path) -> None:
 
 
 def test_readmes_picture_with_os_processes(tmp_path: Path) -> None:
-    """Rule 14.7: this is how the README's picture is made, by `--on processes`. Its main is in
-    another OS process too."""
+    """Rule 14.7: this is how the README's picture is made, by `--on processes`. The process main is
+    in another OS process too."""
     (tmp_path / "hello.py").write_text(hello(), encoding="utf-8")
     run_it = weft("run", "hello.py", "--on", "processes", "--trace", "t.jsonl", cwd=tmp_path)
     assert (run_it.returncode, run_it.stdout.split()) == (0, ["0", "1", "4", "9"]), run_it.stderr

@@ -92,8 +92,8 @@ def test_poison_to_and_from_ordinary_code_there(how: str) -> None:  # rule 4
 
 
 def test_the_main_program_at_an_end_that_came_from_another() -> None:
-    """The caller is ordinary code, the block of a group (rule 7.5), and the channel's home is
-    the OS process."""
+    """The caller is ordinary code: the block of a group (rule 7.5). The home of the channel is
+    another OS process."""
     c, signal = Channel("c"), Channel("told")
     reader, answer = c.reader(), signal.reader()
     with th.Group() as group:

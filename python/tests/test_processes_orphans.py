@@ -57,8 +57,8 @@ if __name__ == "__main__":
 def pids_of(how: str, tmp_path: Path) -> list[int]:
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(NETWORK), encoding="utf-8")
-    # The OS processes have this pipe as standard output too, so the test must not wait until all of
-    # them have closed it.
+    # This pipe is also the standard output of the OS processes, so the test must not wait until all
+    # of them have closed it.
     with subprocess.Popen([sys.executable, str(path), how], stdout=subprocess.PIPE) as done:
         assert done.stdout is not None
         pids = [int(word) for word in done.stdout.readline().split()]

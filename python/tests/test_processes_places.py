@@ -1,5 +1,5 @@
-"""A reader that waits here lends its place to the writer in another OS process (WIRE.md 6.6): its
-own program notices no difference except the time.
+"""A reader that waits in this program lends its place to the writer in another OS process (WIRE.md
+6.6). Except for the time, the program of the reader notices no difference.
 
 Each test starts interpreters.
 """
@@ -69,8 +69,8 @@ def test_a_lender_is_not_counted_as_one_that_waits() -> None:  # rule 14.8
 
 @co.process
 async def paces(c: Any, go: Any) -> None:
-    """The writer writes when the reader waits: the message about that is sent after the place was
-    lent.
+    """Lets the writer write when the reader waits: the message about this is sent after the place
+    has been lent.
     """
     for value in range(3):
         while c.stats().waiting_readers == 0:
@@ -125,7 +125,7 @@ def test_a_choice_does_not_wait_for_it_either() -> None:  # rule 5.7
 
 
 def test_a_reader_that_is_cancelled_waits_for_the_writers_program_alone() -> None:  # wire 6.6
-    """The writer's program is stopped; once it goes on the reader leaves, and the writer is told
+    """The writer's program is stopped; once it goes on the reader leaves, and the writer learns
     that there is no reader.
     """
     c, cancels, go = Channel("c"), Channel("cancels"), Channel("go")

@@ -1,5 +1,5 @@
 """Programs that start processes of the operating system: tests how these are started, what a child
-inherits, its output and its end.
+inherits, a child's output and its end.
 
 Every test here starts interpreters, which takes some 0.2 s each.
 """
@@ -105,8 +105,8 @@ def test_a_main_module_that_starts_a_group_below_no_guard(tmp_path: Path) -> Non
 
 
 def test_a_module_that_starts_os_processes_when_it_is_imported(tmp_path: Path) -> None:
-    """The functions of such a program cannot go to a host: each host would import the program,
-    and so start more hosts, without end."""
+    """The functions of a program that starts OS processes when it is imported cannot go to a host:
+    each host would import the program and start more hosts, without end."""
     (tmp_path / "beside.py").write_text(
         HELLO.replace(
             "c = Channel",
@@ -224,8 +224,8 @@ def test_a_process_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_network_has_descriptors_beyond_1023(tmp_path: Path) -> None:  # rule 10.3
-    """select.select cannot wait for such descriptors: with some 170 hosts a deadlock was not
-    reported, and the parent's watch used a whole CPU."""
+    """select.select cannot wait for descriptors beyond 1023. In an earlier version, with some 170
+    hosts a deadlock was not reported, and the parent's watch used a whole CPU."""
     result = program(
         tmp_path,
         """

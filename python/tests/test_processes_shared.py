@@ -28,7 +28,8 @@ def total(table: Any, out: Any) -> None:
 
 @ps.process
 def where(tables: list[Any], weights: dict[str, Any]) -> list[tuple[int, bool]]:
-    """Returns each array's address here, and whether it can be written to."""
+    """Returns the address of each array in this OS process, and whether the array can be written
+    to."""
     views = [numpy.asarray(t) for t in (*tables, weights["w"])]
     return [(v.ctypes.data, v.flags.writeable) for v in views]
 
@@ -152,7 +153,7 @@ def test_it_goes_with_its_last_holder() -> None:
     th.Parallel(where(tables, {"w": tables[0]}))
     del tables
     gc.collect()
-    assert segments() <= before + 2  # the difference is the slots of a link
+    assert segments() <= before + 2  # the difference is that of the slots of a link
 
 
 def test_the_array_it_was_made_of_may_change_after_that() -> None:

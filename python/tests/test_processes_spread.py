@@ -2,7 +2,8 @@
 (rules 10.5, 14.3, 14.7, WIRE.md 10.9); and tests the figures of a channel of another OS process
 (rule 14.8).
 
-Each test starts interpreters, except those that judge what spaces might report.
+Each test starts interpreters, except those that judge reports of address spaces which the test
+makes up.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ def two() -> Iterator[Hosts]:
 
 @pytest.fixture(autouse=True)
 def the_hosts_are_up(two: Hosts) -> None:
-    """The fixtures are in this order so that nobody_is_left counts the hosts that stay."""
+    """Fixes the order of the fixtures, so that nobody_is_left counts the hosts that stay."""
 
 
 passes_on_here = there.passes_on.on("threads")
 
 
 def found_beside(*network: Any, wanted: int) -> Any:
-    """Returns the result of deadlocks() once `wanted` processes are stuck; a process beside them
-    calls it.
+    """Returns the result of deadlocks() once `wanted` processes are stuck. A process beside the
+    network calls deadlocks().
     """
     found: list[Any] = []
 
@@ -89,7 +90,7 @@ def test_a_knot_over_two_hosts(two: Hosts, kind: Any) -> None:
 
 
 def test_a_knot_of_a_host_and_of_processes_here(two: Hosts) -> None:
-    """Rules 10.5, 14.7: the processes that wait here behind the knot are named too."""
+    """Rules 10.5, 14.7: the processes of this program that wait for the knot are named too."""
     c, d, e = Channel("c"), Channel("d"), Channel("e")
     found = found_beside(
         there.passes_on.on(two[0])(c.reader(), d.writer()).named("there"),
@@ -157,8 +158,8 @@ def test_choices_over_channels_of_one_home_and_of_two(two: Hosts) -> None:
 
 
 def nobody_while(*network: Any, until: Callable[[], Any]) -> list[Any]:
-    """Checks ten times that deadlocks() accuses none of these processes; then `until` lets them go
-    on.
+    """Checks ten times that deadlocks() names none of the processes of the network. Then `until`
+    lets them go on.
     """
 
     @th.process
@@ -171,7 +172,7 @@ def nobody_while(*network: Any, until: Callable[[], Any]) -> list[Any]:
 
 
 def test_not_if_a_process_that_runs_holds_an_end(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.3: the end is held in another OS process."""
+    """Rule 14.3: a process that runs in another OS process holds the end."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     c, d = Channel("c"), Channel("d")
@@ -188,12 +189,12 @@ def test_not_if_a_process_that_runs_holds_an_end(two: Hosts, tmp_path: Path) -> 
 
 @th.process
 def last(inp: Any, out: Any) -> None:
-    """The last process that hears of the value that went round."""
+    """The last process that the value reaches on its way round the ring."""
     assert inp.read() == "x"
 
 
 def test_not_if_an_end_is_held_by_no_process(two: Hosts) -> None:
-    """Rule 14.3: a local variable here holds the end."""
+    """Rule 14.3: a local variable in this program holds the end."""
     c, d = Channel("c"), Channel("d")
     mine = c.writer()
     nobody_while(
@@ -205,7 +206,7 @@ def test_not_if_an_end_is_held_by_no_process(two: Hosts) -> None:
 
 
 def test_not_if_an_end_is_in_a_buffer(two: Hosts) -> None:
-    """Rule 14.3: a value is under way."""
+    """Rule 14.3: a value with the end is under way."""
     c, d, carries = Channel("c"), Channel("d"), Channel("carries", capacity=1)
     reader = carries.reader()
 
@@ -268,7 +269,7 @@ def until_told(signal: Any) -> None:
 
 
 def test_who_watches_is_warned_once(two: Hosts) -> None:
-    """Rule 14.7: a knot is found while another process goes on; one warning names both stuck
+    """Rule 14.7: a knot is found while another process goes on; a single warning names both stuck
     processes."""
     c, d, signal = Channel("c"), Channel("d"), Channel("told")
     seen: list[str] = []
@@ -293,7 +294,7 @@ def test_who_watches_is_warned_once(two: Hosts) -> None:
 
 
 def test_who_watches_to_raise_gets_deadlock(two: Hosts) -> None:
-    """Rule 14.7: the run that waits for them raises it."""
+    """Rule 14.7: the run that waits for the stuck processes raises Deadlock."""
     c, d = Channel("c"), Channel("d")
     held = Channel("held")
     kept = held.writer()
@@ -316,8 +317,8 @@ C, D, E, FAR_C, FAR_D = 10, 11, 12, 20, 21  # places
 
 
 def space(number: int, waits: dict[int, tuple[int, bool]], **different: Any) -> _partial.Moment:
-    """Returns a space with processes that wait, each at (place, whether it writes), and that belong
-    to no group.
+    """Returns the report of an address space whose processes wait, each at (place, whether it
+    writes), and belong to no group.
     """
     names = {C: "c", D: "d", FAR_C: "c", FAR_D: "d"}
     at = {place for place, _ in waits.values()}
@@ -400,7 +401,7 @@ def test_what_all_say_three_times_is_so() -> None:
         # Another process holds an end.
         ({"lent": [(HOST, 0, C, False, 3), (HOST, 1, D, True, 2)]}, {}),
         ({"lent": [(HOST, 0, C, False, 3), (HOST, 1, D, True, 2), (3, 0, C, True, 3)]}, {}),
-        # There is an end that no process there holds.
+        # The host has an end that no process holds.
         ({}, {"far": [(FAR_C, ROOT, 0, 2), (FAR_D, ROOT, 1, 1)]}),
         ({}, {"far": [(FAR_C, ROOT, 0, 1)]}),  # d's has not come yet, or is given back
         ({}, {"shared": [FAR_D]}),  # d's end has not come yet, or is given back
@@ -419,15 +420,15 @@ def test_what_all_say_three_times_is_so() -> None:
 def test_and_nobody_is_accused_if_one_says_anything_else(
     root: dict[str, Any], host: dict[str, Any], when: int
 ) -> None:
-    """Rule 14.3, WIRE.md 10.9: the change counts in whichever round it comes."""
+    """Rule 14.3, WIRE.md 10.9: a change counts in whichever round it comes."""
     rounds = [moments_of(), moments_of(), moments_of()]
     rounds[when] = moments_of(root, host)
     assert judged(*rounds) == set()
 
 
 def test_nor_if_something_was_under_way() -> None:
-    """WIRE.md 10.9: the frames that each side had sent by a round have arrived at the other by
-    the next; counts have 32 bits."""
+    """WIRE.md 10.9: the frames that each side had sent before a round must have arrived at the
+    other side before the next; counts have 32 bits."""
     late = moments_of({"sessions": [(HOST, 40, 30)]}, {"sessions": [(ROOT, 30, 39)]})
     assert (
         judged(moments_of(), moments_of(), late)
@@ -443,7 +444,7 @@ def test_nor_if_something_was_under_way() -> None:
 
 
 def test_who_waits_for_a_call_goes_on_once_that_does() -> None:
-    """Rule 14.3: a process that waits for a call there holds ends too."""
+    """Rule 14.3: a process that waits for a call in a host holds ends too."""
     calls = {"calls": {8: "end1"}}
     caller = {
         "away": {(HOST, "end1"): 7},
@@ -461,7 +462,8 @@ def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
     """Rule 14.3."""
 
     def found(*states: str) -> set[Any]:
-        """Returns a process in no operation whose children are stuck at c, or may go on."""
+        """Returns the stuck processes, where a process in no operation has children that are stuck
+        at c, or may go on."""
         mine = [(6, "main", "", "x.py:1", 0, "children", [], [], True)] + [
             (20 + i, f"main/p{i}", "read", "x.py:1", 6, state, at, [], True)
             for i, state in enumerate(states)
@@ -477,8 +479,8 @@ def test_who_waits_for_its_children_goes_on_if_all_of_them_may() -> None:
 
 
 def test_two_sessions_of_two_spaces_say_nothing_of_an_end() -> None:
-    """WIRE.md 10.9: it is unknown to which session this number belongs, even where no process waits
-    by it.
+    """WIRE.md 10.9: between two address spaces with two sessions it is unknown to which session the
+    number of an end belongs, even if no process waits at that end.
     """
     here = {"lent": [(HOST, 1, D, True, 2)], "far": [(C, HOST, 5, 1)]}
     existing = {
@@ -520,7 +522,8 @@ def test_who_waits_for_the_end_of_one_that_is_stuck_is_so_too() -> None:
 
 
 def test_who_is_at_a_barrier_goes_on_if_anybody_may() -> None:
-    """Rule 14.3: this holds in whichever OS process the end is."""
+    """Rule 14.3: any party that may go on can still arrive, in whichever OS process it holds an
+    end."""
     at_barrier = space(3, {})._replace(
         facts=[([(9, "main/p9", "sync", "x.py:3", 0, "places", [(30, False)], [], True)],
                 {30: ("b", False, (), (), 0, 0, None)})]
@@ -540,7 +543,8 @@ def test_who_is_at_a_barrier_goes_on_if_anybody_may() -> None:
 
 
 def test_figures_are_asked_where_the_channel_was_made(two: Hosts) -> None:
-    """Rule 14.8: elsewhere the question is bad use, and the error says where to ask."""
+    """Rule 14.8: in any other OS process the question is bad use, and the error names the OS
+    process to ask."""
     c: Channel[int] = Channel("c", capacity=3)
     c.writer().write(1)
     signal = run(there.figures_of.on(two[0])(c.reader()))

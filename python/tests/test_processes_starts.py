@@ -36,7 +36,8 @@ def parent_of(pid: int) -> int:
 
 
 def test_by_a_server(server: None, capfd: pytest.CaptureFixture[str]) -> None:
-    """The OS process is like a fresh interpreter, except that the preloaded modules are there."""
+    """The OS process is like a fresh interpreter, except that the preloaded modules are
+    imported."""
     with Hosts(2, start="forkserver", preload=["decimal"]) as hosts:
         assert len({parent_of(pid) for pid in hosts.pids}) == 1
         assert parent_of(hosts.pids[0]) != os.getpid()
@@ -134,8 +135,8 @@ FORKED = """
 
 
 def test_by_a_fork(tmp_path: Path) -> None:
-    """The child has the parent's memory; no text is printed twice, and no child runs the rest of
-    the program.
+    """The child has a copy of the parent's memory. Nevertheless no text is printed twice, and no
+    child runs the rest of the program.
     """
     done = program(tmp_path, FORKED)
     assert done.returncode == 0, done.stderr
@@ -143,8 +144,8 @@ def test_by_a_fork(tmp_path: Path) -> None:
 
 
 def test_a_fork_that_is_killed_ends_its_calls_alone(tmp_path: Path) -> None:
-    """Other hosts do not keep its sockets open. A further fork is refused, because there are
-    threads now."""
+    """The other hosts do not keep the sockets of the killed one open. A further fork is refused,
+    because the program has threads by then."""
     text = """
         import os, signal
         from weft.processes import BadUse, Hosts, ProcessDied, process, run
@@ -209,8 +210,8 @@ FROZEN = """
 
 @pytest.mark.parametrize("support", [True, False])
 def test_a_frozen_program(tmp_path: Path, support: bool) -> None:
-    """The executable is the program itself; in a child the program goes into freeze_support().
-    Without that call it reports an error."""
+    """The executable is the program itself; in a child freeze_support() takes over. A program
+    without that call reports an error."""
     executable = tmp_path / "frozen"
     executable.write_text(f'#!/bin/sh\nexec {sys.executable} {tmp_path}/program.py "$@"\n')
     executable.chmod(executable.stat().st_mode | stat.S_IXUSR)
@@ -281,8 +282,8 @@ def test_hosts_that_are_dropped_leave_nothing(server: None, start: str) -> None:
 
 
 def test_a_fork_that_fails_ends_those_before_it(tmp_path: Path) -> None:
-    """These hosts were never joined. The error comes from the system, and later hosts are not
-    affected.
+    """The hosts that had been started before the failed fork were never connected. The error comes
+    from the system, and later hosts are not affected.
     """
     done = program(tmp_path, FORK_FAILS)
     assert done.returncode == 0, done.stderr
@@ -313,8 +314,8 @@ def test_several_threads_wait_for_a_child_and_one_kills_it() -> None:
 
 
 def test_a_child_that_somebody_waits_for_is_not_kept() -> None:
-    """The program noticed the end of the host before the OS process had quite ended; another thread
-    takes its status.
+    """The program noticed the end of the host before the OS process had quite ended. Another thread
+    takes the status of the OS process.
     """
     with subprocess.Popen(["sleep", "1000"]) as program:
         child = _start.Child(program.pid)
@@ -324,7 +325,7 @@ def test_a_child_that_somebody_waits_for_is_not_kept() -> None:
         kept = weakref.ref(child)
         del child
         assert status == -9
-        # The descriptor by which a server reports the end is not there either.
+        # The descriptor by which a server reports the end of a child has gone too.
         assert kept() is None
 
 
@@ -374,7 +375,7 @@ def test_a_server_that_goes_while_it_starts_somebody(
             Hosts(1, start="forkserver")
     for fd in others:
         os.close(fd)
-    # Memory of the first hosts may have been freed only since then.
+    # Some memory of the first hosts may have been freed only since `before` was counted.
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
     with Hosts(1, start="forkserver") as hosts:
         assert run(targets.who.on(hosts)()) in hosts.pids

@@ -51,7 +51,7 @@ def two() -> Iterator[Hosts]:
 
 @pytest.fixture(autouse=True)
 def the_hosts_are_up(two: Hosts) -> None:
-    """The fixtures are in this order so that nobody_is_left counts the hosts that stay."""
+    """Fixes the order of the fixtures, so that nobody_is_left counts the hosts that stay."""
 
 
 def stop(pid: int) -> None:
@@ -61,7 +61,7 @@ def stop(pid: int) -> None:
 
 
 def line_of(text: str) -> int:
-    """Returns the number of the line in the other module that has this comment."""
+    """Returns the number of the line with this comment in the module of the processes."""
     lines = HERE.read_text(encoding="utf-8").splitlines()
     return next(n for n, line in enumerate(lines, 1) if line.endswith(f"  # {text}"))
 
@@ -79,7 +79,7 @@ def tells_once_they_are_stuck(out: Any, found: list[Any]) -> None:
 
 
 def stuck_in(knotted: Any) -> Any:
-    """Returns the result of deadlocks() while that process has a knot."""
+    """Returns the result of deadlocks() while the process `knotted` contains a knot."""
     asked, found = Channel("asked"), []
     with pytest.raises(there.Enough):
         Parallel(knotted(asked.reader()), tells_once_they_are_stuck(asked.writer(), found))
@@ -87,8 +87,8 @@ def stuck_in(knotted: Any) -> Any:
 
 
 def test_deadlocks_names_who_is_stuck_in_a_host(two: Hosts) -> None:
-    """Rules 10.5, 14.7: the stuck processes are named by their paths in this network, with their
-    OS process; and no others."""
+    """Rules 10.5, 14.7: the stuck processes are named by their paths in this network, with their OS
+    process. No other processes are named."""
     found = stuck_in(there.knotted.on(two[0]))
     me, other = "main/knotted/first", "main/knotted/second"
     pid = two[0].pid
@@ -152,7 +152,8 @@ def test_those_of_two_os_processes_and_of_this_one(two: Hosts) -> None:
 
 
 def test_an_os_process_that_does_not_answer_is_named(two: Hosts) -> None:
-    """Rule 14.7: the OS process was stopped, and nobody waits for it for ever."""
+    """Rule 14.7: an OS process that is stopped is named as silent, and nobody waits for its answer
+    for ever."""
     with Hosts(1) as hosts:
         pid = run(targets.who.on(hosts)())
         stop(pid)
@@ -189,7 +190,7 @@ def test_watching_warns_here_of_who_is_stuck_there(two: Hosts) -> None:
 
 
 def test_watching_may_end_the_network_there(two: Hosts) -> None:
-    """Rules 10.5, 14.7: the Deadlock is raised in the process that called it."""
+    """Rules 10.5, 14.7: the Deadlock is raised in the process that called the stuck processes."""
     asked = Channel("asked")
 
     @th.process
@@ -217,8 +218,8 @@ def changes() -> Iterator[list[Changed]]:
 def test_an_object_that_was_changed_in_another_os_process(
     two: Hosts, changes: list[Changed]
 ) -> None:
-    """Rules 9.2, 14.5, 14.7: the report has the sender's path here, its OS process and the line
-    there."""
+    """Rules 9.2, 14.5, 14.7: the report contains the sender's path in this network, its OS process,
+    and the line in that OS process."""
     run(there.changes_what_it_sent.on(two[0])())
     (one,) = changes
     assert (one.sender, one.kind, one.channel, one.pid) == (
@@ -273,8 +274,8 @@ def test_by_the_environment_each_does_it_itself_and_tells_once(tmp_path: Path) -
 
 
 def test_what_goes_by_copy_is_not_kept_as_under_way(two: Hosts, changes: list[Changed]) -> None:
-    """Rule 14.5: no process of this program will report that it has a value that was copied to
-    another OS process, nor a value that was in the buffer before.
+    """Rule 14.5: no process of this program will report the arrival of a value that was copied to
+    another OS process, nor of a value that was in the buffer before.
     """
     mode = _debug._present
     assert mode is not None
@@ -310,8 +311,8 @@ def left_there(pid: int) -> str:
 def test_the_debug_mode_names_who_was_left_there(
     two: Hosts, changes: list[Changed], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rules 3.5, 14.5, 14.7: this is reported once, with its own line, and not again where it
-    was called."""
+    """Rules 3.5, 14.5, 14.7: a process that was left is reported once, with its own line, and not
+    again in the program that called it."""
     c = Channel("c")
     out, inp = c.writer(), c.reader()
     out.retire()

@@ -40,7 +40,7 @@ WORK = """
 
 
 def done(folder: Path, *command: str, **environment: str) -> str:
-    """Returns the output of Python, run in that folder."""
+    """Runs Python in `folder`, and returns its output."""
     ended = subprocess.run(
         [sys.executable, *command],
         cwd=folder,
@@ -61,8 +61,8 @@ def write(folder: Path, **files: str) -> None:
 
 @pytest.mark.parametrize("start", ["spawn", "forkserver"])
 def test_coverage_counts_what_runs_in_a_child(tmp_path: Path, start: str) -> None:
-    """Coverage runs with its own settings; a fork server's child is a fork, which ends by
-    _exit()."""
+    """Coverage runs with its own settings; the child of a fork server ends by _exit(), as forks
+    do."""
     write(
         tmp_path,
         work=WORK,
@@ -94,7 +94,7 @@ def test_coverage_counts_what_runs_in_a_child(tmp_path: Path, start: str) -> Non
 
 @pytest.mark.soak
 def test_pytest_and_xdist(tmp_path: Path) -> None:
-    """capfd gets the output of a child, in each of xdist's workers."""
+    """capfd captures the output of a child, in each of xdist's workers."""
     write(
         tmp_path,
         work=WORK,

@@ -2,7 +2,7 @@
 standard input (rule 15.3).
 
 The definitions of such a main module go to other OS processes by value, by cloudpickle; without
-cloudpickle, the error says so.
+cloudpickle, the error names it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BLOCKED = "import sys; sys.modules['cloudpickle'] = None\n"
 
 
 def typed(how: str, text: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program that is in no file. At an interactive interpreter each part between empty
+    """Runs a program that is not in a file. At an interactive interpreter each part between empty
     lines is one statement."""
     text = textwrap.dedent(text)
     given = {"-c": ["-c", text], "-": ["-"], "-i": ["-i", "-q"]}[how]

@@ -1,5 +1,6 @@
 """Rule 15.10: a main module may start a network outside `if __name__ == "__main__"`. Each OS
-process imports the module up to that run and goes no further; it leaves no block around the run.
+process imports the module up to that run and goes no further. It does not leave the blocks around
+the run.
 
 Every test here starts interpreters, which takes some 0.2 s each.
 """
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from test_processes import nobody_is_left, program  # noqa: F401
 
-# An OS process that left a block would write its number, and remove the file.
+# An OS process that left a block would write its pid, and remove the file.
 PROGRAM = """
 import contextlib, os, pathlib
 from weft.processes import *
@@ -134,7 +135,7 @@ def test_a_run_in_another_thread_of_the_main_module_says_where_to_put_it(tmp_pat
 
 def test_a_program_that_ends_within_its_run_ends_as_one_does(tmp_path: Path) -> None:
     """The OS process ends properly: its threads end, its atexit functions are called, and its
-    output comes out.
+    output is flushed.
     """
     result = program(
         tmp_path,

@@ -22,7 +22,7 @@ numpy = pytest.importorskip("numpy")
 
 
 def segments() -> int:
-    """Returns how many slots are mapped in this process."""
+    """Returns how many slots are mapped in this OS process."""
     return Path("/proc/self/maps").read_text(encoding="utf-8").count("/memfd:weft")
 
 
@@ -91,7 +91,7 @@ def test_values_of_many_kinds_with_arrays_in_them() -> None:
 
 
 class Marked(numpy.ndarray):  # type: ignore[misc, unused-ignore]
-    """An object that is not exactly an array."""
+    """An array class other than numpy's own."""
 
 
 def arrays_of_many_types() -> list[Any]:
@@ -143,7 +143,7 @@ def test_who_gets_an_array_may_write_to_it_and_who_sent_it_sees_nothing() -> Non
 
 
 def test_what_is_kept_is_not_written_over() -> None:
-    """There are more values than slots are kept for, and all of them are alive at their reader."""
+    """There are more values than slots are kept for, and the reader keeps all of them."""
     c = Channel("c")
     assert Parallel(targets.arrays(c.writer(), 60, 20_000), targets.keeps(c.reader(), 60))[
         1
@@ -151,8 +151,8 @@ def test_what_is_kept_is_not_written_over() -> None:
 
 
 def test_more_values_wait_than_descriptors_are_taken_for() -> None:
-    """Beyond 200 open slots values are kept as bytes: in a buffer at the home, and on the way from
-    there to another process.
+    """Beyond 200 open slots values are kept as bytes: in a buffer at the home, and on their way
+    from the home to another OS process.
     """
     c = Channel("c", capacity=300)
     before = descriptors()

@@ -1,5 +1,5 @@
 """Tests weft without its extension module: its messages, the parts that work, and the parts that
-are missing. conformance/tests/test_pure.py tests its rules.
+are missing. conformance/tests/test_pure.py tests the rules without the extension module.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def test_weft_pure_chooses_it_unless_it_is_0(asked: str, pure: bool) -> None:
 
 
 def test_a_call_that_was_given_up_does_not_stay_with_the_next_run() -> None:
-    """The call's pipe is closed by then: poll() would return at once for such a descriptor, again
-    and again.
+    """When the next run begins, the pipe of the abandoned call is closed. For a closed descriptor
+    poll() would return at once, again and again.
     """
     out, _ = python(
         "import threading\n"

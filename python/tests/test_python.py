@@ -196,8 +196,8 @@ async def _raises(b):
     bool(sysconfig.get_config_var("Py_GIL_DISABLED")), reason="coroutines are left to themselves"
 )
 def test_the_collector_is_told_of_a_process_and_nothing_else():
-    """The collector tracks neither a channel without a buffer, nor its ends, nor the coroutine
-    before it is started: no cycle needs them."""
+    """The collector tracks neither a channel without a buffer, nor its ends, nor a coroutine before
+    it is started: none of these can close a cycle."""
 
     @coroutines.process
     async def idle(r, w):
@@ -223,9 +223,9 @@ def test_a_process_in_a_cycle_is_collected(b):  # rule 2.3
     ref = weakref.ref(thing)
     thing.others = [thing]
     thing.others.append(b.process(one)(c.writer(), thing.others))
-    # Without an interpreter lock the coroutine is tracked by itself, and may be the first to warn.
-    # Then the recorded warning holds the coroutine, and the coroutine holds the process, which
-    # warns when it is freed.
+    # Without an interpreter lock the collector tracks the coroutine too, which may be the first to
+    # warn. Then the recorded warning holds the coroutine, and the coroutine holds the process,
+    # which warns when it is freed.
     with warnings.catch_warnings(record=True) as message:
         warnings.simplefilter("always")
         del thing

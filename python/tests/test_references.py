@@ -1,5 +1,5 @@
 """References that the extension holds and drops, and small checks in it that no other test covers
-(mutants.py shows that each test here is needed)."""
+(mutants.py shows that each test in this file is needed)."""
 
 from __future__ import annotations
 

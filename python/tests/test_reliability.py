@@ -47,7 +47,7 @@ class Stop(KeyboardInterrupt):
 
 def pipeline(b: Backend, tick: Callable[[], None]) -> tuple[list[Any], list[Any]]:
     """Makes a network with every kind of operation; `tick` is called before each operation. Returns
-    its processes and channels.
+    the processes and channels of the network.
     """
     c, d, e = b.weft.Channel("c"), b.weft.Channel("d", capacity=1), b.weft.Channel("e")
     barrier = b.weft.Barrier(2)
@@ -279,7 +279,7 @@ def rss() -> int:
 
 
 def networks() -> None:
-    """A network for every way in which a network ends."""
+    """Runs one network for every way in which a network ends."""
     weft = coroutines
     c, d = Channel(), Channel(capacity=2)
 
@@ -353,7 +353,7 @@ def test_objects_and_memory_come_to_a_plateau() -> None:
 
 def test_what_was_sent_is_released(b: Backend) -> None:
     """Rule 12.2: after values are taken, dropped, poisoned or withdrawn, their reference counts are
-    as before.
+    as they were before.
     """
 
     class Thing:
@@ -411,7 +411,7 @@ def test_what_was_sent_is_released(b: Backend) -> None:
 
 def test_finalisers_that_retire_and_operate(b: Backend) -> None:
     """Rules 12.1, 12.2: finalisers of values retire an end and use channels. The values are
-    dropped by a buffer, by poison, and when the last reader goes: all of this happens under a
+    dropped by a buffer, by poison, and when the last reader goes: all of these happen under a
     channel's lock."""
     log: list[Any] = []
     other = b.weft.Channel("other", capacity=100)

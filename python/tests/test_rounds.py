@@ -1,5 +1,5 @@
 """Tests the rounds of a deadlock over OS processes (WIRE.md 10.1 to 10.5), with hosts that the test
-plays: wrong answers, late answers, hosts that die in the middle, two rounds at once.
+simulates: wrong answers, late answers, hosts that die in the middle, two rounds at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def answer(question: bytes, reports: Any) -> bytes:
 
 
 class Host:
-    """A host as its parent sees it; the test decides what it does."""
+    """A host as its parent sees it. The test decides what the host does."""
 
     def __init__(self) -> None:
         ours, self.there = socket.socketpair()
@@ -49,9 +49,9 @@ class Host:
 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Host]]:
-    """Makes hosts. Only these are asked, and not by the thread that looks by itself, which an
-    earlier test may have started: a round here would give way to that thread. This space is
-    number 1."""
+    """Makes hosts. Rounds ask only these hosts. The thread that looks by itself, which an earlier
+    test may have started, does not ask them: a round of the test would give way to that thread.
+    This address space is number 1."""
     made: list[Host] = []
     over = threading.Event()
     monkeypatch.setattr(_rounds, "_attend", lambda ring: over.wait())
@@ -80,7 +80,8 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Host]]:
 
 
 def in_thread(f: Callable[[], Any]) -> Callable[[], Any]:
-    """Runs a function beside the test; returns its result, or its exception, once it is over."""
+    """Runs a function beside the test. Returns a function that waits for its end and returns its
+    result, or its exception."""
     got: list[Any] = []
 
     def run() -> None:
@@ -201,8 +202,8 @@ def test_so_does_one_that_says_what_is_no_answer(hosts: Any) -> None:  # wire 10
 
 
 def test_what_comes_late_of_a_void_round_is_not_taken_for_the_next(hosts: Any) -> None:  # wire 10.3
-    """Otherwise a host that went on between the two rounds would be found in the state of the
-    first."""
+    """Otherwise a host that went on between the two rounds would be found in the state that it had
+    in the first round."""
     one, two = hosts(), hosts()
     result = in_thread(_rounds._all_spaces)
     late = one.asked()
@@ -258,7 +259,7 @@ def test_nor_who_asks_the_others(hosts: Any) -> None:  # rule 14.7
     where = in_thread(
         lambda: _rounds.ask([stopped.member, other.member], _rounds.WHERE, None, 280.0)
     )
-    # If that thread wakes late, the first one asks again before it gives way once more.
+    # If the second thread wakes late, the first thread asks again before it gives way once more.
     for one in (stopped, other):
         while (question := one.asked())[:1] == STATE:
             pass
@@ -272,8 +273,8 @@ def test_nor_who_asks_the_others(hosts: Any) -> None:  # rule 14.7
 def test_one_that_has_left_meanwhile_keeps_nobody_from_being_heard(
     hosts: Any,
 ) -> None:  # rule 14.7
-    """The round had listed the host before it left. In an earlier version all other hosts then
-    counted as silent, and so as lost.
+    """The round had listed the host before the host left. In an earlier version all other hosts
+    then counted as silent, and so as lost.
     """
     left, other = hosts(), hosts()
     whom = [left.member, other.member]
@@ -293,8 +294,8 @@ def test_one_that_hears_nothing_is_asked_all_the_same(hosts: Any) -> None:  # ru
 
 
 def test_a_handler_amid_this_threads_own_question_asks_nothing(hosts: Any) -> None:  # rule 6.7
-    """A handler that asked would take the answers to the thread's question for its own, and its own
-    answers would belong to nobody.
+    """A handler that asked would take the answers to the thread's question for its own, and nobody
+    would take the answers to its own question.
     """
     one = hosts()
     one.member.ask(_rounds.FOLLOW, "more")
@@ -313,15 +314,16 @@ GONE = _rounds._Gone()
 
 @pytest.fixture
 def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[int, int, bool]]]:
-    """Looks, with the given rounds. Returns (how many rounds were asked, how many deadlocks were
-    reported, whether a look follows later).
+    """Yields a function that looks, with the given rounds, and returns (how many rounds were asked,
+    how many deadlocks were reported, whether a look follows later).
     """
     ring, bell = socket.socketpair()
     bell.setblocking(False)
     monkeypatch.setattr(_rounds, "_bell", bell.fileno())
     monkeypatch.setattr(_rounds, "_answers", False)
     monkeypatch.setattr(_rounds, "AGAIN", (0,) * len(_rounds.AGAIN))
-    # The thread that asks hosts may still look for an earlier test: it has its own rounds.
+    # The thread that asks hosts may still look on behalf of an earlier test, and uses the real
+    # rounds.
     here, really = threading.get_ident(), _rounds._all_spaces
 
     def looks(*rounds: Any, rung: bytes = b"") -> tuple[int, int, bool]:
@@ -365,7 +367,7 @@ def test_two_rounds_alike_are_a_deadlock(look: Any) -> None:  # wire 10.3
 
 
 def test_one_that_has_moved_between_the_rounds_is_none(look: Any) -> None:  # wire 10.3
-    """The host is asked again, and the deadlock is reported once nothing moves."""
+    """The host is asked again, and the deadlock is reported once the host has stopped moving."""
     assert look(STILL, MOVED, STILL, STILL) == (4, 1, False)
 
 
@@ -387,7 +389,7 @@ def test_one_that_leaves_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # rules 10.1, 11.4
     """The host has ended, and a process that it forked still has its socket."""
-    # The asking thread gives way to no other thread before that.
+    # With this slice the asking thread gives way to no other thread within the test.
     monkeypatch.setattr(_rounds, "SLICE", 280.0)
     ours, of_fork = socket.socketpair()
     member = _rounds.Member(ours)

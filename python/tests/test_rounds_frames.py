@@ -1,5 +1,5 @@
-"""Tests rounds with another program that the test plays, frame by frame (WIRE.md 10.6 to 10.8):
-wrong answers, no answers, two rounds at once, a death in the middle, and frames that are not
+"""Tests rounds with another program, which the test simulates frame by frame (WIRE.md 10.6 to
+10.8): wrong answers, no answers, two rounds at once, a death in the middle, and frames that are not
 reports.
 """
 
@@ -35,8 +35,8 @@ class Frame(NamedTuple):
 
 
 class Peer:
-    """The other program: it has the writer end of a channel that this program reads, and answers
-    as `heard` says. Its thread holds no end of this program, so it counts as Weft's own."""
+    """The other program. It holds the writer end of a channel that this program reads, and answers
+    as `heard` decides. Its thread holds no end of this program, so it counts as Weft's own."""
 
     def __init__(self, heard: Callable[[Peer, Frame], None]) -> None:
         _rounds.answer_programs()
@@ -92,7 +92,8 @@ class Peer:
             _helper_threads.not_ours()
 
     def reads(self) -> Any:
-        """Returns a run of this program that waits for the other one."""
+        """Returns a function that runs a network of this program which waits for the other
+        program."""
         return Parallel(th.process(lambda inp: inp.read())(self.c.reader()))
 
     def close(self) -> None:
@@ -134,12 +135,14 @@ def incarnation() -> int:
 
 
 def counters() -> tuple[int, int]:
-    """Returns the numbers of frames that this program has sent to the played one, and received."""
+    """Returns how many frames this program has sent to the simulated one, and how many it has
+    received."""
     return next((sent, got) for who, sent, got in native._network()[2] if who == ME)
 
 
 class Answers:
-    """Answers each ASK with the next of these; after the last it closes the session."""
+    """Answers each ASK with the next of the given answers. After the last one it closes the
+    session."""
 
     def __init__(self, *how: Callable[[Peer, Frame], None]) -> None:
         self.left = list(how)
@@ -166,7 +169,8 @@ def honest(waits: bool = True, more_sent: int = 0) -> Callable[[Peer, Frame], No
 
 
 def test_a_peer_that_answers_as_it_should_and_waits_is_in_the_deadlock(peer: Any) -> None:
-    """wire 10.3, 10.8: this test shows that the tests below fail for the reason that they name."""
+    """wire 10.3, 10.8: this test shows that a right answer leads to a report, so in the tests below
+    the wrong part is the reason why none comes."""
     p = peer(Answers(honest(), honest()))
     with pytest.raises(Deadlock) as caught:
         p.reads()
@@ -197,7 +201,7 @@ def test_an_answer_that_shows_no_standstill(peer: Any, wrong: Any) -> None:  # w
 
 
 def test_one_that_has_moved_between_the_rounds(peer: Any) -> None:  # wire 10.3
-    """The program has come to rest again meanwhile, and says so."""
+    """The program has moved, has come to rest again, and reports this."""
 
     def anew(f: Callable[[int], bytes]) -> Callable[[Peer, Frame], None]:
         return lambda peer, frame: peer.say(frame, f(incarnation()))
@@ -266,8 +270,8 @@ def test_a_peer_that_dies_in_the_middle_of_a_round_is_a_death(peer: Any) -> None
 def test_a_peer_that_does_not_answer_keeps_it_from_being_told(
     peer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # wire 10.5
-    """The peer is silent, like one that is stopped. Once it answers, it is heard, and its late
-    answer is ignored."""
+    """The peer is silent, like one that is stopped. Once the peer answers again, new answers count,
+    and its late answer is ignored."""
     monkeypatch.setattr(_rounds, "PATIENCE", 0.01)
     late: list[Frame] = []
 
@@ -286,8 +290,8 @@ def test_a_peer_that_does_not_answer_keeps_it_from_being_told(
 
 
 def test_two_who_ask_at_once_are_both_answered(peer: Any) -> None:  # wire 10.6
-    """In the middle of this program's round the peer asks too, and then again by another path: this
-    program answers once, and the second time with an empty answer.
+    """In the middle of this program's round the peer asks too, and then asks again by another path.
+    This program answers the first question, and gives an empty answer to the second.
     """
     heard: list[tuple[int, int, int]] = []
     ours: list[Frame] = []
@@ -355,7 +359,7 @@ def test_who_answers_trusts_who_may_ask(peer: Any) -> None:  # wire 10.6
 
 
 def test_a_report_that_breaks_off_anywhere_is_none(peer: Any) -> None:  # wire 10.6, 10.7
-    """Each such report is ignored, and so are the bytes behind it; the session goes on."""
+    """Each cut-off report is ignored, and so are the bytes behind it; the session goes on."""
     whole = report("deadlock", "main/a in b", "main/c in d")
     assert native._rounds_told(whole) == ("deadlock", ["main/a in b", "main/c in d"])
     for n in range(len(whole)):
@@ -373,7 +377,8 @@ def test_a_report_that_breaks_off_anywhere_is_none(peer: Any) -> None:  # wire 1
 
 
 def test_answers_with_any_byte_changed_or_left_out_are_no_deadlock_and_no_crash() -> None:
-    """wire 10.7: a changed report may still add up; one with parts left out never does."""
+    """wire 10.7: a report with a changed byte may still be consistent; a report with parts left out
+    never is."""
     one = program(True, 3, 4, 1)
     other = _programs.packed_spaces(
         [_rounds.Space(7, 1, True, [(ME, 4, 3)], [], [], [], [], False, {}, {})]

@@ -147,7 +147,8 @@ def test_a_root_answers_for_its_hosts(beside: Any) -> None:
 
 
 def looked_at(times: int, monkeypatch: pytest.MonkeyPatch, then: Callable[[], None]) -> list[bool]:
-    """Returns the results of `times` rounds with other programs; then `then` is called."""
+    """Makes rounds with other programs call `then` after `times` of them. Returns a list of the
+    rounds' results."""
     found: list[bool] = []
     ask = _rounds._ask_programs
 
@@ -185,7 +186,7 @@ def test_a_program_that_answers_no_rounds_may_do_anything(
     found = looked_at(3, monkeypatch, late.set)
 
     def writes() -> None:
-        # The thread counts as Weft's own, so it does not keep the deadlock from being reported.
+        # The thread counts as Weft's own, so it does not prevent the report of the deadlock.
         _helper_threads.ours()
         late.wait(280)
         kept.pop().write("late")
@@ -214,7 +215,7 @@ def test_networks_that_end_well_after_many_looks(beside: Any) -> None:
 
     @th.process
     def slowly(out: Any, inp: Any) -> Any:
-        th.sleep(0.3)  # all others wait meanwhile
+        th.sleep(0.3)  # meanwhile all other processes wait
         out.write("well")
         return inp.read()
 

@@ -28,7 +28,7 @@ BACKENDS = ["coroutines", "greenlets", "threads"]
 
 # The moment that matters is between the main thread's last look for signals and its sleep. To
 # hit it for certain, a handler written in C (so that no bytecode looks for signals after it) raises
-# the next signal, one of a lower number, which the look under way has passed already. The sleeper
+# the next signal, one with a lower number, which the look under way has already passed. The sleeper
 # sees USR2; the handler of USR2 raises USR1, which is seen in the look before the next sleep; the
 # handler of USR1 raises the last signal, which comes after that look.
 CHAIN = """
@@ -54,8 +54,8 @@ CHAIN = """
 
 
 def stirred(*start: str, **environment: str) -> tuple[int, str, str]:
-    """Returns the exit status and output of a program that Python starts in this way and that
-    gets SIGUSR2 once it is asleep."""
+    """Runs Python with the arguments `start`, and sends SIGUSR2 once the program is asleep. Returns
+    its exit status and output."""
     with child(
         *start,
         env={k: v for k, v in os.environ.items() if k != "WEFT_BACKEND"} | environment,
@@ -113,7 +113,8 @@ def test_so_it_is_in_ordinary_code_outside_any_run(
     path = tmp_path / "program.py"
     head, _, _ = CHAIN.partition("    @process")
     path.write_text(textwrap.dedent(head) + textwrap.dedent(OUTSIDE), encoding="utf-8")
-    # WEFT_STANDSTILL is set because otherwise the program looks after 2 s for another reason.
+    # WEFT_STANDSTILL is set because otherwise the program wakes after 2 s for another reason, and
+    # looks for signals.
     status, out, err = stirred(str(path), last, WEFT_STANDSTILL="0")
     assert (status, out) == ends, err
 
@@ -277,8 +278,8 @@ def moments(text: str) -> str:
 
 
 def test_a_signal_as_the_run_begins_ends_it() -> None:
-    """Rule 6.7: an exception that the handler raises there is noticed, and the network, which
-    would go on for ever, is cancelled."""
+    """Rule 6.7: an exception that the handler raises as a run begins is noticed, and the network,
+    which would go on for ever, is cancelled."""
     out = moments("""
         for name, process in napping.items():
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -293,7 +294,7 @@ def test_a_signal_as_the_run_begins_ends_it() -> None:
 
 
 def test_a_signal_as_the_block_of_a_group_begins_ends_it() -> None:
-    """Rule 6.7: the exception of the handler is raised on entry, and there is no block."""
+    """Rule 6.7: the exception of the handler is raised on entry, and the block does not begin."""
     out = moments("""
         for number in (signal.SIGINT, signal.SIGTERM):
             group = th.Group()
@@ -312,7 +313,7 @@ def test_a_signal_as_the_block_of_a_group_begins_ends_it() -> None:
 
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets"])
 def test_several_signals_as_the_run_ends_leave_the_programs_handler(backend: str) -> None:
-    """The signals come when the last process has executed its last bytecode: its objects die,
+    """The signals come when the last process has executed its last bytecode: its objects are freed,
     and a callback of their weak references raises the signals."""
     out = moments(f"""
         m = {{"coroutines": co, "greenlets": gr}}["{backend}"]
@@ -341,7 +342,7 @@ def test_several_signals_as_the_run_ends_leave_the_programs_handler(backend: str
 
 
 def test_no_bytecode_runs_while_a_run_begins_and_ends() -> None:
-    """Any of these calls may run a handler, which may raise where no code would notice."""
+    """A bytecode may run a handler, which may raise where no code would notice."""
     out = moments("""
         @co.process
         async def a(): pass
@@ -445,8 +446,8 @@ COMPUTES = """
 
 
 def again(tmp_path: Path, kind: str, way: Path, waits: bool) -> tuple[int, str, str]:
-    """Returns a program that gets Ctrl-C, and a second one once it has reported where its processes
-    are. If it then waits for a process that computes, that process is released.
+    """Runs a program that receives Ctrl-C, and a second Ctrl-C once it has reported where its
+    processes are. If it then waits for a process that computes, that process is released.
     """
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(COMPUTES.format(kind=kind)), encoding="utf-8")
@@ -483,8 +484,7 @@ def test_a_second_ctrl_c_kills_the_os_processes(tmp_path: Path) -> None:
 
 
 def test_a_second_ctrl_c_names_the_threads_that_are_waited_for(tmp_path: Path) -> None:
-    """Rule 6.7: a thread cannot be ended. The line in the report is that of the program's own
-    function."""
+    """Rule 6.7: a thread cannot be ended. The report names a line of the program's own function."""
     code, out, err = again(tmp_path, "threads", tmp_path / "now", waits=True)
     assert (code, out) == (0, "interrupted\n"), err
     named = err.partition("(Ctrl-\\ ends the program):\n")[2].splitlines()
@@ -500,8 +500,8 @@ def test_a_second_ctrl_c_names_the_threads_that_are_waited_for(tmp_path: Path) -
 def test_who_runs_is_where_the_program_called_a_function_of_the_library(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rule 6.7: a function may be frozen into the interpreter, as those of os.path are, and name no
-    file.
+    """Rule 6.7: a function may be frozen into the interpreter, as the functions of os.path are, and
+    name no file.
     """
     called: queue.SimpleQueue[None] = queue.SimpleQueue()
     threads: list[int] = []

@@ -1,8 +1,8 @@
 """Rule 10.6: where no deadlock can be proven, a standstill is reported to the logger `weft`; and
 rule 11.2: ordinary code that no process can wake.
 
-Each test runs a program of its own: a fault would make it hang, and an environment variable says
-how long a standstill lasts.
+Each test runs a program of its own: a fault would make it hang, and an environment variable sets
+after how long a standstill is reported.
 """
 
 from __future__ import annotations
@@ -340,8 +340,8 @@ def test_ordinary_code_that_may_be_woken_waits(program):  # rule 11.2
 @pytest.mark.parametrize("backend", ["coroutines", "greenlets", "threads"])
 @pytest.mark.parametrize("operation", [o for o in ORDINARY if o not in ("sleep", "tick")])
 def test_ordinary_code_that_waits_is_told_of(operation, backend):  # rules 10.6, 11.2
-    """Another thread lives, so this is no bad use: the report has the operation and the place, with
-    advice.
+    """Another thread lives, so the wait is no bad use. The report contains the operation, the
+    place, and advice.
     """
     out, _ = runs(
         f"""
@@ -536,7 +536,7 @@ except BadUse as wrong:
 
 @pytest.mark.parametrize(("name", "signal"), [("weft: a call", 0), ("mine", 1)])
 def test_threads_of_wefts_own_are_no_ordinary_code(name, signal, caplog, monkeypatch):  # rule 10.6
-    """Threads of Weft itself wait for others, and a user cannot change that."""
+    """Threads of Weft itself may wait. They are not reported, because a user cannot change this."""
     import threading
 
     from weft._watching import standstill as _standstill

@@ -51,7 +51,7 @@ async def once(b, r, *ends):
 
 
 def test_it_is_told(b, messages):  # rule 3.6
-    """The report has the process, the line of the write, the channel, and what to do."""
+    """The report contains the process, the line of the write, the channel, and what to do."""
 
     async def passes_on(b, r, w):
         await b.op(w.write(await b.op(r.read())))
@@ -92,7 +92,7 @@ def test_several_readers_and_several_writers(b, messages):  # rule 3.6
 
 
 def test_through_a_buffer(b, messages):  # rules 1.5, 3.6
-    """The report has the number of values that were read."""
+    """The report contains the number of values that were read."""
     c = b.weft.Channel("c", capacity=2)
     b.run(b.process(six)(c.writer()), b.process(once)(c.reader()))
     assert len(messages) == 1
@@ -222,7 +222,7 @@ class Raises(logging.Handler):
 
 
 def test_a_handler_that_raises_changes_nothing(b, messages, monkeypatch):  # rules 3.6, 11.1
-    """The handler's exception is reported as that of a finaliser is."""
+    """The handler's exception is reported like that of a finaliser."""
     raised: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda u: raised.append((u.exc_type, u.object)))
     logger, handler = logging.getLogger("weft"), Raises()

@@ -1,5 +1,5 @@
 """Tests that the stubs agree with the modules, by mypy's stubtest over the backends, except for
-facts that it cannot know.
+facts that stubtest cannot know.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ KNOWN = (
     r"stub parameter \"(first|function|channel)\" should be positional or keyword",
     # timeout() and similar functions make a limit, whose own parameters are not for programs.
     r"\.Timeout\.__init__ is inconsistent, stub does not have parameter",
-    # The class Generic adds this to the stubs.
+    # The class Generic adds __class_getitem__ to the stubs.
     r"\.__class_getitem__ is not present in stub$",
     # Attributes that exist to report a mistake (test_mistakes.py).
     r"\.(Channel\.(read|write|retire)|Reader\.write|Writer\.read) is not present in stub$",
-    # Methods of the other style: one object serves both.
+    # Methods of the other style (awaited or blocking): one object serves both styles.
     r"\.(Group|Timeout)\.__a?(enter|exit)__ is not present in stub$",
     r"\.Reader\.__a?(iter|next)__ is not present in stub$",
-    # A reader takes no argument here; its own error says so.
+    # Calling a reader with an argument is refused by an error of Weft, which the stub declares
+    # without the argument.
     r"\.Reader\.__call__ is inconsistent, stub does not have \*args parameter",
 )
 

@@ -1,4 +1,5 @@
-"""Partial deadlocks (rules 10.5, 14.3): which processes are stuck, and that no other is accused."""
+"""Partial deadlocks (rules 10.5, 14.3): which processes are stuck, and that no other process is
+reported."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def test_two_that_wait_for_each_other_while_a_third_goes_on(b: Any) -> None:
     found: list[Any] = []
 
     async def looker(b: Any, done: Any) -> None:
-        while not found:  # threads need some time until both wait
+        while not found:  # thread processes need some time until both wait
             report = b.weft.deadlocks()
             if len(report.processes) == 2:
                 found.append(report)
@@ -115,7 +116,8 @@ async def holds(gate: Any, *kept: Any) -> None:
 
 
 def test_an_end_that_a_process_can_still_use_accuses_nobody() -> None:
-    """Rule 14.3: the holder waits for a gate whose writer is held by an unknown party."""
+    """Rule 14.3: the holder of the end waits for a gate, and unknown code holds the gate's
+    writer."""
     c, gate = Channel("c"), Channel("gate")
     key = gate.writer()
     assert not look_while(
@@ -124,7 +126,7 @@ def test_an_end_that_a_process_can_still_use_accuses_nobody() -> None:
 
 
 def test_the_holder_is_stuck_too() -> None:
-    """Rule 14.3: the process that waits holds the writer of the gate itself."""
+    """Rule 14.3: the process that waits for the gate holds the gate's writer itself."""
     c, gate = Channel("c"), Channel("gate")
     report = look_while(
         reads(c.reader(), gate.writer()),
@@ -209,7 +211,7 @@ def test_parents_of_the_stuck_do_not_hold_anybody_else() -> None:
 
 
 def test_run_with_partial_raise_and_warn() -> None:
-    """Rule 14.3: the search runs when the scheduler falls idle, although a sleeper goes on."""
+    """Rule 14.3: the search runs when the scheduler becomes idle, although a sleeper will go on."""
 
     def network(log: Any) -> list[Any]:
         c, d = Channel("c"), Channel("d")

@@ -1,8 +1,8 @@
 """Tests which processes are started again (rule 7.16), and which values a death takes along (rule
 7.17).
 
-Most tests are in virtual time, with a Place that runs no OS processes: it decides when one would
-die.
+Most tests are in virtual time, with a Place that starts no OS processes. The Place decides when an
+OS process would die.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if sys.version_info < (3, 11):
 class Place(Elsewhere):
     """A place that plays OS processes in this program. Each life of f(name, lives) lasts for as
     many seconds as the next number of `lives` says, and then dies; after the last number the call
-    returns. In its life n the process has the value "job n" in hand.
+    returns. In its life n the process holds the value "job n".
     """
 
     _stops = True
@@ -133,7 +133,7 @@ def test_so_many_deaths_within_the_time_are_too_many(caplog: Any) -> None:
 
 
 def test_without_within_so_many_in_all() -> None:
-    """Rule 7.16: without `within` the restarts are counted in all, for each process by itself."""
+    """Rule 7.16: without `within` all restarts of a process count, separately for each process."""
     place = Place()
     supervisor = Supervisor(place, restarts=2, backoff=0)
     with pytest.raises(ProcessDied):
@@ -195,7 +195,8 @@ def test_the_counts_begin_anew_when_no_process_is_left(tree: bool) -> None:
 
 
 def test_the_back_off_of_a_supervisor_starts_over_after_its_own_healthy_life() -> None:
-    """The supervisor is started again every 150 s, though none of its processes lives so long."""
+    """The supervisor itself is started again every 150 s, although none of its processes lives so
+    long."""
     place = Place()
     above = Supervisor(place, restarts=None, backoff=1, healthy=60)
     below = Supervisor(place, restarts=2, backoff=0, under=above)
@@ -291,7 +292,7 @@ def test_one_that_has_ended_is_not_started_again() -> None:
 
 def test_a_tree_of_supervisors() -> None:
     """Rule 7.16: the third death in `left` is one for `above`, which starts `right` again too; then
-    `left` counts anew. The second time is too much for `above`.
+    `left` counts anew. The second such death is too much for `above`.
     """
     place = Place()
     above = Supervisor(place, restarts=1, within=600, strategy="one for all", backoff=0)
@@ -315,7 +316,8 @@ def test_a_tree_of_supervisors() -> None:
 
 
 def test_rest_for_one_of_supervisors() -> None:
-    """A supervisor's place among the children of the one above is fixed when it is made."""
+    """The place of a supervisor among the children of the supervisor above it is fixed when it is
+    made."""
     place = Place()
     above = Supervisor(place, strategy="rest for one", backoff=0)
     first = Supervisor(place, restarts=0, under=above)
@@ -393,7 +395,7 @@ def crashes(place: Any, n: int, caplog: Any) -> None:
 
 
 def test_each_lost_value_is_named(caplog: Any) -> None:
-    """Rule 7.17: `for job in jobs` in OS processes that are killed."""
+    """Rule 7.17: `for job in jobs` runs in OS processes that are killed."""
     crashes(Supervisor(restarts=3, within=0.001, backoff=0), 4, caplog)
 
 
@@ -404,14 +406,15 @@ def test_each_of_300_lost_values_is_named(caplog: Any) -> None:
 
 
 def test_the_values_of_a_buffer_are_named_too(caplog: Any) -> None:
-    """Rule 7.17, for a coroutine, and at the last death too."""
+    """Rule 7.17, the values are also named for a coroutine, and at the last death."""
     with caplog.at_level(logging.WARNING, "weft"), pytest.raises(ProcessDied):
         serve(targets.dies_at_odd_async, Supervisor(restarts=1, backoff=0), list(range(9)), 3)
     assert re.findall(r"read last is lost: (\d+) of channel 'jobs'", caplog.text) == ["1", "3"]
 
 
 def test_a_value_with_ends_is_not_kept(caplog: Any) -> None:
-    """Rule 7.17: otherwise the reader of the answers would not learn of the death."""
+    """Rule 7.17: if a value with an end were kept, the reader of the answers would not learn of the
+    death."""
     jobs = Channel("jobs")
 
     @th.process
@@ -486,7 +489,7 @@ def test_recycling_by_age_and_memory(limit: dict[str, Any]) -> None:
 
 
 def test_a_memory_limit_that_is_met_is_a_death(caplog: Any, tmp_path: Any) -> None:
-    """Rule 7.17: the next life gets the job again."""
+    """Rule 7.17: in its next life the worker receives the job again."""
     place = Supervisor(backoff=0, redeliver=True, memory_limit=1 << 32)
     jobs = [(i, str(tmp_path / str(i))) for i in range(2)]
     assert serve(targets.takes_much_once, place, jobs) == [0, 1]
@@ -494,7 +497,8 @@ def test_a_memory_limit_that_is_met_is_a_death(caplog: Any, tmp_path: Any) -> No
 
 
 def test_peers_learn_that_it_is_given_up() -> None:
-    """Rules 4.5, 7.13: this holds although no attempt was known to be the last."""
+    """Rules 4.5, 7.13: peers learn that the process is given up, although no attempt was known to
+    be the last."""
     c = Channel("c")
     place = Supervisor(restarts=1, within=1000, backoff=0)
 

@@ -70,8 +70,8 @@ ALL = itertools.product((targets.holds_each, targets.holds_each_async), (0, 3), 
     ],
 )
 def test_no_job_is_lost(worker: Any, capacity: int, where: str, caplog: Any) -> None:
-    """Rule 7.13: the worker dies in the blocks of 3 and of 4, twice in the latter; both values
-    come back, in order, before those written later."""
+    """Rule 7.13: the worker dies in the blocks of 3 and of 4, twice in that of 4. Both values come
+    back, in order, before values that were written later."""
     jobs, done, lives = Channel("jobs", capacity=capacity), Channel("done"), Channel("lives")
     with Hosts(1, backoff=0) as hosts:
         place = Supervisor(hosts if where == "hosts" else None, restarts=3, backoff=0)
@@ -106,7 +106,7 @@ def test_a_plain_read_has_taken_its_value() -> None:
 
 
 def test_what_was_in_hand_is_reported() -> None:
-    """The value goes to the list instead of back, even after the last death."""
+    """The value in hand goes to the list and does not come back, even after the last death."""
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     log: list[Any] = []
 
@@ -150,7 +150,8 @@ def test_a_value_that_cannot_be_unpickled_is_reported_as_its_error() -> None:
 
 
 def test_peers_learn_of_it_when_the_supervisor_gives_up() -> None:
-    """The ends die then, not before, and do not retire (rules 4.5, 7.13)."""
+    """The ends die when the supervisor gives up, not before, and do not retire (rules 4.5,
+    7.13)."""
     c = Channel("c")
     place = Supervisor(restarts=2, backoff=0)
 
@@ -253,7 +254,8 @@ def test_what_the_report_raises_ends_it() -> None:
 
 
 def test_what_comes_back_is_what_was_written() -> None:
-    """The worker wrote into its own copy, in shared memory, before it died."""
+    """Before it died, the worker had changed its own copy of the value, in shared memory. The value
+    comes back unchanged."""
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     value = bytearray(os.urandom(200_000))
     result = Parallel(
@@ -268,7 +270,7 @@ def test_what_comes_back_is_what_was_written() -> None:
 
 
 def test_several_share_a_line_of_jobs() -> None:
-    """Another worker may do the job that a dead one had in hand."""
+    """Another worker may do the job that a dead worker had in hand."""
     jobs, done, lives = Channel("jobs"), Channel("done"), Channel("lives")
     place = Supervisor(backoff=0)
 
@@ -310,7 +312,8 @@ def test_bad_arguments(wrong: Callable[[], Any], says: str) -> None:
 
 
 def forks() -> Hosts:
-    """Like the hosts of Hosts(start="fork"), these start only while there are no threads."""
+    """Like the hosts of Hosts(start="fork"), these hosts start only while the program has no
+    threads."""
     hosts = Hosts.__new__(Hosts)
     hosts._way = "fork"
     hosts._places = [None]  # type: ignore[list-item]

@@ -121,7 +121,7 @@ def test_bytes_and_much_of_them() -> None:
 
 
 def test_a_command_that_reads_no_more() -> None:
-    """Rule 3.3: a process that writes to the command gets Retired."""
+    """Rule 3.3: a process that writes to the command meets Retired."""
     i = Channel()
 
     @process
@@ -255,7 +255,7 @@ def test_no_file_descriptor_is_left() -> None:
 
 
 def test_clones_share_their_ends(b: Any) -> None:
-    """Rule 2.3: an end is let go when the last of these processes finishes."""
+    """Rule 2.3: an end is let go of when the last of these processes finishes."""
     c = b.weft.Channel()
 
     async def tells(b: Any, w: Any, what: int) -> None:

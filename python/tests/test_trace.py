@@ -62,14 +62,15 @@ def test_a_trace_says_what_happened(b: Any, tmp_path: Path) -> None:
 
 
 def test_of_two_threads_the_later_event_may_be_written_first(tmp_path: Path) -> None:
-    """Rule 14.6: a reader of the trace gets the events in the order of their times."""
+    """Rule 14.6: a reader of the trace receives the events in the order of their times."""
     file = tmp_path / "t.jsonl"
     lost = threading.Event()
     named = _trace.Trace._named
 
     class Trace(_trace.Trace):
         def _named(self, process: Any) -> dict[str, Any]:
-            """The first thread loses the interpreter between the time of an event and its line."""
+            """Makes the first thread lose the interpreter's lock between taking the time of an
+            event and writing its line."""
             if process.name == "first":
                 lost.set()
                 assert begun.wait(BOUND)
@@ -219,7 +220,7 @@ def test_a_cut_off_line_is_no_error_and_anything_else_is(tmp_path: Path) -> None
 def test_a_full_disk_cuts_it_off_and_changes_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Rules 14.2 and 14.6: the trace is larger than one block."""
+    """Rules 14.2 and 14.6: a trace that is larger than one block."""
     c = Channel("c")
 
     @process

@@ -1,7 +1,7 @@
 """Checks the types of Weft by mypy and pyright, in networks of several kinds of processes and in
 every program of the documents.
 
-pyright is the npm package of that name, pinned in python/types/package.json: it is installed from
+pyright is the npm package `pyright`, pinned in python/types/package.json: it is installed from
 the registry, and downloads nothing when it runs.
 """
 
@@ -23,14 +23,15 @@ SOURCES = ROOT / "python/src"
 PYRIGHT = ROOT / "python/types/node_modules/pyright/index.js"
 NETWORKS = Path(__file__).with_name("typed")  # checked strictly
 EXAMPLE = Path(__file__).with_name("typed_example.py")  # so is this, also for what it must refuse
-# test_native_stubs.py has the same cache and options: what mypy says of the standard library takes
-# more time than all else, and is read from there.
+# test_native_stubs.py uses the same cache and options: to check the standard library takes mypy
+# longer than everything else, so its results are kept in the cache.
 CACHE = ROOT / ".build/mypy"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "python/docs").glob("*.md"))]
 
 # Reports of checkers about the documents' programs that are no fault of Weft's types.
 KNOWN = (
-    # `current_process()` is None in ordinary code, and no checker knows that a process runs here
+    # `current_process()` is None in ordinary code, and no checker knows that this code runs in a
+    # process
     r"stopping_\d+\.py.*\"(path|None)\"",
     # a list that starts empty and takes different types
     r"from_trio_\d+\.py.*\"append\" of \"list\"",
@@ -40,7 +41,7 @@ KNOWN = (
 
 
 def programs(folder: Path) -> None:
-    """Writes the Python programs of the pages into the folder, each under a name of its own."""
+    """Writes the Python programs of the pages into the folder, each in a file of its own."""
     for page in PAGES:
         prefix = page.stem.replace("-", "_")
         blocks = re.findall(
@@ -69,8 +70,8 @@ def unknown(lines: list[str]) -> list[str]:
 
 
 def test_mypy_passes_mixed_networks_and_every_documented_program(documented: Path) -> None:
-    """The networks with --strict. The documents' programs have no annotations: mypy checks their
-    functions all the same, and demands none.
+    """mypy checks the networks with --strict. The documents' programs have no annotations: mypy
+    checks their functions all the same, and demands no annotations.
     """
     config = documented / "mypy.ini"
     config.write_text(

@@ -42,7 +42,7 @@ async def handles() -> str:
 
 def told(begin: Any) -> list[dict[str, Any]]:
     """Returns the reports to the handler of exceptions until the task of `begin` has ended and the
-    loop has gone round once. asyncio alone would call the handler later, when the task is
+    loop has run one more turn. asyncio alone would call the handler later, when the task is
     collected.
     """
     seen: list[dict[str, Any]] = []
@@ -67,7 +67,7 @@ def told(begin: Any) -> list[dict[str, Any]]:
     "network", [lambda: run_async(fails()), of_parallel, of_group], ids=["run", "Parallel", "Group"]
 )
 def test_it_is_told_at_once(network: Any) -> None:
-    """Rule 13.8, however the network was begun."""
+    """Rule 13.8 holds however the network was begun."""
 
     def begin(kept: list[Any]) -> Any:
         kept.append(asyncio.create_task(network(), name="clerk"))

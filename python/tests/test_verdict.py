@@ -1,9 +1,8 @@
 """Tests the verdict (rule 14.12) on shares made by hand, and on generated networks with one slow
 stage.
 
-The soak runs all 200 networks; each names its seed. A slow stage takes some 12 ms a value, the
-others take a fifth of a millisecond. So a machine that is busy with other things does not change
-who is slow.
+The soak runs all 200 networks; each test names its seed. A slow stage takes some 12 ms for a value,
+the other stages take a fifth of a millisecond. So the slow stage is the same on a busy machine.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def test_workers_of_one_name_count_as_one() -> None:
 
 
 def test_who_only_sleeps_is_no_bottleneck() -> None:
-    """Rule 14.12: a clock for which nobody waits."""
+    """Rule 14.12: a process that only sleeps, and for which nobody waits, is no bottleneck."""
     nodes = [*line((0.05, 0, 0.9), (0.8, 0.1, 0.1), (0.1, 0.9, 0)), Node("main/clock", 0, 1.0)]
     assert verdict(nodes).names == ("main/b",)
 
@@ -122,7 +121,8 @@ def test_the_name_that_many_share() -> None:
 
 
 def spin(seconds: float) -> None:
-    """Computes, measured by the thread's own time, so that other programs do not shorten it."""
+    """Computes for so many seconds of the thread's CPU time, so that other programs do not shorten
+    the computation."""
     until = time.thread_time() + seconds
     while time.thread_time() < until:
         pass
@@ -285,7 +285,8 @@ def seen_from_outside() -> Any:
 
 
 def is_right(network: Network, found: Any) -> bool:
-    """Returns whether the slow stage is named. Of several slow workers, one is enough."""
+    """Returns whether the slow stage is named. If several workers are slow, it is enough that one
+    is named."""
     return any(folded(name.split("..")[0]).startswith(network.slow) for name in found.names)
 
 
@@ -315,8 +316,8 @@ def test_the_slow_stage_is_named(seed: int, backend: str) -> None:
 
 @pytest.mark.parametrize("backend", ["coroutines", "threads"])
 def test_a_trace_and_a_measurement_say_the_same(backend: str, tmp_path: Path) -> None:
-    """Rule 14.12: a trace and a measurement know the shares of time from events."""
-    for n in range(LOOKS):  # as above
+    """Rule 14.12: a trace and a measurement compute the shares of time from events."""
+    for n in range(LOOKS):  # a busy machine may disturb a run
         file = tmp_path / f"{n}.jsonl"
         network = Network(3, backend)
         with coroutines.tracing(file), measuring() as m:

@@ -24,7 +24,8 @@ class Thing:
 
 
 def stopped(operation: Any) -> StopIteration:
-    """Returns the exception that the interpreter gets from an operation that need not wait."""
+    """Returns the exception by which an operation that need not wait returns its value to the
+    interpreter."""
     try:
         operation.__await__().send(None)
     except StopIteration as stop:
@@ -33,7 +34,7 @@ def stopped(operation: Any) -> StopIteration:
 
 
 def in_a_process(body: Any) -> None:
-    """Runs `await body(reader, writer)`, at a buffer."""
+    """Runs `await body(reader, writer)` in a process. The channel is a buffer."""
 
     @process
     async def worker(r: Any, w: Any) -> None:
@@ -45,8 +46,8 @@ def in_a_process(body: Any) -> None:
 
 @pytest.mark.parametrize("value", [1, None, (1, 2), (), ValueError("a value"), StopIteration(7)])
 def test_a_value_is_given_back_as_it_is(value: Any) -> None:
-    """Rule 1.2: the value may be a tuple or an exception, which a StopIteration made the usual
-    way would unpack or become."""
+    """Rule 1.2: the value may be a tuple or an exception, which a StopIteration that is made in the
+    usual way would unpack or become."""
 
     async def body(r: Any, w: Any) -> None:
         await w.write(value)
@@ -56,7 +57,8 @@ def test_a_value_is_given_back_as_it_is(value: Any) -> None:
 
 
 def test_a_value_is_let_go_when_its_receiver_lets_it_go() -> None:
-    """Rule 12.2: no object that is kept for the next communication holds the last one's value."""
+    """Rule 12.2: no object that is kept for the next communication holds the value of the last
+    communication."""
 
     async def body(r: Any, w: Any) -> None:
         thing = Thing()
@@ -121,7 +123,7 @@ def test_one_in_a_cycle_is_collected() -> None:
 
 def test_an_end_of_what_was_kept_may_run_code_that_communicates() -> None:
     """Attributes of a StopIteration are dropped while it is put aside; their finalisers may raise
-    another one.
+    another StopIteration.
     """
     seen = []
 
@@ -192,9 +194,9 @@ def test_it_runs_with_the_lock_forced_on_or_off(lock: str) -> None:
     assert done.stdout.splitlines() == [str([124750] * 4), str(lock == "1")]
 
 
-# The code below would hang if the gate were held while code of the user's runs. It is left there,
-# so two processes run at once. (With an interpreter lock they take turns, and the test passes as
-# well.)
+# The code below would hang if the gate were held while code of the user's runs. The gate is left
+# while that code runs, so two processes run at once. (With an interpreter lock they take turns, and
+# the test passes as well.)
 
 TWO_AT_ONCE = """
     import sys
@@ -238,7 +240,7 @@ def test_the_steps_of_coroutines_on_two_schedulers_run_at_once() -> None:
 
 
 def test_what_selects_compute_and_iterables_give_runs_at_once() -> None:
-    """A computed output runs in one thread, an iterable of processes in another."""
+    """The function of a computed output runs in one thread, an iterable of processes in another."""
     program = """
     from weft.threads import Output, select
 
@@ -266,7 +268,7 @@ def test_what_selects_compute_and_iterables_give_runs_at_once() -> None:
 
 
 def test_a_finaliser_of_a_dropped_value_runs_beside_others() -> None:
-    """Rule 12.1: the finaliser runs at a safe point, when no lock of Weft's is held."""
+    """Rule 12.1: the finaliser runs at a safe point, when no lock of Weft is held."""
     program = """
     class Late:
         def __del__(self):

@@ -1,6 +1,6 @@
 """The server of `weft view` (rules 14.9, 14.10): the answers to a browser, and to other clients.
 
-view/tests has the tests of the page itself.
+view/tests contains the tests of the page itself.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def get(
 
 
 class Events:
-    """The looks as a browser gets them."""
+    """The looks as a browser receives them."""
 
     def __init__(self, server: _server.Server) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
@@ -205,7 +205,7 @@ def test_a_program_that_stops_goes_on_and_ends(
         events.until("look")
         p.send_signal(signal.SIGSTOP)
         monkeypatch.setattr(_visit, "PATIENCE", 0.3)
-        # on a busy machine it may have been silent before it was stopped
+        # on a busy machine the program may have counted as silent before it was stopped
         while f"kill -CONT {p.pid} lets it go on" not in events.until("silent")["text"]:
             pass
         monkeypatch.setattr(_visit, "PATIENCE", 60.0)
@@ -220,7 +220,7 @@ def test_a_program_that_stops_goes_on_and_ends(
 
 
 def test_a_knot(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 14.3: the page gets the processes that can never go on."""
+    """Rule 14.3: the page receives the processes that can never go on."""
     monkeypatch.setattr(_server, "STANDS", 0.05)
     with running(tmp_path, KNOT) as p, serving(p.pid) as server:
         events = Events(server)
@@ -237,7 +237,7 @@ def test_a_knot(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_command(home: Path, tmp_path: Path) -> None:
     """The command prints where the page is, and ends with Ctrl-C. Nobody but the user can read the
-    file through which the browser gets the address.
+    file through which the browser learns the address.
     """
     opened = tmp_path / "opened"
     browser = tmp_path / "browser"

@@ -39,7 +39,7 @@ async def selects(b, r, other):
 
 
 def line_of(function: Any) -> str:
-    """Returns the place of the operation that leaves it."""
+    """Returns the place of the operation by which `function` is left."""
     lines, first = inspect.getsourcelines(function)
     at = next(i for i, line in enumerate(lines) if "here it is left" in line)
     return f"{__file__}:{first + at}"

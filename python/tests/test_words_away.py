@@ -79,8 +79,8 @@ def test_a_log_record_that_is_cut_says_so(caplog: pytest.LogCaptureFixture) -> N
 @pytest.mark.parametrize("refuses", [1, 2])
 @pytest.mark.parametrize("failed", [False, True])
 def test_how_a_call_ended_is_always_told(refuses: int, failed: bool) -> None:
-    """Rule 9.3: this holds even if the failure itself cannot be sent. In an earlier version the
-    caller was told that the OS process had died.
+    """Rule 9.3: the caller learns how a call ended even if the failure itself cannot be sent. In an
+    earlier version the error said that the OS process had died.
     """
     log: list[tuple[Any, Any]] = []
 

@@ -1,5 +1,6 @@
-"""Stands first on the path of the tests' programs (conftest.py), so that nats-py does not find
-aiohttp, which it would import for web sockets. That import is more than half of a program's start.
+"""This module is the first aiohttp on the path of the tests' programs (conftest.py), so nats-py,
+which imports aiohttp for web sockets, does not find the real one. That import takes more than half
+of a program's start.
 """
 
 raise ImportError("not for the tests of weft.net")
