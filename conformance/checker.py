@@ -8,19 +8,19 @@ Sound: the history of a correct runtime is never flagged. The search follows eve
 model allows, in every order, and flags only when it has seen all of them. When it runs out of its
 budget, the verdict is `unknown`, which is not a failure. Strong: the whole observable behaviour is
 compared: every outcome of every operation with its value, guard, exception and the exception's
-attributes, virtual times, results of groups, dropped counts, the deadlock's report. So a lost,
-doubled or reordered value, an early end, a wrong exception or an impossible choice has no
-explanation. It is flagged, with the record at which all explanations ended.
+attributes, virtual times, results of groups, dropped counts, the deadlock's report. So no run of
+the model explains a lost, doubled or reordered value, an early end, a wrong exception or an
+impossible choice. Such a history is flagged, with the record that no run explains.
 
   grain "atomic"  one scheduler: an operation starts at its `call` record, before any other record.
                   These choices are open: which ready guard a select takes (checked for fairness and
                   priority, 5.4), and when ends are let go, timers fire and cancellations arrive.
                   yield_ is checked (7.7).
   grain "cores"   threads: an operation starts at any moment after its `call`; a select looks at
-                  its guards one by one. Fairness, priority and yield_ are not judged: between
-                  cores they cannot be seen from records alone.
+                  its guards one by one. Fairness, priority and yield_ are not judged: between cores
+                  they cannot be seen from records alone.
 
-The search is depth first and remembers the states that it has seen. A branch ends as soon as an
+The search is depth-first and remembers the states that it has visited. A branch ends as soon as an
 operation commits to something other than its recorded outcome.
 """
 
@@ -140,7 +140,7 @@ def check(
     """Returns the verdict on whether `history` is a possible history of the network `net`.
 
     Args:
-        budget: how many states are searched at most.
+        budget: the largest number of states that are searched.
         clock: with "real", timers may go off at any moment, and times in the history are not
         compared.
     """
@@ -182,9 +182,10 @@ def check(
                     loud.append(s)
             else:
                 silent.append(s)
-        ways = silent + loud  # the last way of this list is tried first
+        ways = silent + loud  # the last way of `ways` is tried first
         for k, s in enumerate(ways, 1):
-            # This state is not used again: its last way takes the state itself, not a copy.
+            # The last way changes the state itself and not a copy, because the state is not used
+            # again.
             new = sim if k == len(ways) else sim.clone()
             made = new.apply(s)
             if made is not None:

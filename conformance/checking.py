@@ -6,9 +6,10 @@ schedules with those of all schedules, and with the model's.
     python -m conformance.checking 0-2000 --model --ways   # the soak
 
 An outcome is the observations of each process, and how it ended; the sets of outcomes are compared.
-A network with more schedules than N of --most has no set of all outcomes: it is counted apart. With
---ways the other searches are compared too: none of them may have an outcome that neither all
-schedules nor the model have; and the schedule of each outcome is replayed, by names and by numbers.
+A network with more schedules than the N of --most has no set of all outcomes, and is counted apart.
+With --ways the other searches are compared too: none of them may find an outcome that neither the
+search of all schedules nor the model finds; and the schedule of each outcome is replayed, by names
+and by numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from . import explore, networks
 from .explore import frozen
 from .python_driver import PythonDriver
 
-# : The features of random networks here, unless others are asked for.
+# : The features of the random networks, unless others are asked for.
 FEATURES = frozenset({"select", "output guards", "buffer", "retire", "try", "priority", "ends"})
 #: Groups of features, for the slice of the tests and for the soak.
 GROUPS: tuple[tuple[str, frozenset[str]], ...] = (
@@ -81,8 +82,8 @@ class Searched:
     runs: int
     complete: bool
     kinds: set[str]
-    # : An outcome that the replay of its schedule does not have; "" if there is none, or no replay
-    # was asked for.
+    # : An outcome that the replay of its schedule does not show; "" if there is none, or if no
+    # replay was asked for.
     lost: str = ""
 
 
@@ -157,7 +158,7 @@ def modelled(net: dict[str, Any], limit: int = 300_000) -> set[Outcome]:
 
 
 def _ended_well(outcomes: set[Outcome]) -> set[Outcome]:
-    """Returns the outcomes. Of a run that did not end well it keeps only how the run ended."""
+    """Returns the outcomes. Of a run that did not end well they contain only how the run ended."""
     return {x if ("run", ("ok",)) in x else dict(x)["run"] for x in outcomes}
 
 
@@ -168,7 +169,7 @@ class Compared:
     seed: int
     all: Searched | None = None  # None if the network has too many schedules
     reduced: Searched | None = None
-    # None if the model was not asked for, or has too many states.
+    # None if the model was not asked for, or if it has too many states.
     model: set[Outcome] | None = None
     ways: list[tuple[str, Searched]] = field(default_factory=list)  # the other searches
 
@@ -221,7 +222,8 @@ def compare(
     model: bool = False,
     ways: bool = False,
 ) -> Compared:
-    """Compares the searches of one random network. `ways`: those of WAYS too."""
+    """Compares the searches of one random network. With `ways` the searches of WAYS are compared
+    too."""
     net = networks.generate(seed, size, features)
     result = Compared(seed)
     with warnings.catch_warnings():
@@ -241,8 +243,8 @@ def compare(
             )
         if ways:
             for way, options in WAYS:
-                # An auto search may have blocks in which times come early; the number is 0 if no
-                # times may.
+                # An auto search may have blocks in which times come early; the number of such
+                # blocks is 0 if no times may come early.
                 early = 1 if times == "any" else 0
                 options = {"seed": seed + 1, "early": early, "time": times} | options
                 found = searched(net, features, way, replays=3, **options)

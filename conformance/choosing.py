@@ -49,7 +49,7 @@ class Choosing:
 
     def retired(self, op: Op, i: int) -> bool:
         """Returns whether the channel of guard i has retired for this operation. A guard that has
-        fallen silent stays silent for the operation (5.6).
+        fallen silent stays silent until the operation is over (5.6).
         """
         g = op.guards[i]
         return i in op.silent or self.chans[g.on].ended(side_of(g)) == "Retired"
@@ -81,7 +81,8 @@ class Choosing:
     def _offered(self, c: Chan, ext: bool) -> bool:
         """Returns whether a reader can take the value of the first waiting writer. On a buffered
         channel a writer may wait although the buffer is empty, if extended reads or values that are
-        being made occupy every slot. An extended read and a value from a function need a slot.
+        being made occupy every slot. An extended read needs a slot, and so does a value from a
+        function.
         """
         if not c.lines[WRITE] or c.capacity == 0:
             return bool(c.lines[WRITE])
@@ -107,8 +108,8 @@ class Choosing:
                 yield i
 
     def idle_in_turn(self, op: Op) -> list[int]:
-        """Returns the same guards for a select with priorities: a skip counts at its own place, an
-        expired timer after all other guards.
+        """Returns the guards of idle_guards() in the order of a select with priorities: a skip
+        counts at its own place, an expired timer after all other guards.
         """
         skips = [i for i, g in enumerate(op.guards) if g.pre and g.kind == "skip"]
         return skips[:1] or list(self.idle_guards(op))[:1]

@@ -1,14 +1,14 @@
-"""Tests the table that says which steps commute in `weft check`, entry by entry, on the model.
+"""Tests the table of the steps that commute in `weft check`, entry by entry, on the model.
 
 The module does two steps of two processes in both orders in every small state of the model. If the
-two orders differ, some entry of the table (cpp/include/weft/check/access.hpp) must say that the
-steps conflict. An entry is needed if for some pair no other entry says so: a search without it
-would miss an outcome.
+two orders differ, some entry of the table (cpp/include/weft/check/access.hpp) must report that the
+steps conflict. An entry is needed if for some pair no other entry reports the conflict: a search
+without this entry would miss an outcome.
 
     python -m conformance.commuting [--depth 2] [--sample N]
 
-This file has its own copy of what a step touches: python/native/checking/choices.cpp and
-cpp/src/check/record.cpp have the original.
+This file contains its own copy of the rules for what a step touches. The originals are in
+python/native/checking/choices.cpp and cpp/src/check/record.cpp.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Action(NamedTuple):
 
 @dataclass
 class State:
-    """A state of the model, with a note of which selects have waited where."""
+    """A state of the model, and a note of the selects that have waited, and where."""
 
     world: World
     waited: frozenset[tuple[int, int, int, bool]] = frozenset()  # pid, channel, side, ended="raise"
@@ -71,7 +71,7 @@ class State:
 
 
 def worlds() -> Iterator[tuple[World, list[Action]]]:
-    """Yields initial states, each with the steps that are possible there. A state has two channels
+    """Yields initial states, each with the steps that are possible in it. A state has two channels
     of the given capacity, and the given number of ends at each side.
     """
     for capacity, ends, overflow in (
@@ -153,7 +153,7 @@ def actions(w: World, ends: int) -> list[Action]:
 
 def steps(state: State, pid: int, action: Action) -> list[State]:
     """Returns the states to which this step of a new process leads, one for each choice. None if
-    the step is bad use there. A process writes its number, so that values differ.
+    the step is bad use in this state. A process writes its number, so that values differ.
     """
     action = action._replace(guards=tuple(g._replace(value=pid) for g in action.guards))
     try:
@@ -259,8 +259,9 @@ def _ends(g: Guard) -> bool:
 
 
 def _looks(s: State, pid: int, chan: int, side: int | None, loud: bool = False) -> list[Touch]:
-    """Returns the touches of selects that wait, or have waited, at the other side; at both sides if
-    `side` is None. With `loud` only of those that the end of the channel decides.
+    """Returns the touches of the selects that wait, or have waited, at the side opposite to `side`;
+    at both sides if `side` is None. With `loud`, returns only the touches of selects that the end
+    of the channel decides.
     """
     return [
         (("s", p), "look")
@@ -270,8 +271,8 @@ def _looks(s: State, pid: int, chan: int, side: int | None, loud: bool = False) 
 
 
 def _over(s: State, pid: int, touched: list[Touch], waiting: set[int]) -> State:
-    """Called when the step is done and the selects that it has decided are known: weakens their
-    touches.
+    """Called when the step is done and the selects that it has decided are known: weakens the
+    touches of these selects.
     """
     for p in sorted(waiting):
         op = s.world.ops[p]
@@ -356,8 +357,8 @@ class Looked:
 def look(
     conflicts: Any, depth: int = 1, sample: int = 0, seed: int = 0, thirds: bool = True
 ) -> Looked:
-    """Takes all pairs of steps in both orders, in all states after at most `depth` steps. Where a
-    third step decides a select of the pair, that step is done too.
+    """Performs all pairs of steps in both orders, in all states after at most `depth` steps. Where
+    a third step decides a select of the pair, that step is done too.
 
     Args:
         conflicts: (access, access, at a buffer?) → whether the table says that they conflict.
@@ -415,7 +416,7 @@ def _look(
 class Witness(NamedTuple):
     """A pair of steps whose order makes a difference, and the steps that lead to their state."""
 
-    world: int  # the index of the state in worlds()
+    world: int  # the index of the initial state in worlds()
     before: tuple[str, ...]  # steps of other processes
     state: int  # the number of the state after these steps, if their choices lead to several states
     first: str
@@ -424,7 +425,7 @@ class Witness(NamedTuple):
 
 
 def witnessed(conflicts: Any, witness: Witness) -> Looked:
-    """Takes this pair of steps in both orders."""
+    """Performs this pair of steps in both orders."""
     world, doable = list(worlds())[witness.world]
     by_name = {action.name: action for action in doable}
     states = [State(world)]
@@ -443,7 +444,7 @@ def needed(looked: Looked) -> set[Entry]:
 
 
 def entries_of(conflicts: Any) -> set[Entry]:
-    """Returns all pairs of accesses of which a table says that they conflict."""
+    """Returns all pairs of accesses that conflict according to the table."""
     return {
         (a, b, buffered)
         for a, b in itertools.combinations_with_replacement(ACCESSES, 2)
@@ -453,7 +454,7 @@ def entries_of(conflicts: Any) -> set[Entry]:
 
 
 def table(a: str, b: str, buffered: bool) -> bool:
-    """Returns what the engine's table says of the two accesses."""
+    """Returns whether the two accesses conflict according to the engine's table."""
     from weft._checking import _engine
 
     return _engine.conflicts(ACCESSES.index(a), ACCESSES.index(b), buffered)

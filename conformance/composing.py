@@ -4,8 +4,8 @@ cancelled, and leave.
   make ─_start▶ ready … its body is over ─_leave▶ finishing ─_finish (drops one end a step)▶ ended
   a request: _doom ─▶ doomed ─(a step)▶ _request_cancel (limiting.py)
 
-Invariant: the request to end reaches a process in a separate step, so it may arrive at any moment
-after it was made.
+Invariant: the request to end reaches a process in a separate step, so the request may arrive at any
+moment after it was made.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class Composing(Limiting):
         return self._failure(failed) or ("ok", tuple(map(self._result, kids)))
 
     def _result(self, p: Proc) -> Any:
-        """Returns the result of a process: its number, or how it ended, such as "<retired>", if it
-        did not return (7.1).
+        """Returns the result of a process: its number if it has returned; otherwise how it ended,
+        such as "<retired>" (7.1).
         """
         if not p.result:
             return "<cancelled>" if p.exc is None else f"<{self.how(p.pid)}>"
@@ -108,7 +108,7 @@ class Composing(Limiting):
                 q.doomed = True
 
     def _end(self, p: Proc, _: None) -> Record:
-        """Handles the end of a body, which has returned or was left by an exception."""
+        """Handles the end of a body, which has returned or has been left by an exception."""
         out = [p.exc[0]] if p.exc else ["ok"]
         self._leave(p, p.exc)
         return {"p": p.pid, "e": "end", "out": out}

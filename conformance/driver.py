@@ -1,8 +1,9 @@
-"""What a runtime must supply so that networks can run on it, and the loop that checks them.
+"""Defines what a runtime must supply so that networks can run on it, and the loop that checks the
+networks.
 
-A `Driver` takes a network (data) and gives a history (records). There are three: `ModelDriver`
-(the reference: the model itself), `ProgramDriver` (a *twin*: any program, for example in C++,
-that reads the network as lines and prints its history as JSON lines) and
+A `Driver` takes a network (data) and returns a history (records). There are three drivers:
+`ModelDriver` (the reference: the model itself), `ProgramDriver` (a *twin*: any program, for example
+in C++, that reads the network as lines and prints its history as JSON lines) and
 `python_driver.PythonDriver` (the Python backends). README.md defines networks, histories and the
 line format.
 
@@ -50,7 +51,7 @@ class Driver(Protocol):
 
     def run(self, net: Net, seed: int) -> list[Record]:
         """Runs the network and returns its history. `seed` seeds every random choice of the runtime
-        that can be seeded. If the runtime breaks or hangs, this still returns, with the records
+        that can be seeded. If the runtime breaks or hangs, run() still returns, with the records
         made so far.
         """
 
@@ -115,8 +116,8 @@ class ProgramDriver:
 
 
 def to_lines(net: Net) -> str:
-    """Returns the network in the line format (README.md), which has only words, so that a twin
-    needs no JSON.
+    """Returns the network in the line format (README.md), which consists only of words, so that a
+    twin needs no JSON.
     """
     out = ["weft-net 1"]
     for c in net["channels"]:

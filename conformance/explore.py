@@ -1,5 +1,5 @@
-"""Two ways to run a network under the model: once with a seeded scheduler, or for all its
-outcomes.
+"""Two ways to run a network under the model: once with a seeded scheduler, or in all ways, to find
+all its outcomes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from .interp import Record, Sim
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Turns the garbage collector off for a search. States have no cycles, so each one is freed
-    with its last reference; the collector would only walk through all waiting states again and
-    again.
+    """Turns the garbage collector off for a search. States contain no cycles, so each state is
+    freed with its last reference. The collector would only walk through all waiting states again
+    and again.
     """
     was = gc.isenabled()
     gc.disable()
@@ -98,7 +98,8 @@ def outcomes(
             arrive = [s for s in steps if s[0] == "arrive"]
             steps = [s for s in arrive if s[1] == arrive[0][1]] if arrive else steps
         for k, step in enumerate(steps, 1):
-            # This state is not used again: its last step takes the state itself, not a copy.
+            # The last step changes the state itself and not a copy, because the state is not used
+            # again.
             new = sim if k == len(steps) else sim.clone()
             record = new.apply(step)
             if check:

@@ -31,7 +31,7 @@ from .python_player import drive, drive_awaiting
 from .task_driver import UNIT
 
 # The operations that a process cannot do from another OS process, and why. A process that needs one
-# of these runs here.
+# of these runs in this OS process.
 STAYS: dict[str, str] = {
     "a fresh end": "the home hands out the ends of a channel: what runs elsewhere has those that it was given",
     "a barrier beside more": "its home alone decides such a choice (WIRE.md 4.10): no guard that is off, none with `ends`",
@@ -41,7 +41,7 @@ STAYS: dict[str, str] = {
 
 
 def asks_for(proc: dict[str, Any], top: bool = True) -> set[str]:
-    """Returns what a process, or a process that it starts, needs of the operations in STAYS."""
+    """Returns the operations in STAYS that a process needs, or a process that it starts."""
     found = (
         {"a fresh end"} if not top and any(not isinstance(e, int) for e in proc["ends"]) else set()
     )
@@ -117,8 +117,8 @@ class Away:
 
     Args:
         machines: use the hosts of the network that $WEFT_NET and $WEFT_SERVER name. There must be
-        at least two; they allow `played` and `played_awaiting`, and run on this machine, so that
-        they write the same file. With $WEFT_TRUST values are pickled.
+        at least two hosts; they allow `played` and `played_awaiting`, and run on this machine, so
+        that they write the same file. With $WEFT_TRUST values are pickled.
     """
 
     def __init__(self, machines: bool = False) -> None:
@@ -128,8 +128,8 @@ class Away:
         else:
             self.hosts = Hosts(2)
         self.file = tempfile.NamedTemporaryFile(suffix=".history")  # noqa: SIM115 – as long as this lives
-        # This channel has no reader. Its writers come and go, and a process that ends by poison
-        # does not poison the channel.
+        # This channel has no reader. Its writers come and go. It is immune, so a process that ends
+        # by poison does not poison it.
         self.tick = Channel("tick", capacity=1, overflow="drop_oldest", immunity=255)
         self.kept = self.tick.writer()
         self.went = 0  # how many processes have run elsewhere so far
@@ -151,7 +151,7 @@ class Away:
         buffers: bool,
         barriers: list[Any],
     ) -> Any:
-        """Makes the process one that runs in a host: as a coroutine if its number is odd."""
+        """Makes the process run in a host: as a coroutine if its number is odd."""
         self.went += 1
         made = (played_awaiting if proc["id"] % 2 else played).on(self.hosts)
         proc = {**proc, "buffers": buffers}
@@ -193,8 +193,8 @@ def _there(
             tick.write(None)
         except (
             Cancelled
-            # The request must stay for the operation that follows, since none of these operations
-            # is a point of cancellation.
+            # A request to cancel must stay until the operation that follows, since none of these
+            # operations is a point of cancellation.
         ):
             tick.write(None)
             current_process().cancel()

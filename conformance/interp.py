@@ -4,7 +4,7 @@ scheduler.
 A network is plain JSON (see README.md, "Networks as data"). `Sim.steps()` lists every step that
 could happen next; `Sim.apply(step)` does one step and returns the record that it makes, if any.
 `explore.run` (a seeded scheduler), `explore.outcomes` (all schedules) and `checker.check` (the
-schedule of a recorded history) drive it.
+schedule of a recorded history) drive `Sim`.
 
 Two grains. `atomic` (one scheduler): an operation arrives in one step. `cores` (threads): a select
 looks at its guards one by one, in any order, with steps of other processes in between, because no
@@ -48,7 +48,7 @@ LEFT = {"ext": "release", "limit": "leave"}  # kinds of blocks, each with the op
 
 class Sim(Composing):
     """A running network. Its state consists of immutable values in lists and dictionaries, so that
-    a search can copy it.
+    a search can copy the network.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Sim(Composing):
             found.extend(self._steps_of(p))
         if (
             self.clock == "real"
-        ):  # processes take time too, so the order in which timers go off is unknown
+        ):  # processes take time too, so the order in which timers fire is unknown
             found.extend(("fire", k) for k in range(len(self.timers)))
         else:
             found.extend(("fire", k) for k in self.due())
@@ -153,8 +153,8 @@ class Sim(Composing):
         elif p.st == "decided" and not p.yielding:
             yield from self._rets(p, p.out)
         elif p.st == "join" and all(self.procs[k].st == "ended" for k in p.kids):
-            # 7.2: if the children finished in spite of the request, the process may get the result
-            # or Cancelled.
+            # 7.2: if the children finished in spite of the request, the process may receive the
+            # result or Cancelled.
             if self._asked(p):
                 yield self._meeting(p, "cancel")
             yield ("ret", p.pid)
@@ -165,8 +165,8 @@ class Sim(Composing):
 
     def _rets(self, p: Proc, out: Outcome | None) -> Iterator[Step]:
         """Yields the ways in which an operation returns. `Poisoned` has the strength that the
-        channel has when the process goes on (4.2), which on threads may be some time before the
-        record is made.
+        channel has when the process goes on (4.2), and on threads that moment may be some time
+        before the record is made.
         """
         if out is None or out[0] != "Poisoned" or len(out) < 4:
             yield ("ret", p.pid)
@@ -176,8 +176,8 @@ class Sim(Composing):
             yield ("ret", p.pid, "strength", strength)
 
     def _meeting(self, p: Proc, *how: str) -> Step:
-        """Makes the process go on with Cancelled. On threads another request may come between that
-        moment and its record.
+        """Makes the process go on with Cancelled. On threads another request may come between the
+        moment at which the process goes on and its record.
         """
         return ("meet" if self.grain == "cores" else "ret", p.pid, *how)
 
@@ -235,9 +235,9 @@ class Sim(Composing):
 
     @staticmethod
     def _orders(op: Op) -> Iterator[Any]:
-        """Yields the orders in which a select that must wait may enrol its guards: their own order
-        (None) and, unless the select has priorities, any other. The order matters only if several
-        of its guards are at the same channel.
+        """Yields the orders in which a select that must wait may enrol its guards: the order of the
+        guards (None) and, unless the select has priorities, any other. The order matters only if
+        several of its guards are at the same channel.
         """
         yield None
         lines = [(g.kind, g.on) for g in op.guards if g.pre and g.kind in ("in", "out")]
@@ -354,7 +354,7 @@ class Sim(Composing):
         return {"p": p.pid, "e": "call", "op": [kind, *made]}
 
     def _op(self, p: Proc) -> Op:
-        """Returns the operation of the statement at which the process stands."""
+        """Returns the operation of the process's present statement."""
         s, kind = self._stmt(p), self._kind(p)
 
         def plain(
@@ -468,7 +468,7 @@ class Sim(Composing):
                 self.conclude(p.pid)
                 p.st = "parked"
             elif any(True for _ in self.idle_guards(op)):
-                self.examine(p.pid, i)  # a select with a skip does not enrol
+                self.examine(p.pid, i)  # a select with a skip enrols nothing
             else:
                 self.enrol(p.pid, i)
         if p.st == "parked" and self._asked(p):
@@ -511,7 +511,7 @@ class Sim(Composing):
                     self._request_from_elsewhere(q)
                 else:
                     self._request_cancel(q)
-        # 7.7: only for processes that are certainly runnable
+        # 7.7: yield_ lets only those processes run first that are certainly runnable
         elif kind == "yield" and self.fairness:
             p.yielding = tuple(
                 q.pid
@@ -582,7 +582,8 @@ class Sim(Composing):
             if self_iter or kind == "leave":
                 p.frames = p.frames[:-1]
             # If a composition raises the end of a channel, the end was met when a new end was asked
-            # for, here or further inside (2.5). Otherwise the process met it in an operation.
+            # for, by this composition or one inside it (2.5). Otherwise the process met it in an
+            # operation.
             met = kind not in ("par", "seq", "spawn") or name == "Cancelled"
             p.exc = (name, out[2] if len(out) > 2 else 0, met)
             self._unwind(p)
@@ -590,7 +591,7 @@ class Sim(Composing):
         return {"p": p.pid, "e": "ret", "out": shown, "t": self.now}
 
     def _cancelled(self, p: Proc, how: tuple) -> Outcome:
-        """Handles the cancellation of the operation at which the process waited."""
+        """Handles the cancellation of the operation in which the process waited."""
         if p.st == "join":
             return self._joined(p, how)
         self._meet(p)
@@ -598,7 +599,8 @@ class Sim(Composing):
 
     @staticmethod
     def _ended_at(kind: str, s: list[Any], out: tuple) -> int:
-        """Returns the process whose end this outcome is; -1 if it is not the end of a process."""
+        """Returns the process whose end this outcome reports; -1 if the outcome is not the end of a
+        process."""
         if out[0] != "ok":
             return -1
         if kind == "ended":

@@ -31,7 +31,7 @@ class Judge(World):
 
     def blocked(self) -> dict[int, tuple[int, ...]]:
         """Returns, for each process that is blocked in an operation or waits for children, the
-        processes for which it waits (10.2).
+        processes for which that process waits (10.2).
         """
         found: dict[int, tuple[int, ...]] = {}
         for p in self.procs.values():
@@ -41,7 +41,7 @@ class Judge(World):
                 op = self.ops[p.pid]
                 for_whom: set[int] = set()
                 # A held writer (1.6) waits at its channel for all holders of the other side: no
-                # record says which of them keeps it waiting.
+                # record tells which of the holders keeps it waiting.
                 held = op.guards[op.out[1] : op.out[1] + 1] if op.state == "held" and op.out else ()
                 # A guard that is off takes no part (5.2). No party can come for a silent guard
                 # (5.6).
@@ -65,9 +65,9 @@ class Judge(World):
         return found
 
     def knots(self) -> list[tuple[int, ...]]:
-        """Returns the smallest sets of processes that wait only for processes in the same set
-        (10.2). A process that has not been started holds ends but is not blocked, so it is in no
-        knot.
+        """Returns the knots: the smallest sets of processes that wait only for processes in the
+        same set (10.2). A process that has not been started holds ends but is not blocked, so no
+        knot contains it.
         """
         graph = self.blocked()
         closures = set()
@@ -129,10 +129,10 @@ class Judge(World):
 
     # --- fairness (5.4)
     #
-    # The counts for the select at which a process is: for each guard, in how many selects in a row
-    # it was ready and not chosen; then, after the guards, the same count for the end of the whole
-    # select (5.6). A silent guard does not count in N. When a guard falls silent, all counts start
-    # again.
+    # These are the counts of a process's present select: for each guard, the number of selects in a
+    # row in which it was ready and not chosen; after the guards, the same count for the end of the
+    # whole select (5.6). A silent guard does not count in N. When a guard falls silent, all counts
+    # start again.
 
     def _silent(self, op: Op) -> tuple[int, ...]:
         return tuple(
@@ -150,8 +150,8 @@ class Judge(World):
         return (0,) * (len(op.guards) + 1)
 
     def _starves(self, p: Proc, op: Op, i: int) -> bool:
-        """Returns whether, if guard i is chosen, another guard that was ready all the time has been
-        passed over in N selects in a row.
+        """Returns whether a choice of guard i would pass over another guard, which was ready all
+        the time, for the Nth select in a row.
         """
         last = self.ended_by(op)
         n = len(op.guards) - len(self._silent(op)) + bool(last)
@@ -168,7 +168,7 @@ class Judge(World):
         p.starve = (p.at, new, self._silent(op)) if any(new) else ()
 
     def _watch_readiness(self) -> None:
-        """Restarts the count of each guard that is not ready, even for a moment."""
+        """Restarts the count of each guard that is not ready, even if only for a moment."""
         for p in self.procs.values():
             if not p.starve or p.st in ("finishing", "ended"):
                 continue

@@ -1,5 +1,5 @@
 """Requests that a process end its operation or block (rules 6.1, 7.12): cancellations from outside,
-and limits on blocks of its own.
+and limits on the process's own blocks.
 
   limit:   _open ─▶ open ──its time: fire──▶ asked ──_meet, and it is the one──▶ met
                      ▲  └──_move──┘  ▲          └──_meet another's, _move, _close: taken back
@@ -51,8 +51,9 @@ class Limiting(Judge):
             self._pursue(p)
 
     def _request_from_elsewhere(self, p: Proc) -> None:
-        """Handles a request by a process on another thread (6.1). The operation of this process may
-        commit before its scheduler hears of the request; an operation that begins meets it.
+        """Handles a request by a process on another thread (6.1). The operation of the asked
+        process may commit before its scheduler learns of the request. An operation that begins
+        meets the request.
         """
         if p.st in ("new", "finishing", "ended"):
             self._request_cancel(p)
@@ -68,7 +69,8 @@ class Limiting(Judge):
             self.cancel(p.pid)
         elif not p.passed:  # the children are asked only once
             p.passed = True
-            # children that are never started hold their ends until the running one has ended (7.3)
+            # children that are never started hold their ends until the running child has ended
+            # (7.3)
             self._doom(tuple(k for k in p.kids if self.procs[k].st != "new"))
 
     def _doom(self, pids: tuple[int, ...]) -> None:
@@ -102,8 +104,8 @@ class Limiting(Judge):
         self._set(p, self.now + t)
 
     def _close(self, p: Proc, how: str) -> Outcome:
-        """Ends the innermost block with a limit. Returns the exception of leaving the block, or
-        whether the block's limit has ended it.
+        """Ends the innermost block with a limit. Returns the exception by which leaving the block
+        fails, or whether the limit has ended the block.
         """
         own = p.exc is not None and p.exc[0] == "Cancelled" and p.by == len(p.limits) - 1
         self._disarm(p)

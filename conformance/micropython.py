@@ -4,10 +4,11 @@ file for each file of scenarios/.
 The conversion makes these changes: annotations and `__future__` are removed; `pytest` becomes the
 `kit` of micropython/tests (`raises`, `approx`); the names of `weft` come from weft.coroutines.
 MicroPython has neither awaiting comprehensions nor starred items in a list: the former become a
-loop before their statement, the latter a sum. On threads `log.append(x)` takes a lock. Otherwise
-the scenario stays the same, line by line.
+loop before their statement, the latter become a sum. On threads `log.append(x)` takes a lock.
+Otherwise the scenario stays the same, line by line.
 
-LACKS says what the ports lack, and why; `LEFT_OUT` names the scenarios that need it.
+LACKS lists the features that the ports lack, with the reasons; `LEFT_OUT` names the scenarios that
+need these features.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ LEFT_OUT: dict[str, str] = {
     f"{_WHERE}.what_cannot_run_there_is_bad_use": "kinds",
 }
 
-# The further features that weft.threads lacks, and why.
+# Further features that weft.threads lacks on MicroPython, and why.
 LACKS_THREADS: dict[str, str] = {
     "a start in order": "a thread runs as soon as it is started, before the block has made the ends of the next",
 }
@@ -59,7 +60,7 @@ LEFT_OUT_THREADS: dict[str, str] = {
 
 
 def scenarios_of(path: Path) -> list[str]:
-    """Returns the scenarios of a file, as `file.function`; the file is not run."""
+    """Returns the scenarios of a file, as `file.function`, without running the file."""
     return [
         f"{path.stem}.{node.name}"
         for node in ast.parse(path.read_text(encoding="utf-8")).body
@@ -102,8 +103,8 @@ class Called(ast.NodeTransformer):
         return self.visit(node.value)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Converts `log.append(x)`: without a GIL two threads that append to the same list may lose
-        a value.
+        """Makes `log.append(x)` take a lock: without a GIL two threads that append to the same list
+        may lose a value.
         """
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "append":

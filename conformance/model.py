@@ -1,13 +1,14 @@
 """The rules of SEMANTICS.md Part I as one small, slow, obvious state machine.
 
 A `World` holds channels, ends, barriers, timers and the operations in progress. It knows nothing of
-programs: `interp.py` gives it processes, `checker.py` compares it with what a runtime did. There
-are no threads here; each public method is one atomic step.
+programs: `interp.py` gives it processes, `checker.py` compares it with the history of a runtime.
+The model uses no threads; each public method is one atomic step.
 
 Invariants, true between any two steps:
   * A process has at most one operation. The operation is `waiting`, `held` (a writer inside an
     extended read, 1.6), `making` (its outcome is certain, but the value of its output guard is yet
-    to be made, 5.8), `fed` (a reader that gets such a value) or `done` (it has an outcome).
+    to be made, 5.8), `fed` (a reader that will get the value of such a writer) or `done` (it has an
+    outcome).
   * A party (pid, guard index) stands in a waiting queue only while its operation is waiting (5.10,
     6.2).
   * A reader and a writer do not wait at one channel at the same time (1.1), unless one of them
@@ -56,7 +57,7 @@ class World(Passing):
         self.ops: dict[int, Op] = {}  # pid → its operation
         # reader pid → ("writer", pid) | ("slot", channel): open extended reads (a stack)
         self.holds: dict[int, tuple] = {}
-        # pid of a writer that is making a value → the reader that gets it
+        # pid of a writer that is making a value → the reader that waits for it
         self.feeds: dict[int, int] = {}
         self.now = 0
         self.gone: frozenset[int] = frozenset()
@@ -124,7 +125,7 @@ class World(Passing):
                 self.close(end, "let go by the last process that held it")
 
     def close(self, end: int, how: str, died: bool = False) -> None:
-        """Closes an end (2.2, 4.5). Closing a closed end changes nothing."""
+        """Closes an end (2.2, 4.5). To close a closed end changes nothing."""
         e = self.ends[end]
         if e.how:
             return
@@ -194,7 +195,7 @@ class World(Passing):
 
     def commit(self, pid: int, i: int) -> None:
         """Commits guard i of an operation that has begun. The guard is ready, or idle, or one of
-        those that end the select.
+        the guards that end the select.
         """
         op = self.ops[pid]
         g = op.guards[i]
@@ -260,8 +261,8 @@ class World(Passing):
             op.silent += (i,)
 
     def cancel(self, pid: int) -> bool:
-        """Withdraws a waiting operation (6.2, 6.3). Returns False if there is none, or if it is
-        held or has committed.
+        """Withdraws a waiting operation (6.2, 6.3). Returns False if the process has no operation,
+        or if its operation is held or has committed.
         """
         op = self.ops.get(pid)
         if op is None or op.state != "waiting":
@@ -293,7 +294,8 @@ class World(Passing):
             self._settle()
 
     def has_gone(self, pid: int) -> None:
-        """Makes the operations go on that wait for the end of a process, which has ended (7.11)."""
+        """Called when a process has ended: makes the operations go on that wait for its end
+        (7.11)."""
         self.gone |= {pid}
         for op in list(self.ops.values()):
             for i in op.seen:
@@ -320,8 +322,8 @@ class World(Passing):
         self._settle()
 
     def due(self) -> list[int]:
-        """Returns the timers that may go off now, in their order (8.5); but a limit may come before
-        or after what its process waits for (7.12).
+        """Returns the timers that may go off now, in their order (8.5). But a limit may come before
+        or after the event for which its process waits (7.12).
         """
         now = [k for k, t in enumerate(self.timers) if t[0] <= self.now]
         return [k for k in now if self.timers[k][2] < 0] + [
@@ -345,7 +347,7 @@ class World(Passing):
 
     def _decide(self, op: Op, out: Outcome) -> None:
         """Decides the outcome: the operation leaves every waiting queue (5.10), and the channels
-        that it has left are looked at again (3.2).
+        that the operation has left are looked at again (3.2).
         """
         op.state, op.out = "done", out
         for g in op.guards:
@@ -382,8 +384,8 @@ class World(Passing):
             op.silent += (i,)
 
     def _phase(self, b: Barrier) -> None:
-        """Ends the phase if all enrolled parties wait (8.1). It commits for all of them at once
-        (8.4).
+        """Ends the phase if all enrolled parties wait (8.1). The syncs of all parties commit at
+        once (8.4).
         """
         if b.line and len(b.line) >= b.enrolled:
             parties, b.line = b.line, []
@@ -419,7 +421,8 @@ class World(Passing):
                 self._take(self.ops[pid], i, c)
 
     def _conclude_one(self) -> bool:
-        """Concludes one waiting select that is over (5.6). Returns whether there was one."""
+        """Concludes one waiting select that is over (5.6). Returns whether there was such a
+        select."""
         for op in self.ops.values():
             if self.has_ended(op):
                 self._conclude(op)

@@ -6,10 +6,10 @@
 
 Invariants
 - python_player.Player plays the statements and makes the records, in calls from the component's
-  thread. So a record is made just before and just after an operation, in one list with all other
+  thread. So a record is made just before and just after each operation, in the list of all other
   records. The operations themselves are done in C++.
 - There is no channel between the player and the component: the runtime sees only a process that
-  computes meanwhile.
+  computes between its operations.
 - A process is native only if nothing in it needs anything in STAYS.
 """
 
@@ -47,7 +47,7 @@ _ASKS = {
 
 
 def asks_for(proc: dict[str, Any]) -> set[str]:
-    """Returns which of the operations in STAYS a process needs."""
+    """Returns the operations in STAYS that a process needs."""
     found = {"an end of its maker"} if any(isinstance(e, int) for e in proc["ends"]) else set()
     if len(proc["ends"]) > MOST_ENDS:
         found.add("too much")
@@ -218,7 +218,7 @@ class _Played:
             index = int(words[0])
             made = self.op[3][index][-1]
             if callable(made):
-                # C++ called its own function; this call only advances the player's count
+                # C++ called its own function; this call only counts in the player
                 made()
             return (index, words[1] if len(words) > 1 else None), None
         return (words[0] if words else None), None
@@ -233,8 +233,8 @@ def _words(op: Op) -> str:
 
 
 def _value(word: Any) -> Any:
-    """Returns the value. For a function this is the value that it would give, because C++ uses a
-    function of its own.
+    """Returns the value of a word. For a function, returns the value that the function would make,
+    because C++ calls a function of its own.
     """
     return word.value if callable(word) else word
 
@@ -277,8 +277,8 @@ def process(play: Network, proc: dict[str, Any], ends: list[Any]) -> Any:
 
 
 def results(returned: set[int], processes: list[dict[str, Any]], got: Any) -> list[Any]:
-    """Returns the results as the model gives them. A process of a component returns nothing; in a
-    network a process returns its number if it ended normally.
+    """Returns the results as the model does. A process of a component returns nothing, but in the
+    model a process that ended normally returns its number.
     """
     return [
         p["id"] if value is None and p["id"] in returned else value

@@ -1,7 +1,7 @@
 // Processes of a component that follow the orders of native_driver.py, one operation after another.
-// native_driver.py plays a network's statements, and each operation is done here, through
-// <weft/component.hpp>. The driver is called without any channel, so the runtime sees only the
-// network's own channels.
+// native_driver.py plays a network's statements, and this file performs each operation, through
+// <weft/component.hpp>. The driver is called directly, without a channel, so the runtime sees only
+// the network's own channels.
 #include <memory>
 #include <sstream>
 #include <weft/component.hpp>

@@ -2,9 +2,9 @@
 readable form.
 
 `generate(seed)` gives the same network for the same seed on every Python, because all its choices
-come from `random.Random(seed).random()`. `features` says what a network may contain; a driver names
-the features of its runtime. Every network ends under the model: by itself, by a deadlock that the
-run reports, or by a failure.
+come from `random.Random(seed).random()`. `features` limits what a network may contain; a driver
+names the features of its runtime. Every network ends under the model: by itself, by a deadlock that
+the run reports, or by a failure.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ FEATURES = frozenset(
         "limit",
     }
 )
-# Not every runtime lets a process cancel another one by its number, ask for that process's end
-# (7.11), or use limits (7.12).
+# Not every runtime lets a process cancel another one by its number, ask for the end of another
+# process (7.11), or use limits (7.12).
 DEFAULT = FEATURES - {"cancel", "ended", "watched", "limit"}
 LIMITS = ("timeout", "deadline", "move_on")
 
@@ -109,8 +109,8 @@ class Maker:
 
     @staticmethod
     def once(body: list[Any]) -> bool:
-        """Returns whether no processes are made inside a loop. (Each process of a network exists
-        once.)
+        """Returns whether the body makes no processes inside a loop. (Each process of a network
+        exists once.)
         """
 
         def makes(b: list[Any]) -> bool:
@@ -124,8 +124,8 @@ class Maker:
         return not any(s[0] in ("loop", "iter") and makes(s[2]) for s in body)
 
     def limit(self, body: list[Any]) -> list[Any]:
-        """Makes a block with a limit (7.12). Usually its Timeout is caught. Now and then its
-        Cancelled is caught inside the block, which then goes on.
+        """Makes a block with a limit (7.12). Usually the Timeout of the block is caught. Now and
+        then the Cancelled of the limit is caught inside the block, which then goes on.
         """
         how = self.pick([*LIMITS])
         if self.rng.random() < 0.25:
@@ -241,7 +241,7 @@ def generate(seed: int, size: int = 4, features: frozenset[str] = DEFAULT) -> Ne
     n = 1 + m.upto(size - 1)
     if m.has("barrier", 0.2):
         m.barriers.append(m.upto(n))
-    # every channel gets a writer and a reader, then some more ends at random
+    # every channel has a writer and a reader; then some more ends are added at random
     ends: list[list[tuple[int, str]]] = [[] for _ in range(n)]
     for c in chans:
         w = int(m.rng.random() * n)

@@ -1,11 +1,11 @@
 """The parts of the model's world: guards, operations, ends, channels, barriers. Each class knows
 only itself.
 
-All of them are plain values; those that change have `clone` and `key`, for searches. `model.World`
-does what happens between them.
+All of them are plain values. The classes whose objects change have `clone` and `key`, for searches.
+`model.World` does what happens between them.
 
-Invariants: a closed end says how it was closed (`End.how`). A channel counts all ends that it ever
-had (2.5), and the open ones. The waiting queue of a barrier has only parties of the current phase.
+Invariants: a closed end keeps how it was closed (`End.how`). A channel counts all ends that it ever
+had (2.5), and its open ends. The waiting queue of a barrier has only parties of the current phase.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Op:
         self.seen: tuple[
             int, ...
         ] = ()  # the guards examined or enrolled so far (on threads, one by one)
-        # Those of them that fell silent, for the rest of this operation (5.6).
+        # The guards that fell silent, for the rest of this operation (5.6).
         self.silent: tuple[int, ...] = ()
         # Guards that are off, and whose channels were open when the operation began (5.6).
         self.holding: tuple[int, ...] = ()
@@ -95,7 +95,7 @@ class Op:
 
 
 class End(NamedTuple):
-    """One reader or writer end (2.1). `how` says how it was closed; "" if it is open. `holders` are
+    """One reader or writer end (2.1). `how` is how it was closed; "" if it is open. `holders` are
     the processes that hold it (2.3). An end is replaced, never changed, because states share it.
     """
 

@@ -5,7 +5,7 @@ a ready guard commits.
   _give ──▶ _hand_over to the first reader, else _buffer
   a value from a function:  _feed, _give ──▶ making, fed ──make──▶ done
 
-Invariant: in one step a value is taken from one place and put into another one, or counted as
+Invariant: in one step a value is taken from one place and put into another place, or counted as
 dropped.
 """
 
@@ -41,7 +41,8 @@ class Passing(Choosing):
     def _settle(self) -> None: ...
 
     def _deliver(self, op: Op, i: int, value: Any) -> None:
-        """Gives the reader the value. If the value is an end, it becomes the reader's (2.4)."""
+        """Gives the reader the value. If the value is an end, the reader's process holds it from
+        now on (2.4)."""
         if isinstance(value, tuple) and value[0] == "end":
             self.hold(value[1], op.pid)
         self._decide(op, ("ok", i, value))
@@ -81,7 +82,7 @@ class Passing(Choosing):
     def _give(self, op: Op, i: int, c: Chan) -> None:
         """Lets guard i, an output, give its value to the first reader, or else to the buffer,
         according to the channel's overflow (1.3–1.5). A value from a function does not exist yet:
-        it gets a slot now, and its place in the order once it is made (5.8).
+        it takes a slot now, and its place in the order once it has been made (5.8).
         """
         g = op.guards[i]
         if c.capacity and self._made(g):

@@ -1,6 +1,6 @@
 """The numbered code of a network, and the state of one of its processes.
 
-Invariant: a `Proc` has only immutable values, so copying its fields copies it.
+Invariant: a `Proc` contains only immutable values, so copying its fields copies it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Proc:
         self.st = "new"
         self.frames: tuple = ()  # of (kind, body number, next statement, extra)
         self.cancel = self.doomed = self.started = False
-        self.unheard = False  # whether its scheduler has yet to hear of a request (6.1)
+        self.unheard = False  # whether its scheduler has not yet learnt of a request (6.1)
         # the states of the limits on the blocks that the process is in (7.12): open, asked, met
         self.limits: tuple[str, ...] = ()
         self.by = -1  # which of `limits` asked for its last Cancelled; -1: a request from outside

@@ -2,8 +2,8 @@
 python -m conformance.pure BACKEND`.
 
 Prints a JSON object with the outcome of each scenario that is not left out: "ok", or what went
-wrong. LACKS has the features that the pure package lacks, and why; LEFT_OUT names the scenarios
-that need it.
+wrong. LACKS lists the features that the pure package lacks, with the reasons; LEFT_OUT names the
+scenarios that need them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .scenarios import collect
 
 BACKENDS = ("coroutines", "threads")
 
-# MicroPython's package lacks most of these too. On CPython it is also known who holds an end
-# without finalisers.
+# MicroPython's package lacks most of these features too. On CPython it is known, also without
+# finalisers, which process holds an end.
 LACKS = {
     "finalisers": "an end that is merely dropped is not noticed: no class of the pure package has a finaliser",
     "line numbers": _LACKS["line numbers"],

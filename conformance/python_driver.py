@@ -85,8 +85,8 @@ class ApartDriver:
         try:
             requests.write(json.dumps(net) + "\n")
             requests.flush()
-            # The server gives up by itself after `seconds`; if twice that time has passed, it is
-            # dead.
+            # The server gives up by itself after `seconds`. If it has not answered after twice that
+            # time, it is dead.
             if select.select([replies], [], [], 2 * self.seconds + 5)[0]:
                 line = replies.readline()
         except BrokenPipeError:
@@ -119,7 +119,7 @@ class ApartDriver:
 
 def serve(backend: str, seconds: float) -> None:
     """Runs the networks that come as lines on the standard input. If a network takes longer than
-    `seconds`, the answer has the records made so far, and the OS process ends, because the
+    `seconds`, the answer contains the records made so far, and the OS process ends, because the
     network's processes cannot be stopped.
     """
     names = names_of(backend)
@@ -129,14 +129,14 @@ def serve(backend: str, seconds: float) -> None:
     if any(n.native for n in names):
         native_driver.component()
     out = os.fdopen(os.dup(1), "w")
-    warnings.simplefilter("ignore")  # about processes that a Sequence never started
+    warnings.simplefilter("ignore")  # warnings about processes that a Sequence never started
     os.dup2(2, 1)  # text that the runtime prints must not be taken for an answer
     for line in sys.stdin:
         journal = away.journal() if away else None
         play = Play(names, json.loads(line), journal, away)
 
-        # A signal is used, not a thread: the runtime must assume that a thread might hold ends,
-        # which would hide a deadlock (10.3).
+        # The time limit is a signal and not a thread: the runtime would have to assume that the
+        # thread holds ends, and a deadlock would be hidden (10.3).
         def give_up(*_: Any, play: Play = play) -> None:
             json.dump({"history": play.so_far(), "lost": True}, out)
             out.write("\n")

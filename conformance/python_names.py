@@ -101,8 +101,8 @@ class Names:
     # choice
     def guard(self, g: dict[str, Any], end: Any, value: Any, there: Any) -> Any:
         """Returns the guard that `g` describes. `value` is the value that an output guard sends, or
-        the function that makes it. `there` is an object that is a guard by itself (a barrier, the
-        end of a process).
+        the function that makes the value. `there` is an object that is a guard by itself (a
+        barrier, the end of a process).
         """
         m, kind = self.m, g["g"]
         how = {"ended": "raise"} if g.get("ends") else {}
@@ -124,13 +124,13 @@ class Names:
         return made if g.get("pre", True) else made.when(False)
 
     def select(self, guards: list[Any], mode: str) -> Any:
-        """Selects over `guards`; gives (index, value)."""
+        """Selects over `guards`; returns (index, value)."""
         return self.m.select(*guards, mode=mode)
 
     # composition
     def process(self, function: Callable[..., Any], name: str) -> Callable[..., Any]:
         function.__name__ = function.__qualname__ = name
-        if self.away:  # the process stays here, on a thread: see host_driver.py
+        if self.away:  # the process stays in this OS process, on a thread: see host_driver.py
             threads: Any = importlib.import_module("weft.threads")
             return threads.process(function)
         return self.m.process(function)
@@ -155,8 +155,8 @@ class Names:
         return round(self.m.now()) if hasattr(self.m, "now") and not self.real else None
 
     def deadlock(self, error: Any) -> dict[str, Any]:
-        """Returns the blocked processes and the knot, as the report says; {} for a network over
-        several OS processes, because on a busy machine such a report may leave out a process.
+        """Returns the blocked processes and the knot, as the report names them; {} for a network
+        over several OS processes, because on a busy machine such a report may leave out a process.
         """
         if self.away:
             return {}

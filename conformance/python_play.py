@@ -1,4 +1,5 @@
-"""One run of one network on Python backends: makes its processes, and the record of how it ended.
+"""Runs one network once on Python backends: makes the network's processes, and the record of how
+the run ended.
 
 Other drivers make the processes that run in a component (native_driver.py) or in another OS process
 (host_driver.py, by way of `away`).
@@ -143,8 +144,8 @@ class Play:
         return self.made[pid].ended()
 
     def results(self, processes: list[dict[str, Any]], got: Any) -> list[Any]:
-        """Returns the results of a composition, as the model gives them: for a process without a
-        result, how it ended (7.1).
+        """Returns the results of a composition, as the model does: for a process without a result,
+        how it ended (7.1).
         """
         none = self.names.m.NoResult
         got = [f"<{r.how}>" if isinstance(r, none) else r for r in got]
@@ -157,13 +158,15 @@ class Play:
         return bool(self.away.takes(self.net, proc))
 
     def has_arrived(self, done: Any, awaits: bool) -> Any:
-        """Returns what a process must wait for before it records a retirement, a poison or a death:
-        nothing here, because the effect is already there.
+        """Returns the operation for which a process must wait before it records a retirement, a
+        poison or a death. Within one OS process that is no other than `done`, whose effect is
+        immediate.
         """
         return done
 
     def written(self, done: Any, awaits: bool) -> Any:
-        """Returns what a process must wait for after a write, as has_arrived() does."""
+        """Returns the operation for which a process must wait after a write, as has_arrived()
+        does."""
         return done
 
     def names_of(self, pid: int) -> Names:

@@ -2,8 +2,8 @@
 makes its two records.
 
 The same generator plays every kind of process. It yields a function that starts an operation; its
-driver (python_play.py, task_driver.py) awaits what the function returns, or takes that as the
-result.
+driver (python_play.py, task_driver.py) awaits what the function returns, or takes the returned
+value as the result.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Player:
             raise ValueError(f"a statement of unknown kind {kind!r}")
 
     def written(self, end: Any, value: Any) -> Any:
-        """Writes; the record says that the write is over only once the value is at the channel or
+        """Writes. The write is recorded as over only once the value is at the channel or the write
         has failed.
         """
         return self.play.written(end.write(value), self.names.awaits)
@@ -200,8 +200,8 @@ class Player:
         return self.play.has_arrived(done, self.names.awaits)
 
     def compose(self, how: Callable[..., Any], processes: list[Any]) -> Any:
-        # The list is not kept in a variable: the traceback of a failure would keep a process that
-        # was never started alive, and its ends with it.
+        # The list is not kept in a variable: then the traceback of a failure would keep alive a
+        # process that was never started, together with its ends.
         try:
             composed = how(*[self.play.make(p, self.slots) for p in processes])
         except BaseException:
@@ -230,7 +230,7 @@ class Player:
         raise Fail
 
     def iterate(self, s: list[Any]) -> Generator[Thunk, Any, None]:
-        """`for value in reader`, step by step through the iterator protocol (3.4)."""
+        """Plays `for value in reader`, step by step through the iterator protocol (3.4)."""
         turns = 0
         it = None
         while len(s) < 4 or turns < s[3]:

@@ -25,15 +25,15 @@ from typing import Any
 
 from .networks import DEFAULT, Maker, Net
 
-# The turns of a selector: more than its sources have values, so that the end of the channels ends
-# it.
+# The number of turns of a selector. It is larger than the number of its sources' values, so that
+# the end of the channels ends the selector.
 TURNS = 9
 Side = tuple[int, str]
 
 
 class _Retiring(Maker):
-    """Makes the pieces of a network of this shape. `Maker` has the random choices, the channels and
-    the process numbers.
+    """Makes the pieces of a network of this shape. `Maker` provides the random choices, the
+    channels and the process numbers.
     """
 
     def some(self, chans: list[int], side: str, most: int) -> list[Side]:
@@ -107,7 +107,7 @@ class _Retiring(Maker):
             turn = [["read", self.pick(inputs)], self.guards(sides, outputs)]
         else:  # a buffer, or a merge that keeps the values
             turn = [self.guards(sides, slots)]
-            if self.rng.random() < 0.35:  # the guards stay the same, but others of them are on
+            if self.rng.random() < 0.35:  # the guards stay the same, but different ones are on
                 turn.append(self.guards(sides, slots))
         if "limit" in self.features and self.rng.random() < 0.4:
             turn = [self.limit(turn)]
@@ -118,8 +118,8 @@ class _Retiring(Maker):
         return self.numbered(sides, [*body, *self.leaving(sides)])
 
     def guards(self, sides: list[Side], slots: list[int]) -> list[Any]:
-        """Returns a select over those slots in any order; some guards are off, the retirement of
-        some raises.
+        """Returns the guards of a select over the slots, in any order. Some guards are off, and for
+        some a retirement raises.
         """
         order = sorted(slots, key=lambda _: self.rng.random())
         out: list[dict[str, Any]] = []
@@ -161,7 +161,8 @@ class _Retiring(Maker):
             for _ in range(1 if self.rng.random() < 0.75 else 2)
         ]
         sinks = [self.some(second, "r", 2) for _ in range(self.upto(2) if second else 0)]
-        # Every channel has both sides; otherwise it would stay open for ever (2.5).
+        # Every channel has both sides; a channel that never had one side would stay open for ever
+        # (2.5).
         for chans, writers, readers in ((first, sources, selectors), (second, selectors, sinks)):
             for c in chans:
                 for side, group in (("w", writers), ("r", readers)):
@@ -178,8 +179,8 @@ class _Retiring(Maker):
 
 
 def retiring(seed: int, size: int = 4, features: frozenset[str] = DEFAULT) -> Net:
-    """Makes a network of the shape above: at most `size` - 1 sources, two selectors and two
-    sinks.
+    """Makes a network of the shape at the head of this file: at most `size` - 1 sources, two
+    selectors and two sinks.
     """
     m = _Retiring(seed, size, features)
     procs = m.network(size)

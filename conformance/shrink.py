@@ -1,5 +1,5 @@
-"""Shrinks a failing network to a minimal failing one, and a failing history to its shortest failing
-prefix.
+"""Shrinks a failing network to a minimal failing network, and a failing history to its shortest
+failing prefix.
 
 The method is delta debugging over the data: each candidate removes or simplifies one thing (a
 process, a statement, a guard, a channel's buffer, a body's repetitions). A candidate that still
@@ -82,7 +82,8 @@ def repeated(fails: Callable[[Net], bool], times: int = 20) -> Callable[[Net], b
 
 
 def shortest_prefix(history: list[Any], bad: Callable[[list[Any]], bool]) -> list[Any]:
-    """Returns the shortest bad prefix, if a prefix that is bad stays bad when it grows."""
+    """Returns the shortest bad prefix. The search assumes that a bad prefix stays bad when it
+    grows."""
     lo, hi = 1, len(history)
     while lo < hi:
         mid = (lo + hi) // 2
@@ -104,8 +105,8 @@ def report(net: Net, history: list[Any], why: str) -> str:
 
 
 def valid(net: Net) -> bool:
-    """Returns whether every slot that the network uses exists. (A cut may have removed what another
-    part needs.)
+    """Returns whether every slot that the network uses exists. (A cut may have removed a slot that
+    another part needs.)
     """
 
     def body_ok(body: list[Any], slots: int) -> bool:

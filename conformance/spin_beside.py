@@ -5,9 +5,9 @@ Python for Weft and in Promela for Spin.
 
 The two count different things: Spin stores states, and visits each once; Weft runs the program
 itself, stores nothing, and counts the runs that stand for all orders. Spin reads a model, so its
-seconds are those of `spin -a`, of the compiler, and of the search, each by itself. Weft's are those of
-`weft.check`. Both have to find the deadlock of the greedy philosophers, and to prove the others free
-of one.
+seconds are those of `spin -a`, of the compiler, and of the search, each by itself. The seconds of
+Weft are those of `weft.check`. Both have to find the deadlock of the greedy philosophers, and to
+prove that the other programs have none.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _run(command: list[str], folder: str) -> str:
 
 
 def philosophers(n: int, ordered: bool) -> tuple[str, Callable[[], Any]]:
-    """Returns the model, and the function for Weft. A fork is a buffer of one place."""
+    """Returns the model for Spin and the function for Weft. A fork is a buffer of one place."""
     from weft.coroutines import Channel, process, run
 
     @process

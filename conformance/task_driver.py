@@ -10,8 +10,8 @@ seq, spawn) are done by the process, on behalf of the task.
        └──► task.cancel()             └──► the answer
 
 Invariants
-- A cancellation of the process becomes a cancellation of its task, or the outcome of what the
-  process composes for the task; never both.
+- A cancellation of the process becomes a cancellation of its task, or the outcome of the
+  composition that the process makes for the task; never both.
 - A network is stuck when the loop would sleep and nothing known could wake it: no timer, no
   callback, no socket and, if the network has thread processes, no record for `QUIET` seconds. Weft
   cannot know this for a loop with tasks (13.6); this loop can, because every task on it waits for
@@ -33,7 +33,7 @@ Steps = Generator[Callable[[], Any], Any, Any]
 
 class Composition:
     """Starts an operation that makes processes. Only a process can perform such an operation.
-    `waits` says whether the operation waits, and so can be cancelled.
+    `waits`: whether the operation waits, and so can be cancelled.
     """
 
     def __init__(self, start: Callable[[], Any], waits: bool) -> None:

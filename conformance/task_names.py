@@ -1,15 +1,16 @@
 """The names of `weft` for programs whose processes are tasks of asyncio: every operation in them is
-a foreign waiter's (rules 6.6, 13.7), on a loop whose time is virtual.
+that of a foreign waiter (rules 6.6, 13.7), on a loop whose time is virtual.
 
 A task is not a process: it holds no ends (2.3), spreads no poison (4.3) and belongs to no group
-(7). So a process here is a coroutine process, a guest of the loop, that holds the ends and only
-waits for its task, which runs the body.
+(7). So a process of this module is a coroutine process, a guest of the loop, that holds the ends
+and only waits for its task, which runs the body.
 
     process:  waits for its task ──the task ends──► ends as the task did
        └──Cancelled (of its group)──► task.cancel() ──► waits on
 
 Invariants
-- One cancellation of the process is one of its task. `process.cancel()` cancels the task.
+- One cancellation of the process is one cancellation of its task. `process.cancel()` cancels the
+  task.
 - A process on another backend (`on`) is an ordinary process of that backend, without a task.
 """
 

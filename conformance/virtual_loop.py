@@ -7,9 +7,9 @@ jumps to the loop's earliest timer.
                       nothing ──► Stuck
 
 Invariants
-- The time is a whole number of ns, and `time()` is that number in seconds, so that a time computed
-  from it gives the same number again. `virtual_time` tells Weft that the timers of this loop's
-  tasks follow this time (rule 13.7).
+- The time is a whole number of ns, and `time()` is that number in seconds, so that a time that was
+  computed from `time()` gives the same number again. `virtual_time` tells Weft that the timers of
+  this loop's tasks follow this time (rule 13.7).
 - `calls` counts the calls under way in the loop's threads, `processes` those on threads of their
   own; while there are any, the time stands still.
 """
@@ -83,8 +83,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run(main: Coroutine[Any, Any, Any]) -> Any:
-    """Runs `main` as a task of a loop of its own, and returns its result. The loop is closed with
-    everything that is left on it.
+    """Runs `main` as a task of a loop of its own, and returns its result. Then the loop is closed,
+    with everything that is left on it.
 
     Raises:
         Stuck: nothing on the loop can ever run again. An exception of `main` propagates.

@@ -1,8 +1,9 @@
-"""For each entry of the table of what commutes a pair of steps that needs it: their order makes a
-difference, and no other entry says so (commuting.py). So if the entry is wrong, this pair shows it.
+"""Contains, for each entry of the table of what commutes, a pair of steps that needs the entry: the
+order of the steps makes a difference, and no other entry reports the conflict (commuting.py). So if
+the entry is wrong, its pair shows it.
 
-`CAREFUL` has the entries for which no such pair was found: the search is right without them, as far
-as this is known. `NOWHERE` has the entries whose two accesses never meet at one place.
+`CAREFUL` contains the entries for which no such pair was found: as far as is known, the search is
+right without them. `NOWHERE` contains the entries whose two accesses never meet at one place.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ WITNESSES: dict[Entry, Witness] = {
 # fmt: on
 
 CAREFUL: set[Entry] = {
-    # A death or a poison ends whoever holds the channel's ends, whether or not another end has gone
-    # before.
+    # A death or a poison affects the processes that hold the channel's ends, whether or not another
+    # end has been closed before.
     ("close_other", "all", False),
     ("close_other", "all", True),
     # An input that was not taken does not see that the last reader goes.
@@ -96,7 +97,8 @@ CAREFUL: set[Entry] = {
 }
 
 #: Barriers, selects, ends of processes, time and cancellation are places of their own, and no buffers.
-#: Only `join`, `look` and `all` are done there, `join` at barriers alone.
+# : Of the accesses, only `join`, `look` and `all` occur at these places, and `join` only at
+# barriers.
 _ELSEWHERE = ("join", "look")
 NOWHERE: set[Entry] = {
     (a, b, buffered)

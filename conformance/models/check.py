@@ -34,12 +34,12 @@ import progress  # noqa: E402
 MEMORY_MB = 1500
 DEPTH = 100_000
 BESIDE = 2  # how many cases run at the same time
-# These models have millions of states: their verifiers are optimised, and start first. The
-# verifiers of the other models, and of all mutants, take longer to compile than to run, so clang
-# compiles them if it is installed: it needs half the time.
+# These models have millions of states, so their verifiers are optimised, and start first. The
+# verifiers of all other models and of all mutants take longer to compile than to run. If clang is
+# installed it compiles them, in half the time.
 LARGE = ("wire_delegated.pml", "wire_slots.pml", "wire_barrier.pml", "wire_knots.pml")
 # A verifier spends its time on packing and finding states. Most of its code is the model's own
-# steps: to optimise them would take longer than it saves.
+# steps, and to optimise these would take longer than it saves.
 STEPS = """\
 #ifdef __clang__
 #define AS_IT_IS __attribute__((noinline, optnone))
@@ -85,8 +85,8 @@ COMMIT = [
     ("TOPO=1", "CANCEL", "SCAN"),
     ("TOPO=2", "CANCEL", "SCAN"),
 ]
-# The cases of two choices that cross, with every fault; and of one choice of inputs, and one of
-# outputs, with the faults that make a difference.
+# Two choices that cross, with every fault; and one choice of inputs and one of outputs, with the
+# faults that make a difference.
 SPANS = [
     *(("TOPO=2", f"FAULT={f}") for f in (0, 1, 2, 5)),
     # both orders of offering would have millions of states
@@ -111,8 +111,9 @@ SPANS_MUTANTS = [
     (80, ("TOPO=1", "ALL", "ROUNDS=2")),
     (147, ("TOPO=4",)),
 ]
-# Operations that only look, timers, and guards that are off. Of the two choices that cross, both
-# wait, or one or both have a timer, or one or both only look; the second may stop.
+# Cases of operations that only look, of timers, and of guards that are off. Of two choices that
+# cross, both wait, or one or both have a timer, or one or both only look. The second choice may
+# stop.
 LOOKS = [
     *(("CASE=1", f"KIND0={k}") for k in range(3)),
     ("CASE=1", "LEAVES"),
@@ -146,7 +147,7 @@ ROUNDS_MUTANTS = [
     (132, ()),
     (133, ()),
 ]
-# A knot beside processes that run; one case for each home of the channel whose ends move.
+# Cases of a knot beside processes that run: one for each home of the channel whose ends move.
 MOVES = ("CASE=2", "L0=1", "L2=2")
 KNOTS = [
     *(("CASE=1", f"HA={h}") for h in range(3)),
@@ -222,8 +223,8 @@ def in_each_run() -> list[Case]:
 
 
 class Result(NamedTuple):
-    """The result of a verifier. errors: their number, -1 if unknown. complete: the whole state
-    space was searched. message: spin's first complaint.
+    """The result of a verifier. errors: the number of errors, -1 if unknown. complete: the whole
+    state space was searched. message: spin's first complaint.
     """
 
     errors: int
@@ -291,8 +292,8 @@ def verify(case: Case, folder: Path) -> Result:
 
 
 def judge(case: Case, r: Result) -> tuple[bool, str]:
-    """Compares the result with the one that the case must have. Returns (whether they agree, a line
-    for people).
+    """Compares the result with the result that the case must have. Returns (whether the two agree,
+    a line for people).
     """
     if case.mutant == 0:
         good = r.errors == 0 and r.complete

@@ -1,6 +1,6 @@
 /* Ended channels in a select (rule 5.6). A select over the readers of N channels counts those that
  * keep it open. Whatever ends a channel takes the select's node out, under the channel's lock, and
- * counts down; when the count reaches zero it claims the select's word, as any partner does.
+ * counts down; when the count reaches zero, it claims the select's word, as any partner does.
  *
  * The select looks at each channel (phase A), sets the count to the number of guards whose channels
  * it did not find retired, enrols at each (phase B), parks, and leaves. A process for each channel

@@ -14,7 +14,7 @@
  *
  *   an arrival, at the home:  none ──ARRIVE──► queued ──all are there──► DONE
  *
- * So the arrival of a killed party counts until the home notices its death: if the phase is
+ * The arrival of a killed party counts until the home notices its death: if the phase is
  * complete before that, the party had arrived, and all go on; they learn of the death at the next
  * phase.
  *

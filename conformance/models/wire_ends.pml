@@ -1,13 +1,13 @@
 /* An end that moves between spaces as a value (WIRE.md 7.4).
  *
  * Spaces 0, 1, 2 and the home of the channel. One counted end starts at 0; it may be sent on, dropped on the way, retired, and one space may be killed:
- * what it had sent arrives or is lost. With LEAVE one that has nothing to do with the end any more may say BYE. The home has a bit for each space.
+ * what it had sent arrives or is lost. With LEAVE a space that has nothing to do with the end any more may say BYE. The home has a bit for each space.
  *
  *   holds ──END(token)──► in transit ──ADOPTED, DROPPED, the receiver died──► let go: RETIRE, if nothing else is held or under way
  *
  * MUT 61: the sender lets go when it sends. 62: a dropped end is not reported. 63: the receiver frees the sender, not the home. 64: the sender says nothing
- * when the receiver dies. 65: ADOPT is not sent by a space whose bit is set. 66: the key of who had the end before does not go with it. 67: an adopter that
- * was found by that key does not tell the sender. 155: one that was found by the first key does not. 156: who says BYE does not tell the sender of an end
+ * when the receiver dies. 65: ADOPT is not sent by a space whose bit is set. 66: the key of the previous holder is not sent with the end. 67: an adopter that
+ * was found by that key does not tell the sender. 155: an adopter that was found by the first key does not. 156: a space that says BYE does not tell the sender of an end
  * that it has closed, and of which the home has not answered.
  *
  * The bit of a space stands for its key. A space is `sure` once the home has said ADOPTED to it; until then the end that it sends on has the key of space 0 too.

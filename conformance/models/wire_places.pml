@@ -6,7 +6,6 @@
  * again and again; twice it tries to leave the queue. At some moment a second writer B comes, at
  * home: from then on nothing is lent. With KIND=1 the channel is poisoned instead, with KIND=2 A
  * closes its end behind its last write, and with KIND=3 nothing else happens.
- * KIND=3 nothing else happens.
  *
  *   A: OFFER ──DONE──► …          CREDIT, of no OFFER since ──► has it ──PUT; RECALL, or unasked: RECALLED──► has none
  *   home: R waits, nobody writes ──CREDIT──► lent ──PUT: R has the value; OFFER: they have crossed──► not lent

@@ -1,6 +1,5 @@
 /* Do several programs stand still? Rounds of questions over their sessions (WIRE.md 10.3, 10.6).
  *
- * Programs 0, 1 and 2, with sessions 0-1 and 1-2, with TRIANGLE 0-2 too. Program 0 asks. Program 1
  * Programs 0, 1 and 2 have sessions 0-1 and 1-2, with TRIANGLE 0-2 too. Program 0 asks. Program 1
  * has two runs, which wake each other without a frame; the others have one run each. A run that
  * goes on queues frames, wakes the other run of its program, or comes to rest. A received frame
@@ -9,8 +8,8 @@
  *              one that does not wait asks nobody; who gets it again: SAID, empty
  *   0: a round in which all wait and nothing is under way ──a second one: the same, and nothing has moved──► TELL to all
  *
- * What a program says is kept in `said`, by round; a SAID has the set of the programs whose answers
- * it brings. A program looks at all its runs at one moment, and takes no frame in meanwhile.
+ * What a program answers is kept in `said`, by round; a SAID has the set of the programs whose
+ * answers it brings. A program looks at all its runs at one moment, in which it takes in no frame.
  * Program 0 may look once at any moment, and looks when nothing moves any more: in the code the
  * last program to come to rest looks then.
  *

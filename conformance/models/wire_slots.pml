@@ -19,7 +19,7 @@
  * receiver.
  *
  * That a share is taken before the name is looked for needs no mutant: a lender has a share itself
- * until the frame is on its way, so a space that lets go meanwhile keeps the mapping.
+ * until the frame is on its way, so a space that lets go before that keeps the mapping.
  *
  * Checked: a view shows the sent value, from its first look to its last; a LEASE without a
  * descriptor names a segment that its receiver has mapped; at the end all values were sent,

@@ -1,14 +1,13 @@
 """Scenarios: the required behaviour of every runtime, written once and run on every backend.
 
-A scenario is an `async` function that stands for the rules it names and asserts what they say.
+A scenario is an `async` function that names rules and asserts what these rules require.
 `load` compiles a file of scenarios for one backend. For threads and greenlets it leaves the
 `await`s out (weft.styles), so that each backend runs in its own style. On "tasks" the scenario, and
 the body of each process in it, is a task of asyncio (task_names.py).
 
 Invariants
 - A scenario's run keeps virtual time (rule 8.6). So `await settle()` returns when no other process
-  can go on: this is how a scenario makes sure that a process waits. Nothing here sleeps in real
-  time.
+  can go on: by this a scenario makes sure that a process waits. No scenario sleeps in real time.
 - A scenario does not know its backend, and does not depend on the order in which runnable processes
   run.
 - A scenario names whatever it needs that not every backend has (`needs`); LACKS says which backend
@@ -35,7 +34,8 @@ FILES = tuple(sorted(path.stem for path in HERE.glob("rules_*.py")))
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-# The features that scenarios may need and a backend lacks: by backend, with the reason.
+# The features that scenarios may need and that a backend lacks: for each backend, the feature and
+# the reason.
 LACKS: dict[str, dict[str, str]] = {
     "tasks": {
         "a deadlock": "Weft declares none where tasks of the loop may wake anybody (rules 10.4, 13.6)",
@@ -115,7 +115,7 @@ def _runner(function: Callable[..., Any], backend: str, block: bool = False) -> 
         else:
             names.run(
                 names.process(function)(), clock="virtual"
-            )  # the run raises an end that leaves the process (7.1)
+            )  # the run raises the end by which the process is left (7.1)
 
     run.rules = function.rules  # type: ignore[attr-defined]
     run.needs = function.needs  # type: ignore[attr-defined]

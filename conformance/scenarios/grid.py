@@ -1,4 +1,4 @@
-"""Producer/consumer networks: one or many at each side, plain or choosing at each side, with or
+"""Producer/consumer networks: one or many processes at each side, plain or choosing, with or
 without delays.
 
 A choosing side has an input and an output guard in every select. The channel of the other guard has
@@ -65,7 +65,7 @@ async def whole(producers, consumers, choosing_producers, choosing_consumers, va
 
 
 def network(producers, consumers, choosing_producers, choosing_consumers, values, delays):
-    """Runs a network and returns the values that each consumer saw, in its order."""
+    """Runs a network and returns the values that each consumer read, in their order."""
     seen = [[] for _ in range(consumers)]
     run(
         whole(producers, consumers, choosing_producers, choosing_consumers, values, delays, seen),

@@ -1,8 +1,8 @@
 """The parts that the files of scenarios share: `settle`, a pause in which every process goes as far
 as it can, and the simplest processes.
 
-The module is compiled for each backend like the scenarios (`load`); the scenarios import it by its
-plain name.
+The module is compiled for each backend like the scenarios (`load`); the scenarios import it under
+its plain name.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ from weft import (
 
 @process
 async def writer(out, idle, number, requests, choosing, cancelled):
-    """Writes 0, 1, 2, … until there were `requests` cancellations; returns the number of values
-    written.
+    """Writes 0, 1, 2, … until there have been `requests` cancellations; returns the number of
+    values written.
     """
     value = 0
     while cancelled[0] < requests:
@@ -90,8 +90,9 @@ async def whole(seed, capacity, requests, seen, cancelled):
 
 
 def race(seed, capacity, requests):
-    """Runs a race. Returns how many values each of four writers wrote, what each of four readers
-    saw, and how many operations raised `Cancelled` (a few late cancellations are never raised).
+    """Runs a race. Returns how many values each of four writers wrote, the values that each of four
+    readers read, and how many operations raised `Cancelled` (a few late cancellations are never
+    raised).
     """
     seen, cancelled = [[] for _ in range(4)], [0]
     written = run(whole(seed, capacity, requests, seen, cancelled))

@@ -147,9 +147,9 @@ async def buffer(into, out, capacity, mode):
 
 # --- which guards decide --------------------------------------------------------------------------
 
-# Guards in a row: in, out, timer, skip, barrier; `-` is off, `!` has ended="raise". Then which of
-# them retire (those that are off retire before the select begins), and what follows: the guards
-# that the outcome may name, WAITS, or the index of the chosen guard.
+# Guards in a row: in, out, timer, skip, barrier; `-` is off, `!` has ended="raise". Then the guards
+# whose channels retire (those of guards that are off do so before the select begins), and the
+# outcome: the guards that it may name, WAITS, or the index of the chosen guard.
 WAITS = "waits"
 CASES = (
     ("in in", {0}, WAITS),  # a merge has a source left
@@ -249,7 +249,7 @@ async def choose(case, mode, standing=False):
 
 
 async def finish(case):
-    """Ends a select that still waits, whatever its guards are; its timer expires by itself."""
+    """Ends a select that still waits, whatever its guards are. (A timer expires by itself.)"""
     for c in case.channels:
         c.poison()
     if case.barrier is not None and not case.log:
@@ -383,7 +383,7 @@ async def a_silent_guard_that_is_poisoned_is_heard_by_the_next_select():
             group.start(twice(log, cr, dr))
             await settle()
             cw.retire()
-            await settle()  # a foreign waiter (6.6) learns of it when it runs
+            await settle()  # a foreign waiter (6.6) learns of the poison when it runs
             c.poison()
             await settle()
             assert log == []

@@ -1,4 +1,4 @@
-"""Scenarios of rule 7.7: a process whose operations never wait lets the others run.
+"""Scenarios of rule 7.7: a process whose operations never wait lets other processes run.
 
 A process repeats one operation until another process, which begins after it, has run. On one
 scheduler the other process must run after a thousand operations or so, in a loop of asyncio after a
@@ -32,8 +32,8 @@ from weft import (
     sleep,
 )
 
-# Threads take turns by themselves, at any time; the text for greenlets is the same, so it cannot
-# tell the two apart.
+# Threads take turns by themselves, at any time. The text of a scenario is the same for threads and
+# greenlets, so it cannot tell the two apart.
 ONE_SCHEDULER = inspect.iscoroutinefunction(settle)
 ENOUGH = 20_000 if ONE_SCHEDULER else 1 << 60
 ENDLESS = 1 << 60 if ONE_SCHEDULER else 5000

@@ -305,7 +305,7 @@ async def holds(_end):
 
 @scenario("7.8", needs=("a path",))
 async def a_path_names_group_function_and_index():
-    all_are_there = Barrier(4)  # the second process of a name gets an index
+    all_are_there = Barrier(4)  # the second process of the same name gets an index
     paths = await Parallel([path(all_are_there) for _ in range(3)], other_path(all_are_there))
     mine = current_process().path
     assert mine.endswith("a_path_names_group_function_and_index")

@@ -24,8 +24,8 @@ BACKENDS = ("coroutines", "greenlets", "threads")
 
 
 def everywhere(function):
-    """Returns the process function as it is, and for each backend that accepts it: a `def` runs on
-    all of them, an `async def` on two.
+    """Returns the process function, and a version of it for each backend that accepts it: a `def`
+    runs on all backends, an `async def` on two.
     """
     made = [function]
     for backend in BACKENDS:

@@ -42,8 +42,8 @@ def net(
 
 def agrees(on: ApartDriver, each: int, least: int, **how: Any) -> None:
     """Asserts that the driver's histories are possible in the model, in `each` random networks, and
-    that at least `least` of their processes ran elsewhere (otherwise the test would show nothing).
-    `how` goes to conform().
+    that at least `least` of their processes ran in other OS processes or in a component (otherwise
+    the test would show nothing). `how` is passed to conform().
     """
     messages: list[str] = []
     before = on.away
@@ -54,8 +54,8 @@ def agrees(on: ApartDriver, each: int, least: int, **how: Any) -> None:
 
 
 def logs(network: dict[str, Any], pid: Any, grain: str = "atomic") -> set[tuple]:
-    """Returns what process `pid` may observe: a set of tuples of outcomes, without the `end`
-    entry.
+    """Returns the possible observations of process `pid`: a set of tuples of outcomes, without the
+    `end` entry.
     """
     return {
         tuple(x for x in dict(o).get(pid, ()) if x[0] != "end") for o in outcomes(network, grain)
@@ -63,8 +63,8 @@ def logs(network: dict[str, Any], pid: Any, grain: str = "atomic") -> set[tuple]
 
 
 def both(network: dict[str, Any], pid: Any) -> set[tuple]:
-    """Returns what process `pid` may observe in both grains, which must agree. The network's
-    outcome must not depend on fairness or priority.
+    """Returns the possible observations of process `pid`, which must be the same in both grains.
+    The network's outcome must not depend on fairness or priority.
     """
     one = logs(network, pid, "atomic")
     assert one <= logs(network, pid, "cores")
@@ -127,7 +127,7 @@ class Table(World):
         self.start(Op(pid, "select", guards, mode))
 
     def out(self, pid: int) -> Any:
-        """Returns the outcome; None while the operation waits or is held."""
+        """Returns the outcome of the operation; None while the operation waits or is held."""
         op = self.ops[pid]
         return op.out if op.state == "done" else None
 

@@ -1,6 +1,6 @@
 """A backend that hangs: weft.threads, except that the second write of a process never returns. When
-the write hangs, it ends the time of its network at once, so no test must guess how long the
-network takes to get there.
+the write hangs, it ends the time of its network at once, so no test must guess how long the network
+takes to reach that write.
 """
 
 from __future__ import annotations

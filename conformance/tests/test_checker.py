@@ -1,5 +1,5 @@
 """Tests of the checker and of the shrinker: histories of the model are never flagged, histories
-with an injected error always are.
+with an injected error are always flagged.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def pipe(writes=3, capacity=0, **more):
 
 
 def edited(network, seed=0):
-    """Returns a good history, to be spoiled."""
+    """Returns a correct history, for a test to change."""
     history = run(network, seed)
     assert check(network, history)
     return history
@@ -101,8 +101,8 @@ def test_a_fifo_violation(capacity):
 
 
 def test_a_line_violation():
-    # Two writers wait, first 1 then 2, on one scheduler; the reader, which comes later, gets the
-    # second writer's value.
+    # Two writers wait on one scheduler, 1 before 2. A reader comes later and gets the value of
+    # writer 2, which is wrong.
     n = net(
         1,
         proc(1, ["0w"], ["write", 0]),
@@ -297,7 +297,8 @@ def test_a_real_clock_lets_timers_go_off_at_any_moment():
 
 
 def spoilers(history, rng):
-    """Returns the history with one random error, or None if the history offers no place for one."""
+    """Yields functions that put one random error into a history, or return None if the history has
+    no place for it."""
     h = copy.deepcopy(history)
     rets = [r for r in h if r["e"] == "ret"]
     kind = rng.choice(["exception", "guard", "dropped", "time", "end"])

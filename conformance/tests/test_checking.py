@@ -21,8 +21,8 @@ def without(entry: Entry) -> Callable[[str, str, bool], bool]:
 
 @pytest.mark.parametrize("entry", WITNESSES, ids=lambda e: f"{e[0]}-{e[1]}{'-buffered' * e[2]}")
 def test_each_entry_that_is_made_wrong_is_found(entry: Entry) -> None:
-    """There is a pair of steps whose order makes a difference, and for which no other entry reports
-    the conflict.
+    """For each entry there is a pair of steps whose order makes a difference and for which no other
+    entry reports the conflict.
     """
     right = witnessed(table, WITNESSES[entry])
     assert right.differing and all(saying for saying, _ in right.differing)
@@ -66,8 +66,9 @@ def test_the_reduced_search_has_the_outcomes_of_all_schedules_and_no_others(seed
 
 
 def test_a_deadline_that_moves_makes_the_old_one_void() -> None:
-    """So the reduced search also needs the order in which the old deadline comes first. In this
-    network, from a soak, that order was missing.
+    """A moved deadline makes the old one void, so the reduced search also needs the order in which
+    the old deadline comes first. An earlier version missed that order in this network, which comes
+    from a soak.
     """
     times, features = GROUPS[364 % len(GROUPS)]
     compared = compare(364, features, size=2, times=times)

@@ -1,7 +1,7 @@
 """Compares networks on the real backends with the model: random networks from printed seeds, and
 some on which a backend and the model once disagreed.
 
-The number of seeds here is small, to be quick; `soak` runs thousands. For one seed: python -m
+These tests run few seeds, to be quick; `soak` runs thousands. For one seed: python -m
 conformance.driver --on BACKEND --seed N
 """
 
@@ -69,8 +69,9 @@ def test_tasks_whose_guards_retire(tasks: ApartDriver) -> None:
 
 
 def test_in_those_networks_selects_go_on_without_a_guard() -> None:
-    """Rule 5.6. If no select went on after a guard retired, the tests of those networks would
-    compare nothing, so this counts such selects by their outcome.
+    """Rule 5.6. If no select went on after a guard retired, the tests of networks whose guards
+    retire would compare nothing. Therefore this test counts the selects that go on, by their
+    outcome.
     """
     came_to: Counter[str] = Counter()
     for seed in range(60):
@@ -92,8 +93,8 @@ def test_in_those_networks_selects_go_on_without_a_guard() -> None:
 
 @pytest.mark.parametrize("first", [0, EACH])
 def test_random_networks_of_tasks(tasks: ApartDriver, first: int) -> None:
-    """Rules 6.3, 6.6, 13.7: the tasks are cancelled when a process fails, by number, and at a
-    deadlock."""
+    """Rules 6.3, 6.6, 13.7: tasks are cancelled when a process fails, when another process names
+    their number, and at a deadlock."""
     conforms(tasks, first)
 
 
@@ -156,8 +157,8 @@ def within(end: int, **more: Any) -> dict[str, Any]:
 
 SOURCE, SINK = proc(1, ["0w"], ["write", 0], ["write", 0]), proc(2, ["0r"], ["read", 0])
 
-# Each of these networks was shrunk from one on which a runtime and the model disagreed, or that
-# decided how to read a rule.
+# Each of these networks was shrunk from one on which a runtime and the model disagreed, or it
+# decided how a rule must be read.
 FOUND = {
     "rule 4.1: poison at a closed end": net(
         1, proc(1, ["0w"], ["retire", 0], ["poison", 0, 2]), SINK

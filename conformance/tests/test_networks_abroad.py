@@ -1,9 +1,9 @@
 """Random networks whose processes run in other OS processes, alone and beside the other kinds,
 compared with the model.
 
-They test rules 1 to 7 and 10 across OS processes (WIRE.md 15). STAYS in host_driver.py says what a
-process cannot do from another OS process, and why. For one seed: python -m conformance.driver --on
-processes --with cancel,ended,watched --seed N
+They test rules 1 to 7 and 10 across OS processes (WIRE.md 15). STAYS in host_driver.py lists the
+operations that a process cannot do from another OS process, and why. For one seed: python -m
+conformance.driver --on processes --with cancel,ended,watched --seed N
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def test_networks_abroad_that_disagreed(abroad: ApartDriver, name: str) -> None:
 
 
 def test_what_stays_is_named_and_met() -> None:
-    """For each reason in STAYS some process of these networks stays here; most processes without
-    such a reason may run elsewhere.
+    """For each reason in STAYS some process of these networks stays in this OS process. Most
+    processes without such a reason may run in another one.
     """
     found: Counter[str] = Counter()
     free = 0

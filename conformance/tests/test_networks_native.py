@@ -2,7 +2,7 @@
 the model.
 
 The comparison covers rules 1 to 8 and 10 for <weft/component.hpp> (rule 16.1). STAYS in
-native_driver.py says what a component cannot do, and why. For one seed: python -m
+native_driver.py lists the operations that a component cannot do, and why. For one seed: python -m
 conformance.driver --on native --without mobile --seed N
 """
 
@@ -49,8 +49,8 @@ def test_random_networks_of_components(native: ApartDriver, shape: str) -> None:
 
 
 def test_networks_beside_processes_that_are_cancelled_and_watched() -> None:
-    """Rules 6.1 to 6.5, 7.11, 7.12, done by Python processes: the component's processes are asked
-    to end, and their failures have watchers.
+    """Rules 6.1 to 6.5, 7.11, 7.12. Python processes ask the component's processes to end, and
+    watch their failures.
     """
     on = ApartDriver("native+coroutines", FEATURES | {"cancel", "ended", "watched", "limit"})
     try:

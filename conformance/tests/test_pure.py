@@ -55,8 +55,8 @@ def test_what_is_left_out_is_named_with_a_reason_and_is_little() -> None:
 @pytest.mark.parametrize("name", PURE)
 @pytest.mark.parametrize("shape", ["any", "retiring"])
 def test_random_networks_conform(name: str, shape: str) -> None:
-    """Compares with model.py; `python -m conformance.driver --on pure --seeds A:B` runs any number
-    of networks.
+    """Compares the histories with model.py; `python -m conformance.driver --on pure --seeds A:B`
+    runs any number of networks.
     """
     each = OF_THREADS if name == "pure-threads" else EACH
     print(f"{name}: {shape} networks of the seeds 0 to {each - 1}")
@@ -71,8 +71,8 @@ def test_random_networks_conform(name: str, shape: str) -> None:
 
 
 def test_both_cores_end_the_same_networks_alike() -> None:
-    """The model judges each history in the test above. Here the two cores are compared: how the run
-    ends, where only one ending is possible.
+    """The model judges each history in test_random_networks_conform(). This test compares how the
+    run ends on the two cores, where only one ending is possible.
     """
     first, last = 5000, 5000 + EACH
     print(f"pure beside the extension module: seeds {first} to {last - 1}")

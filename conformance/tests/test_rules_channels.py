@@ -334,7 +334,8 @@ def test_rules_2_5_3_5_an_end_raised_by_asking_for_a_new_end_is_a_failure():
     assert both(net(1, asks), 0) == {(("Retired", (("pids", (2,)),)),)}
     spawns = proc(2, ["0r"], ["retire", 0], ["spawn", proc(3, ["0r"])])
     assert both(net(1, spawns), 0) == {(("Retired", (("pids", (2,)),)),)}
-    # Raised again further out it is still a failure; once caught it is like any other.
+    # An exception that is raised again further out is still a failure. Once it has been caught, it
+    # is like any other.
     inside = proc(1, [], ["par", [proc(2, ["0r"], ["retire", 0], ["par", [proc(3, ["0r"])]])]])
     assert both(net(1, inside), 0) == {(("Retired", (("pids", (1,)),)),)}
     caught = proc(2, ["0r"], ["retire", 0], ["try", [["par", [proc(3, ["0r"])]]], ["Retired"], []])

@@ -147,8 +147,8 @@ def test_rule_5_6_what_is_off_is_asked_when_the_select_begins():
 
 @pytest.mark.parametrize("case", [c for c in CASES if BARRIER not in c[1]], ids=lambda c: c[0])
 def test_rule_5_6_no_schedule_of_cores_does_otherwise(case):
-    """Puts the guards of each case into a network, whose other ends go before, after and between
-    the enrolments.
+    """Puts the guards of each case into a network. The ends at the other sides of their channels go
+    before, after and between the enrolments.
     """
     _, guards, gone, expected = case
     ends, data = [], []
@@ -164,8 +164,8 @@ def test_rule_5_6_no_schedule_of_cores_does_otherwise(case):
     used = sorted({g.on for g in guards if g.kind in ("in", "out")})
     left = {g.on for g in gone}
     stays = [f"{c}{'w' if f'{c}r' in ends else 'r'}" for c in used if c not in left]
-    # A skip would be chosen at once, and the channel of a guard that is off is checked at the
-    # beginning.
+    # The select asks at its beginning if it has a skip, which is chosen at once, or a guard that is
+    # off, whose channel is checked then.
     asked = SKIP in guards or any(not g.pre and g.on in left for g in guards)
     before = [["sleep", 1]] if asked else []
     n = net(

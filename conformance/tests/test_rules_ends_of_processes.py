@@ -61,8 +61,8 @@ def test_a_poisoned_and_a_cancelled_one() -> None:
 
 
 def test_it_is_ready_once_the_process_has_let_go_and_stays_so() -> None:
-    """By then the channel has retired for the reader, which waits for the end of the process
-    alone.
+    """When the process has ended, the channel has retired for the reader, which waits for the end
+    of the process alone.
     """
     given = net(
         1,
@@ -102,7 +102,8 @@ def test_ones_own_end_is_bad_use() -> None:
 
 
 def test_who_waits_for_an_end_waits_for_that_process() -> None:
-    """Rule 10.2: the two processes are the knot."""
+    """Rule 10.2: the process that waits for an end, and the process whose end it is, are the
+    knot."""
     given = net(1, proc(1, ["0r"], ["read", 0]), proc(2, ["0w"], ["ended", 1]))
     assert runs(given) == {"Deadlock"}
     out = run(given)[-2]["out"]

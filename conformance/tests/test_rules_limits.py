@@ -1,6 +1,6 @@
 """Rules 6.1, 7.12 in the model: limits as scopes, and which request a process meets. Each test
-enumerates every outcome. At the end there are mutants of the model; the test named for a mutant
-must notice it.
+enumerates every outcome. At the end of the file there are mutants of the model. The test that is
+named for a mutant must notice that mutant.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def test_what_the_block_started_is_cancelled_and_waited_for() -> None:
 
 
 def test_its_children_are_asked_once() -> None:
-    """Rule 6.1: one Cancelled is for both requests, so the children are asked once."""
+    """Rule 6.1: one Cancelled stands for both requests, so the children are asked only once."""
     stubborn = proc(2, [], catching("Cancelled", ["sleep", 9], then=(["sleep", 5],)))
     given = alone(within("move_on", 3, within("move_on", 1, ["par", [stubborn]])))
     assert both(given, 2) == {(CANCELLED, OK)}
@@ -266,7 +266,7 @@ def test_a_writer_that_is_held_is_not_let_go() -> None:
 
 
 def test_who_will_be_asked_is_in_no_deadlock() -> None:
-    """Rule 10.3: the timer counts as outside."""
+    """Rule 10.3: the timer of a limit counts as outside, so its process is in no deadlock."""
     assert runs(alone(within("move_on", 9, ["read", 0]))) == {"ok"}
     assert runs(alone(within("move_on", 1, ["read", 0]), ["read", 0])) == {"Deadlock"}
 

@@ -1,8 +1,8 @@
 """Producer/consumer × {one, many} × {one, many} × {plain, choosing} at both ends × {no delay,
 staggered}, on every backend.
 
-Rules 1.1, 3.1, 5.1, 5.3: every value arrives exactly once, and each consumer sees the values of one
-producer in their order.
+Rules 1.1, 3.1, 5.1, 5.3: every value arrives exactly once, and each consumer reads the values of
+one producer in their order.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 any runtime.
 
 It has one scheduler, first come, first served. A process is a coroutine, or a thread that runs only
-while the scheduler lets it. Either passes the scheduler a function that starts its operation, and
-gets the outcome. `package(...)` makes the module; `broken` names a defect that the module has.
+while the scheduler lets it. Both kinds of process pass a function that starts the operation to the
+scheduler, and receive the outcome. `package(...)` makes the module; `broken` names a defect that
+the module has.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class Process:
         self.waits: Callable[[], Any] | None = None
         self.path = function.__name__
 
-    # The next methods run a process up to its next operation.
+    # resume() and throw() run a process up to its next operation.
     def resume(self, how: tuple[bool, Any]) -> None:
         global current
         current, self.started = self, True

@@ -14,7 +14,7 @@ class Poisoned(Exception):
 
 
 class Yielding:
-    """A future that its task asks each time that the task has its turn."""
+    """A future that its task polls in each of the task's turns."""
 
     def __init__(self):
         self.done = False
@@ -32,7 +32,8 @@ class Yielding:
 
 
 class Rescheduling:
-    """A future that takes its task out of the queue, and puts the task back when it is done."""
+    """A future that takes its task out of the queue, and puts the task back when the future is
+    done."""
 
     def __init__(self):
         self.done = False

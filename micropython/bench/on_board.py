@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs benches of on_device.py on the emulated Cortex-M3: `on_board.py BOARD BENCH WAY…` prints
-the instructions of an operation, which are exact and the same in every run (the emulator's
+the number of instructions of an operation, which is exact and the same in every run (the emulator's
 clock is one nanosecond for each instruction). BOARD: board-pure, board-natmod or
 board-native. `on_board.py BOARD room KB…` prints how many processes of Weft, and tasks of
 asyncio at a rescheduling future, wait in a heap of that many KB, each at a channel of its
@@ -32,7 +32,7 @@ def measured(where: str, *argv: str, heap: int = 0) -> str:
 
 
 def fits(where: str, what: str, kb: int) -> str:
-    """Returns how many processes or tasks wait in a heap of that many KB."""
+    """Returns how many processes or tasks wait in a heap of `kb` KB."""
     try:
         output = measured(where, "room_on_device.py", what, heap=kb * 1024)
     except AssertionError as e:

@@ -1,5 +1,5 @@
-"""The benches themselves, on MicroPython: on_device.py BENCH WAY SAMPLES PER; prints `ns V V …`,
-a figure for each sample.
+"""The benches themselves, on MicroPython: on_device.py BENCH WAY SAMPLES PER. It prints `ns V V …`,
+with a figure for each sample.
 
 Ways: await and yield (Weft's coroutines), threads, apycsp (the old names on Weft), yielding,
 rescheduling, cfuture (the thesis's), pair (two threads that pass a lock back and forth)."""
@@ -80,7 +80,8 @@ def commstime_weft():
             b,
             c,
             d,
-            # The benches run several times, since a parallel delta outlives a send that was poisoned.
+            # The benches of these ways run several times, since a parallel delta outlives a send
+            # that was poisoned.
         ):
             channel.poison()
 
@@ -386,9 +387,9 @@ def waiting(number):
 
         @process
         async def asks(i, o, never):
-            # The time is measured here, and below, and not by measured(): the allocator makes the
-            # coroutine of measured() only after it has passed over the memory of all waiting
-            # processes.
+            # waiting() and parked() measure the time themselves instead of calling measured().
+            # Before the allocator could make the coroutine of measured(), it would pass over the
+            # memory of all waiting processes.
             for k in range(samples + 1):
                 gc.collect()
                 t = ticks()

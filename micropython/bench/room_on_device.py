@@ -1,12 +1,13 @@
-"""How many processes fit, and the cost of a waiting queue: room_on_device.py WHAT [N]; prints
-`WHAT: figure`.
+"""Measures how many processes fit in memory, and the cost of a waiting queue: room_on_device.py
+WHAT [N]; prints `WHAT: figure`.
 
 pieces: the bytes of each part of a process that waits at a channel of its own, in whole
 blocks of the collector.
 
-parked, tasks: the most processes of Weft, or tasks of asyncio at a future of the thesis's,
-that wait in this heap, each with its channel. threads N: the most threads with stacks of N
-bytes. list N, deque N: µs for N elements appended, taken from the front, and filtered."""
+parked, tasks: the largest number of processes of Weft, or of tasks of asyncio at a future of the
+thesis, that can wait in this heap, each with its channel. threads N: the largest number of threads
+with stacks of N bytes. list N, deque N: µs for N elements appended, taken from the front, and
+filtered."""
 
 import gc
 import sys
@@ -14,7 +15,7 @@ import sys
 sys.path.append("/".join(__file__.split("/")[:-1]) or ".")
 what = sys.argv[1]
 n = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-MOST = 4000  # the most threads, since the machine has other work too
+MOST = 4000  # a limit on the number of threads, since the machine has other work too
 ROUNDS = 10
 
 

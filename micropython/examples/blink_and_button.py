@@ -13,7 +13,7 @@ ring = Ring(8, "presses")
 
 @process
 async def blink(paces, led, times):
-    """Blinks at the newest pace; ends after a number of changes at the last pace."""
+    """Blinks at the newest pace; ends after `times` changes at the last pace."""
     pace, level, changes, log = None, 0, 0, []
     while changes < times:
         which, value = await select(paces, after(pace if pace else 1))
@@ -30,7 +30,7 @@ async def blink(paces, led, times):
 
 @process
 async def button(presses, paces):
-    """Asks for the next pace at each press."""
+    """Asks for the next pace at each press of the button."""
     n = 0
     await paces.write(PACES[n])
     async for _ in presses:
@@ -40,7 +40,7 @@ async def button(presses, paces):
 
 @process
 async def finger():
-    """Plays a finger, on a PC: presses the button twice."""
+    """Simulates a finger, on a PC: presses the button twice."""
     for _ in range(2):
         await sleep_ms(50)
         for pin in PLAYED:

@@ -1,5 +1,5 @@
-"""The parts of a board that the examples use: a pin, or on a PC a pin that a script presses; the
-second core, or a stand-in for it.
+"""The parts of a board that the examples use: a pin, or on a PC a pin that a script changes; and
+the second core, or a stand-in for it.
 """
 
 try:
@@ -7,7 +7,7 @@ try:
 
     PLAYED = None
 except ImportError:
-    PLAYED = []  # the pins with a handler, for the script that plays the board
+    PLAYED = []  # the pins with a handler, for the script that simulates the board
 
     class Pin:
         IN, OUT, PULL_UP, IRQ_FALLING = 0, 1, 2, 4

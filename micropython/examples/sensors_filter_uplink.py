@@ -12,7 +12,8 @@ async def sensor(out, first, number):
 
 @process
 async def average(one, two, out, number):
-    """Ends when both sensors have ended (rule 5.6), with the values that are left over."""
+    """Averages the values of two sensors. When both sensors have ended (rule 5.6), writes the
+    remaining values and ends."""
     held = []
     try:
         while True:

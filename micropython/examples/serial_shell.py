@@ -47,7 +47,7 @@ async def screen(source):
 
 @process
 async def terminal():
-    """Plays a terminal, on a PC: types some commands."""
+    """Simulates a terminal, on a PC: types some commands."""
     for byte in b"blink 3\nblnk\nquit\n":
         on_byte(byte)
         await sleep_ms(1)

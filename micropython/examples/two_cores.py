@@ -1,6 +1,6 @@
 """A pipeline over two cores: core 1 samples and puts values into a ring, and a scheduler of
-coroutines on core 0 does the rest. Core 1 moves values that exist, and allocates nothing:
-numbers that fit a word, and slots that were made before."""
+coroutines on core 0 does the rest. Core 1 allocates nothing: its values are numbers that fit into a
+word, in slots that exist before it starts."""
 
 from board import beside
 
@@ -17,8 +17,8 @@ class Samples:
         self.next, self.number = 0, number
 
     def step(self):
-        """Puts as many values as there is room for; returns True when all is done, with -1 as
-        the end."""
+        """Puts as many values as there is room for. Returns True when all values and -1, the end,
+        have been put."""
         while self.next < self.number:
             if not ring.put(self.next):
                 return False

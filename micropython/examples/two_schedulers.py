@@ -1,6 +1,6 @@
 """A pipeline over two cores, each with a scheduler of its own: core 1 samples and takes means, core
-0 sums up and says when it has enough.
-On core 1 a process is a generator, and allocates nothing. On unix a thread plays core 1."""
+0 sums up and announces when it has enough. On core 1 a process is a generator, and allocates
+nothing. On unix a thread takes the place of core 1."""
 
 from weft.cores import core1
 from weft.coroutines import process, run

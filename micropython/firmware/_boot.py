@@ -1,5 +1,5 @@
 """Mounts the memory disk at / before other code runs. The disk's contents outlive a soft reset, but
-not the emulator."""
+not the end of the emulator."""
 
 import sys
 

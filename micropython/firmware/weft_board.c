@@ -1,5 +1,5 @@
-// weft_board: a module for the emulated board. It has memory for a disk, and a timer whose hard
-// interrupt calls a function, as machine.Timer(hard=True) does on other ports.
+// weft_board: a module for the emulated board. It provides memory for a disk, and a timer whose
+// hard interrupt calls a function, as machine.Timer(hard=True) does on other ports.
 //
 // Invariants
 // - The function runs with the heap locked, so it cannot allocate. If it raises, the exception is
@@ -56,7 +56,7 @@ static mp_obj_t disk(void) { return mp_obj_new_bytearray_by_ref(DISK, DISK_MEMOR
 static MP_DEFINE_CONST_FUN_OBJ_0(disk_obj, disk);
 
 // tick(us, function) calls the function in a hard interrupt every `us` microseconds; tick(0, None)
-// stops that.
+// stops the calls.
 static mp_obj_t tick(mp_obj_t us_in, mp_obj_t handler) {
   mp_int_t us = mp_obj_get_int(us_in);
   DUAL->CTRL = 0;

@@ -1,4 +1,4 @@
-// weft_native: the core in C. It has the parts that every communication uses: the run queue,
+// weft_native: the core in C. It contains the parts that every communication uses: the run queue,
 // resuming a process, and a plain read or write at an open rendezvous. It takes the place of
 // weft/_plain.py; ../README.md ("Inside") specifies each part. The Python functions that hooks()
 // registers handle all other cases: ends of channels, cancellation, and the cases named below.
@@ -6,7 +6,7 @@
 // This source has two builds. A user C module is linked into the firmware. A natmod (.mpy) is
 // loaded at run time, and reaches MicroPython only through its function table. Buffers, and a
 // select of readers, are in the user C module only, since a natmod lies in RAM and should not
-// exceed 4 KB. weft_native.h has the objects, the run queue and the waiting queues.
+// exceed 4 KB. weft_native.h contains the objects, the run queue and the waiting queues.
 //
 // Invariants
 // - A process is at most once in the run queue. Its `rn` is NULL exactly when it is not in the
@@ -15,7 +15,7 @@
 //   queues is empty.
 // - The collector can reach all objects of the core from `S`, which is a root pointer, or in a
 //   natmod data that MicroPython tracks. A parked process is reachable from the queue that it is
-//   in, the running one from S.cur.
+//   in, the running process from S.cur.
 // - Only the constructors allocate.
 // - Fields that Python can see are never NULL; None stands for nothing.
 //
@@ -27,10 +27,10 @@
 //                       |                                  --push(), or throw() and push()--> ready
 //                       +--returns, raises--> ended: hook ended() or failed()
 //
-//   `go` says what the loop does with the process next. None: it is resumed. ONCE: it is resumed at
-//   an await of ONCE. An Rd: it waits at `yield rd`; the step of the read is done again, and the
-//   value is sent. Any other object is raised in the process (throw()), or called with None if the
-//   process has no generator.
+//   `go` determines what the loop does with the process next. None: the process is resumed. ONCE:
+//   it is resumed at an await of ONCE. An Rd: it waits at `yield rd`; the step of the read is done
+//   again, and the value is sent. Any other object is raised in the process (throw()), or called
+//   with None if the process has no generator.
 
 #include "weft_native.h"
 
@@ -317,7 +317,7 @@ static void chan_attr(mp_obj_t self, qstr attr, mp_obj_t* dest) {
 }
 
 #if !NATMOD
-// Buf(k, n) makes a buffer for the channel k. It holds n values; the channel counts them.
+// Buf(k, n) makes a buffer for the channel k. The buffer holds n values; the channel counts them.
 static mp_obj_t buf_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_kw,
                              const mp_obj_t* args) {
   mp_arg_check_num(n_args, n_kw, 2, 2, false);
@@ -378,7 +378,7 @@ static mp_obj_t wr_make_new(const mp_obj_type_t* type, size_t n_args, size_t n_k
   return end_make(TYPE(wr_type), n_args, n_kw, args);
 }
 
-// Look up an attribute of either kind of end: its fields, and the methods of the class `methods`,
+// Looks up an attribute of either kind of end: its fields, and the methods of the class `methods`,
 // which methods() has set.
 static void end_attr(mp_obj_t self, mp_obj_t methods, qstr attr, mp_obj_t* dest) {
   end_t* e = MP_OBJ_TO_PTR(self);
@@ -724,8 +724,8 @@ const mp_obj_module_t weft_native_module = {
 };
 MP_REGISTER_MODULE(MP_QSTR_weft_native, weft_native_module);
 
-// For a natmod, mpy_ld scans the text of this file for names and does not see those behind X(). So
-// they are listed here: MP_QSTR_Proc MP_QSTR_Chan MP_QSTR_Rd MP_QSTR_Wr MP_QSTR_DONE MP_QSTR_ONCE
+// For a natmod, mpy_ld scans the text of this file for names, and does not see the names in X(). So
+// these are listed here: MP_QSTR_Proc MP_QSTR_Chan MP_QSTR_Rd MP_QSTR_Wr MP_QSTR_DONE MP_QSTR_ONCE
 // MP_QSTR_push MP_QSTR_cur MP_QSTR_setcur MP_QSTR_waiting MP_QSTR_room MP_QSTR_loop MP_QSTR_hooks
 // MP_QSTR_methods MP_QSTR_CLOSED MP_QSTR_at_once
 

@@ -1,5 +1,5 @@
 // The objects of the native core, the run queue, and the waiting queues of channels. Only
-// weft_native.c includes this header; it has the invariants.
+// weft_native.c includes this header. The invariants are in that file.
 //
 // This header uses no names of Python (MP_QSTR_…), because for a natmod mpy_ld looks for names only
 // in the .c file.
@@ -59,7 +59,7 @@ typedef struct {  // a select that the core performs without Python code
 typedef struct {
   proc_t *head, *tail, *cur;
   proc_t* who;  // the process whose operations at_once() counts
-  // for at_once(): how many more operations it may do
+  // for at_once(): how many more operations `who` may do
   mp_int_t left;
   mp_obj_t read, write, ended, failed, strange;  // set by hooks()
   mp_obj_t slow, settle, chosen;                 // set by choices()
@@ -70,7 +70,7 @@ typedef struct {
 } state_t;
 
 #if NATMOD
-state_t state;  // neither this object nor the next ones are static, because mpy_ld requires that
+state_t state;  // mpy_ld requires that neither this object nor the next ones are static
 #define S (state)
 mp_obj_full_type_t proc_type, chan_type, rd_type, wr_type, done_type, once_type;
 mp_obj_base_t done_object, once_object;

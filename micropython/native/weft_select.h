@@ -1,10 +1,10 @@
 // The core itself does a fair select of readers of plain channels, if their waiting queues hold
 // only processes. A select that waits is in no queue: `ok` of each of its channels is the sel_t
 // itself. A writer that arrives commits it. Any other code that touches one of the channels, or
-// asks where the process waits, is Python code: chan_attr() and proc_attr() notice that, and first
-// replace the sel_t by an Alternative of weft/_alt.py (sel_settle).
+// asks where the process waits, is Python code: chan_attr() and proc_attr() notice such an access,
+// and first replace the sel_t by an Alternative of weft/_alt.py (sel_settle).
 //
-// weft_native.c includes this file, after its own reading and writing. A natmod has no select.
+// weft_native.c includes this file, after its code for reading and writing. A natmod has no select.
 #pragma once
 
 static chan_t* sel_chan(sel_t* s, mp_int_t i) { return s->guards[s->size + i]; }
@@ -33,8 +33,8 @@ static void sel_settle(sel_t* s) {
   s->alt = mp_call_function_n_kw(S.settle, 4, 0, args);
 }
 
-// Returns the entry of this select in the process's table `rots`, which says where the next scan
-// begins; NULL if there is no such table yet, or it is full.
+// Returns the entry of this select in the process's table `rots`, which holds the guard at which
+// the next scan begins. Returns NULL if there is no such table yet, or if it is full.
 static mp_map_elem_t* sel_turn(sel_t* s, proc_t* p) {
   mp_obj_t rots = mp_load_attr(p->x, MP_QSTR_rots);
   if (!mp_obj_is_type(rots, &mp_type_dict)) {
@@ -57,7 +57,7 @@ static mp_obj_t sel_result(sel_t* s, mp_map_elem_t* turn, mp_int_t i, mp_obj_t v
   return mp_make_stop_iteration(mp_obj_new_tuple(2, pair));
 }
 
-// Returns whether the process that runs may select here; notes the channels.
+// Returns whether the core may do this select for the running process; notes the channels.
 static bool sel_open(sel_t* s) {
   proc_t* p = S.cur;
   if (p == NULL || p->at != mp_const_none || p->x == mp_const_none) {

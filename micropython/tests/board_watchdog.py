@@ -1,5 +1,6 @@
 """A program for the emulated Cortex-M3, run by test_watchdog.py: a timer's hard interrupt ticks the
-watchdog, which must name the one process that computes without operations, and not the two others.
+watchdog, which must name the one process that computes without operations, and not the two other
+processes.
 """
 
 import weft_board

@@ -5,9 +5,9 @@ Invariants
 - The PC's end is a pseudo-terminal, `device`. It exists until `plug_out_pc`, whether a program has
   it open or not.
 - Only the cable's thread reads, writes and closes the descriptors of the two ends. Another thread
-  replaces them under the lock, leaves the old ones in `gone`, and wakes the cable's thread. It must
-  not close one itself: the cable's thread may be about to wait at it, and the number may belong to
-  another file by then.
+  replaces them under the lock, leaves the old ones in `gone`, and wakes the cable's thread. The
+  other thread must not close a descriptor itself: the cable's thread may be about to wait at it,
+  when its number may belong to another file already.
 - The cable's thread never waits for the PC while it holds the lock. If no program reads the device
   and it is full, further bytes are lost.
 """
@@ -22,8 +22,8 @@ import tty
 
 
 class Spoiler:
-    """Drops, changes and inserts bytes at random, as many of a thousand as given; the seed decides
-    which."""
+    """Drops, changes and inserts bytes at random: of a thousand bytes as many as given. The seed
+    decides which ones."""
 
     def __init__(self, seed: int, per_mille: float) -> None:
         self.dice, self.chance, self.spoilt = random.Random(seed), per_mille / 1000, 0
@@ -79,7 +79,7 @@ class Cable:
         self.changed()
 
     def plug_board(self, board: int) -> None:
-        """Connects another board, or the same one after a reset."""
+        """Connects another board, or the same board after a reset."""
         with self.lock:
             if self.board is not None:
                 self.gone.append(self.board)

@@ -54,7 +54,7 @@ async def chooses(pc):
     say("chose", which, v)
     which, v = await pc.select(idle, after(0.01), Output(out, 8).when(False))
     say("chose", which, v)
-    # `a` has retired, or is about to, so its guard is silent.
+    # `a` has retired, or is about to, so the guard of `a` is silent.
     which, v = await pc.select(a, after(0.01), idle)
     say("chose", which, v)
     which, v = await pc.select(

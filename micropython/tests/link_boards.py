@@ -20,8 +20,8 @@ FLASH = 1024 * 1024
 
 
 class Firmware:
-    """A board with these files on its disk. `power_on` starts it, or starts it again with the
-    disk's first contents."""
+    """A board with these files on its disk. `power_on` starts the board, or starts it again with
+    the original contents of the disk."""
 
     def __init__(self, folder: Path, files: dict[str, bytes]) -> None:
         self.disk, self.path = folder / "disk.img", str(folder / "uart.sock")
@@ -91,8 +91,8 @@ class CortexM3(Firmware):
     def image(self, files: dict[str, bytes]) -> bytes:
         return board.image({**board.package(), **files})
 
-    # The emulator connects to a socket of this test: its UART stops for good if it sends bytes
-    # while no program is connected.
+    # The emulator connects to a socket of this test: the board's UART stops for good if the board
+    # sends bytes while no program is connected.
     def before(self) -> None:
         self.listening = socket.socket(socket.AF_UNIX)
         self.listening.bind(self.path)

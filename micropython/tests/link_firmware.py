@@ -1,5 +1,5 @@
 """The program of the boards in test_link_boards.py. It serves one session after another, and in
-each does the task that it reads from the channel `do`.
+each performs the task that it reads from the channel `do`.
 
 It prints nothing, and keeps its messages; the next session can ask for them with `report`.
 """
@@ -20,8 +20,8 @@ async def report(pc):
 
 
 async def chatters(pc):
-    """Prints all the time. Where the link shares the prompt's serial line, the link must cope with
-    that text."""
+    """Prints text all the time. Where the link shares the prompt's serial line, the link must
+    tolerate this text."""
     there, back = await pc.reader("there"), await pc.writer("back")
     async for v in there:
         print("chatter", v, "\0 \1\2\3", end="")

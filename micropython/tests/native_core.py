@@ -186,7 +186,7 @@ def test_an_index_error_of_a_process_is_its_failure():
 
 def test_an_interrupt_between_two_processes_leaves_the_loop():
     if core.NATIVE:
-        return  # this core's run queue is its own
+        return  # the core under test has a run queue of its own
     from weft import _plain
 
     def interrupted():
@@ -441,7 +441,7 @@ def test_ends_and_failures():
     same(run(), [("odd", "strange", 12), ("odd", "ValueError")])
 
     def told():
-        for what in (None, 5):  # None: the process suspends itself, and Weft does not know where
+        for what in (None, 5):  # None: the process suspends itself, by no operation of Weft
             try:
                 yield what
             except ValueError:

@@ -1,6 +1,6 @@
-"""A program for test_rp2040.py, on both cores of the emulated RP2040. It runs processes of
-weft.threads, of which a third is refused, and then coroutines on core 0 beside a function on core 1
-that allocates nothing."""
+"""A program for test_rp2040.py, on both cores of the emulated RP2040. It runs two processes of
+weft.threads and tries a third, which is refused. Then it runs coroutines on core 0 beside a
+function on core 1 that allocates nothing."""
 
 import _thread
 from time import sleep_ms

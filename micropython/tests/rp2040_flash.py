@@ -1,5 +1,5 @@
-"""A program for test_rp2040.py: core 0 writes files while a function on core 1 fills a ring. This
-has crashed MicroPython (upstream's issues 8793 and 16619)."""
+"""A program for test_rp2040.py: core 0 writes files while a function on core 1 fills a ring. Both
+at once have crashed MicroPython (upstream's issues 8793 and 16619)."""
 
 import _thread
 from time import sleep_us

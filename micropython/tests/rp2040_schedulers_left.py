@@ -45,7 +45,7 @@ async def watch(source):
         with open("data.txt") as file:
             wrong += file.read() != text
     print(wrong, "of 600 wrong")
-    _time.idle = interrupted  # plays a Ctrl-C while core 0 has nothing to do
+    _time.idle = interrupted  # simulates a Ctrl-C while core 0 has nothing to do
     await Parallel(never())
 
 
@@ -60,5 +60,5 @@ def leave():
 idle = _time.idle
 leave()
 _time.idle = idle
-core1.leave = interrupted  # plays a second Ctrl-C, while core 0 waits for core 1
+core1.leave = interrupted  # simulates a second Ctrl-C, while core 0 waits for core 1
 leave()

@@ -58,7 +58,7 @@ def carries(line: cable.Cable, board: socket.socket) -> None:
         os.write(pc, b"down")
         assert board.recv(4, socket.MSG_WAITALL) == b"down"
         got = b""
-        # A device that is full loses the bytes; then there are earlier bytes to read.
+        # A device that is full loses the bytes; then the test must first read earlier bytes.
         while b"up" not in got:
             board.sendall(b"up")
             got += os.read(pc, 1000)
@@ -68,7 +68,8 @@ def carries(line: cable.Cable, board: socket.socket) -> None:
 
 def test_a_device_that_is_plugged_out_as_the_thread_begins_to_wait(held: Stops) -> None:
     """The thread is about to wait at the device's descriptor when the device is unplugged. If the
-    descriptor were closed there, the thread would end, and the cable would carry nothing more."""
+    test's thread closed the descriptor, the cable's thread would end, and the cable would carry
+    nothing more."""
     ends, board = socket.socketpair()
     with board, cable.Cable(ends.detach()) as line:
         carries(line, board)

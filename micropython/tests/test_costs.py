@@ -1,6 +1,6 @@
-"""Tests of what operations cost on the emulated Cortex-M3: Weft's, and those of the futures and locks
-in bench/baselines.py. They count instructions, which are the same in every run, and check the figures
-of theses/UPYCSP.md."""
+"""Tests of the cost of operations on the emulated Cortex-M3: of Weft, and of the futures and locks
+in bench/baselines.py. They count instructions, which are the same in every run, and check the
+figures of theses/UPYCSP.md."""
 
 from __future__ import annotations
 
@@ -63,8 +63,9 @@ def test_those_that_wait_cost_nothing(where: str, way: str) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("way", ["await", "yield"])
 def test_nor_do_a_thousand_in_a_larger_heap(way: str) -> None:
-    """There are 999 waiters and not 1,000, which would give a text of more than ten letters: such a
-    text is no interned name, and one name fewer moves the later names in the cache of look-ups."""
+    """There are 999 waiters and not 1,000: with four digits the name of the test's last argument
+    would have more than ten letters. Such a text is not interned, and one interned name fewer moves
+    the later names in the cache of look-ups."""
     assert least("board-pure", "waiting999", way) <= 1.01 * least("board-pure", "waiting1", way)
 
 
@@ -84,8 +85,7 @@ def test_a_standing_alternative_costs_the_same_for_twenty_channels_as_for_five()
 def test_a_parallel_delta_costs_no_more_than_the_rescheduling_futures(
     where: str, most: float
 ) -> None:
-    """Weft starts two processes for each value; the baselines' futures start two tasks, by
-    `gather`."""
+    """Weft starts two processes for each value; the baselines start two tasks, by `gather`."""
     assert 0 < ratio(where, "parallel", "await", "rescheduling") <= most
 
 
@@ -110,8 +110,8 @@ def channel_costs(where: str) -> dict[str, float]:
 def test_a_buffer_and_a_select_beside_a_plain_communication(
     where: str, what: str, most: float
 ) -> None:
-    """Earlier, a buffer and a select cost 22 and 52 times as much as a plain communication (rules
-    1.5, 5.4).
+    """In an earlier version a buffer and a select cost 22 and 52 times as much as a plain
+    communication (rules 1.5, 5.4).
     """
     costs = channel_costs(where)
     assert 0 < costs[what] <= most * costs["plain"]
@@ -124,7 +124,8 @@ def test_a_larger_heap_takes_more_processes_on_the_board() -> None:
 
 
 def test_the_pieces_of_a_process_that_waits() -> None:
-    """The parts that theses/UPYCSP.md adds up: 144 bytes belong to the native core's objects."""
+    """Checks the sizes of the parts that theses/UPYCSP.md adds up: 144 bytes belong to the objects
+    of the native core."""
     message = board.figures(measured("board-native", "room_on_device.py", "pieces"))
     own = ("coroutine", "Proc", "Chan", "reader end", "writer end")
     assert sum(message[name] for name in own) == 144

@@ -29,7 +29,7 @@ ONE_CORE = [p for p in EXAMPLES if p.stem != "two_schedulers"]
 @pytest.mark.parametrize("example", ONE_CORE, ids=lambda p: p.stem)
 def test_example_on_the_cortex_m3(where: str, example: Path, tmp_path: Path) -> None:
     """Runs an example compiled, from the board's disk. The board has one core and no threads, so a
-    hard interrupt plays the second core."""
+    hard interrupt takes the place of the second core."""
     expected = example.with_name(example.name + ".exp").read_text(encoding="utf-8")
     assert board.run(where, example, tmp_path, FOLDER / "board.py") == expected
 

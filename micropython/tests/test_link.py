@@ -1,5 +1,5 @@
-"""Tests of channels between a board and a PC (LINK.md). MicroPython's unix port plays the board at
-one end of a pseudo-terminal; weft.serial is at the other."""
+"""Tests of channels between a board and a PC (LINK.md). MicroPython's unix port takes the place of
+the board at one end of a pseudo-terminal; weft.serial is at the other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PROGRAM = tiers.HERE / "tests" / "link_board.py"
 
 
 class Unix:
-    """A board: an OS process of the unix port, which has one end of a line."""
+    """A board: an OS process of the unix port, which holds one end of a line."""
 
     def __init__(self, tier: str, line: int, scenario: str, *options: str) -> None:
         command = [*tiers.command(tier), str(PROGRAM), str(line), scenario, *options]
@@ -53,7 +53,7 @@ class Unix:
         os.close(line)
 
     def output(self) -> list[str]:
-        """Returns the lines that the board has printed; waits for its end."""
+        """Waits for the end of the board, and returns the lines that it has printed."""
         out, _ = self.process.communicate(timeout=280)
         assert self.process.returncode == 0, out
         return out.splitlines()
@@ -184,7 +184,7 @@ def test_processes_of_the_board_let_go_of_their_ends_and_the_network_closes_down
 
 
 def test_a_select_on_the_pc_takes_ends_that_lead_to_a_board() -> None:
-    """rules 5.1, 5.2: guards of the board's beside a timeout and an output"""
+    """rules 5.1, 5.2: guards at ends that lead to the board, beside a timeout and an output"""
     with plugged("two_pumps") as (pc, board):
         a, b, x, y = ends(pc, a="r", b="r", x="w", y="w")
 
@@ -389,8 +389,8 @@ def test_a_program_on_the_pc_that_ends_and_the_next_one() -> None:
                 (out,) = ends(pc, out="w")
                 assert [out(), out()] == [0, 1]
         output = board.output()
-        # The PC may have taken the board's last write, or the board may have learned before that
-        # the PC had gone (8.3).
+        # The PC may have taken the board's last write, or the board may have learned of the end of
+        # the PC before its write (8.3).
         assert (
             output[-1] == "left"
             and len(output) == 3
@@ -568,8 +568,8 @@ def test_a_socket_is_a_line_too_and_it_does_not_matter_who_is_first(kind: str) -
 
 
 class Noise:
-    """Connects two lines, and drops, changes and inserts bytes at random; the seed decides
-    which."""
+    """Connects two lines, and drops, changes and inserts bytes at random. The seed decides which
+    bytes."""
 
     def __init__(self, seed: int, per_mille: float) -> None:
         self.dice, self.chance, self.spoilt = random.Random(seed), per_mille / 1000, 0

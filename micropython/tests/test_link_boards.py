@@ -270,7 +270,7 @@ def test_what_a_program_prints_beside_the_link_spoils_nothing(board: Firmware) -
 @pytest.mark.parametrize("board", [Rp2040], ids=["rp2040"], indirect=True)
 def test_a_soft_reset_is_a_new_board(board: Firmware) -> None:
     """machine.soft_reset() leaves the link's block as any error does, so its ends die; then main.py
-    starts again, and finds its UART. QEMU's port stays at its prompt after one."""
+    starts again, and finds its UART. After a soft reset QEMU's port stays at its prompt."""
     with told(board, "resets_softly") as pc:
         (out,) = ends(pc, out="w")
         assert out() == "now"
@@ -284,8 +284,8 @@ def test_a_soft_reset_is_a_new_board(board: Firmware) -> None:
 
 
 def blocks(page: str) -> tuple[str, str]:
-    """Returns the two programs of a page: main.py, which has the Link, and the PC's program, which
-    connects.
+    """Returns the two programs of a page: main.py, which contains the Link, and the program of the
+    PC, which connects.
     """
     found = re.findall(
         r"```python\n(.*?)```", (tiers.HERE / page).read_text(encoding="utf-8"), re.S

@@ -31,7 +31,7 @@ def squares(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bare]:
     made.close()
 
 
-# Each test gets a board of its own: one of the tests ends the board's processes.
+# Each test has a board of its own, because one of the tests ends the board's processes.
 @pytest.fixture
 def sensors(tmp_path: Path) -> Iterator[Bare]:
     subprocess.run([*MAKE, "-f", "csp/csp.mk", "pc_sensors"], check=True)
@@ -101,7 +101,7 @@ def test_poison_reaches_the_board(squares: Bare) -> None:
 
 
 def test_a_board_that_is_switched_off_and_on_is_another_one(squares: Bare) -> None:
-    """wire 12.6: its random bits are the same in each run of the emulator"""
+    """wire 12.6: the board's random bits are the same in each run of the emulator"""
     with session(squares) as (pc, to, back):
         to(2)
         assert back() == 4
@@ -190,7 +190,7 @@ def test_a_process_of_the_board_goes_on_with_the_next_session_and_ends_when_the_
         before = [mean(), mean()]
         assert before[1] > before[0]
         mean.retire()
-        # The uplink has ended, and with it the filter and the sampler. The control process goes on
+        # The uplink has ended, and so have the filter and the sampler. The control process goes on
         # reading until its write finds no reader.
         rates = Channel("rates")
         pc.give("rates", rates.reader())

@@ -36,7 +36,8 @@ def spoilt(rng: random.Random, good: bytes) -> bytes:
 
 
 def on_the_board(code: str, pieces: list[bytes]) -> list[str]:
-    """Returns the board's answer to each piece, which the function `said` in `code` returns."""
+    """Returns the board's answer to each piece: the text that the function `said` in `code`
+    returns."""
     lines = "\n".join(p.hex() or "-" for p in pieces)
     program = (
         "import binascii\n"
@@ -48,7 +49,8 @@ def on_the_board(code: str, pieces: list[bytes]) -> list[str]:
 
 
 def test_what_is_spoilt_is_really_both_sound_and_not() -> None:
-    """The corrupted bytes include valid and invalid ones, so that the tests below compare both."""
+    """The corrupted bytes include valid and invalid ones, so that the other tests compare both
+    kinds."""
     rng = random.Random(0)
     made = [spoilt(rng, cbor2.dumps(rng.choice(VALUES))) for _ in range(MANY)]
     faults = sum(_native._cbor_fault(b) is not None for b in made)

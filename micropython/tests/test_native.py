@@ -50,8 +50,8 @@ def wasm(program: Path, folder: Path) -> str:
 def ran(where: str, name: str) -> str:
     """Runs a program of this folder with the core of the tier or board `where` as its module
     `core`; returns what it prints."""
-    # The folder is for this OS process alone: another one may run the same program at the same
-    # time.
+    # The folder is for this OS process alone: another OS process may run the same program at the
+    # same time.
     (tiers.MADE / "native").mkdir(exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{where}-{name}.", dir=tiers.MADE / "native"))
     atexit.register(shutil.rmtree, folder, True)
@@ -83,7 +83,8 @@ def test_the_core_does_what_its_page_says(where: str) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("where", NATIVES)
 def test_a_communication_allocates_nothing(where: str, program: str) -> None:
-    """On the unix port these are a million communications, with collection off."""
+    """A program of a million communications on the unix port, with collection off, allocates
+    nothing."""
     cost = figures(where, program)
     assert cost["await, bytes"] == 0
     assert cost["yield, bytes"] == 0
@@ -107,7 +108,8 @@ def test_instructions_of_a_communication(where: str, form: str, most: int, progr
 
 @pytest.mark.parametrize("where", ["board-native", "board-natmod"])
 def test_bytes_of_a_process_that_waits_with_its_channel(where: str) -> None:
-    """These are the bytes of the core's objects; README.md gives those of the package's objects."""
+    """The test counts the bytes of the core's objects; README.md gives those of the package's
+    objects."""
     assert 0 < figures(where, "native_commstime")["parked"] <= 160
 
 

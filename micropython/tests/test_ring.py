@@ -17,8 +17,8 @@ PROGRAM = Path(__file__).parent / "board_ring.py"
 def test_a_hard_interrupt_fills_it_and_what_found_it_full_is_counted(
     where: str, tmp_path: Path
 ) -> None:
-    """`put` allocates nothing: the heap is locked in the interrupt. A second interrupt that does
-    allocate fails, which shows the lock."""
+    """`put` allocates nothing: the heap is locked in the interrupt. A second interrupt, whose
+    function allocates, fails: this shows that the heap is locked."""
     first, *rest = board.run(where, PROGRAM, tmp_path).splitlines()
     assert first == "([0, 1, 2, 3], 6)"
     assert "weft_board.tick: the function raised" in rest[0]

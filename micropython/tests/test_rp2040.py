@@ -61,7 +61,7 @@ def test_a_machine_timer_s_watchdog_names_who_computes_too_long() -> None:
 
 def test_both_cores_run_processes() -> None:
     """A thread process on core 1 writes to one on core 0, and a third is refused. Then coroutines
-    on core 0 get values from core 1 through a ring."""
+    on core 0 read values of core 1 through a ring."""
     done = on_the_board(CORES)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
@@ -111,7 +111,7 @@ def test_the_heap_that_it_takes_is_what_the_page_says() -> None:
 
 def test_core_0_writes_files_while_core_1_fills_a_ring() -> None:
     """Upstream's issue 8793: the port stops core 1 while the flash is written. The ring counts the
-    values that find no room meanwhile, and they are put again."""
+    values that find no room in that time, and the function puts them again."""
     done = on_the_board(FLASH)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "0 True\n"
@@ -128,8 +128,8 @@ def test_a_soft_reset_while_core_1_runs_and_allocates() -> None:
 
 @pytest.mark.parametrize("name", [p.stem for p in EXAMPLES if p.stem != "blink_and_button"])
 def test_example(name: str, tmp_path: Path) -> None:
-    """Runs an example unchanged, after the module `board`, from which it takes its pin and its
-    second core. The example blink_and_button waits for a button."""
+    """Runs an example unchanged, after the module `board`, which provides the pin and the second
+    core. The test presses the button for which blink_and_button waits."""
     example = tiers.HERE / "examples" / f"{name}.py"
     board = example.with_name("board.py").read_text(encoding="utf-8")
     text = example.read_text(encoding="utf-8")

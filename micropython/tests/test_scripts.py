@@ -1,5 +1,5 @@
-"""Runs scripts and compares their output: NAME.py.exp has that of NAME.py, as in MicroPython's own
-tests."""
+"""Runs scripts and compares their output: NAME.py.exp contains that of NAME.py, as in MicroPython's
+own tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The tiers: the MicroPythons and Pythons on which the tests run. `run` runs a script on one.
+"""The tiers: the MicroPythons and Pythons on which the tests run. `run` runs a script on one of
+them.
 
 A tier has a name, a program and the folders of its modules. `./run setup micropython` builds all of
 them; if one is missing, its tests fail.
@@ -21,7 +22,7 @@ TIERS: dict[str, tuple[list[str], list[Path]]] = {
     "pure": ([str(MADE / "micropython")], []),  # Debian's binary, pure Python
     "natmod": ([str(MADE / "micropython")], [MADE / "natmod" / "x64"]),
     "native": ([str(MADE / "unix")], []),  # the unix port with the user C module
-    "gil": ([str(MADE / "unix-gil")], []),  # the same with a global lock
+    "gil": ([str(MADE / "unix-gil")], []),  # the unix port with the user C module and a global lock
     "cpython": ([sys.executable, "-S"], []),  # the pure code on CPython
     "pypy": (["pypy3", "-S"], []),  # the pure code on Debian's PyPy
 }
@@ -31,7 +32,7 @@ PYTHONS = ("cpython", "pypy")
 
 
 def installed(folder: Path, *more: Path) -> Path:
-    """Puts weft into the folder, and what these packages add to it, as mip does."""
+    """Puts weft into the folder, and the files of the packages `more`, as mip does."""
     for package in (HERE, *more):
         shutil.copytree(package / "weft", folder / "weft", dirs_exist_ok=True)
     return folder
@@ -50,8 +51,8 @@ def command(tier: str, heap: str = "") -> list[str]:
 
 
 def run(tier: str, *args: str | Path, heap: str = "", folders: tuple[Path, ...] = ()) -> str:
-    """Runs a script and returns what it prints. The test fails if the script fails, or if it runs
-    on another core than the tier's."""
+    """Runs a script and returns what it prints. The test fails if the script fails, or if it does
+    not run on the core of the tier."""
     done = subprocess.run(
         [*command(tier, heap), *map(str, args)],
         env=environment(tier, *folders),

@@ -158,8 +158,8 @@ _guests = []
 
 
 def guest(party, wrap):
-    """Begins a run of the group `party` as a guest. Several tasks of asyncio may have such a run at
-    the same time."""
+    """Begins a run of the group `party` as a guest. Several tasks of asyncio may have a run as a
+    guest at the same time."""
     if _proc._run is None:
         _time.begin("steady")
         _proc._all.clear()
@@ -319,7 +319,7 @@ def read(rd):
 
 
 class _Task:
-    """Stands for the `Process` where a task waits: it has the fields that the hooks use."""
+    """Stands for the `Process` where a task waits, with the fields that the hooks use."""
 
     asked = False
     path = name = "a task of asyncio"
@@ -390,7 +390,7 @@ async def write(wr, v):
         raise alt.e
 
 
-_asked = []  # tasks cancelled after a commit: their next operation raises it (6.3)
+_asked = []  # tasks cancelled after a commit; their next operation raises Cancelled (6.3)
 
 
 def again(t):
@@ -406,7 +406,8 @@ def again(t):
 
 
 def point():
-    """Begins an operation of a task, which it returns. Raises a cancellation that was put off."""
+    """Begins an operation of the running task. Returns the task. Raises a cancellation that was put
+    off."""
     t = task()
     if t in _asked:
         _asked.remove(t)
@@ -415,8 +416,8 @@ def point():
 
 
 async def select(guards, mode, ended):
-    """Does a select in a task: looks at the guards, and waits until something changes at one of
-    their channels. Raises BadUse for a barrier or the end of a process.
+    """Performs a select in a task: looks at the guards, and waits until one of their channels
+    changes. Raises BadUse for a barrier or the end of a process.
     """
     point()
     alt = _alt.Alternative(*guards, ended=ended)

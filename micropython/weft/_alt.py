@@ -8,8 +8,8 @@ Invariants
 - `won` is the index of the guard that committed, or -1; `v` is its value and `e` its error.
   `pending` is True while the value has still to be made.
 - A retired guard is `gone` for the select that waits: it is in no queue, and never ready (5.6).
-- `ready` of a standing Alternative has the nodes that may be ready, each once (`queued`), in the
-  order in which they became ready.
+- `ready` of a standing Alternative contains the nodes that may be ready, each once (`queued`), in
+  the order in which they became ready.
 """
 
 import random
@@ -312,7 +312,7 @@ class Alt:
 
     def deliver(self, n, to):
         """Makes the value of the output guard n, which has committed, and calls to(v, None) (5.8).
-        If the making fails, calls to(None, PeerDied) and raises the error."""
+        If make() fails, calls to(None, PeerDied) and raises the error."""
         try:
             v = unlocked(n.make) if unlocked else n.make()
         except BaseException as e:
@@ -349,7 +349,7 @@ class Alt:
         core.push(self.p)
 
     def fire(self):
-        """Commits to the guard whose deadline has come."""
+        """Commits to guard i, whose deadline has come."""
         best = None
         for n in self.nodes:
             if n.on and n.kind == TIME and self.due(n) == self.t and best is None:
@@ -491,8 +491,8 @@ async def select(*guards, mode="fair", ended="silent"):
         if rots is None or len(rots) > 8:
             rots = p.x.rots = {}
         key += id(guards[0]) ^ id(guards[-1])
-        # A program may make its guards anew for each select. So the key is of their ends, which
-        # stay the same.
+        # A program may make its guards anew for each select. So the key is made of the guards'
+        # ends, which stay the same.
         for g in (guards[0], guards[-1]):
             if isinstance(g, Guard):
                 key = len(guards) + sum(
@@ -602,8 +602,8 @@ class Alternative(Alt):
             self.note(n)
 
     def select(self):
-        """Returns an awaitable that waits for one of the guards and gives (index, value), as
-        `select`.
+        """Returns an awaitable that waits for one of the guards and returns (index, value), as
+        `select` does.
         """
         self.steps = None
         return self
@@ -621,7 +621,7 @@ class Alternative(Alt):
                 c = n.c
                 if n.on and n.kind == IN and not (c.pz or c.cap or c.over or n.end.x):
                     w = c.k.w
-                    # This is the usual case. It does without the coroutine of selecting().
+                    # This is the usual case, which needs no coroutine of selecting().
                     if w is not None and not isinstance(w, Node):
                         self.ready.pop(0)
                         n.queued = False
@@ -685,8 +685,8 @@ class Alternative(Alt):
 
 
 def _settle(guards, p, won, v):
-    """Puts an Alternative in the place of a select that the native core does: p waits at it from
-    now on, or it has committed to the guard `won`, with the value v.
+    """Puts an Alternative in the place of a select that the native core performs: from now on p
+    waits at the Alternative, or the Alternative has committed to the guard `won`, with the value v.
     """
     alt = Alt(guards, "silent")
     if won < 0:

@@ -1,5 +1,5 @@
-"""The awaitables that the core's writes return on CPython and PyPy. There `await` accepts neither a
-list nor a generator, which MicroPython's `await` does."""
+"""The awaitables that the core's writes return on CPython and PyPy. On these, unlike on
+MicroPython, `await` accepts neither a list nor a generator."""
 
 
 class _Awaitable:

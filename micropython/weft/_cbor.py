@@ -2,7 +2,7 @@
 
 Invariants
 - For any bytes `loads` returns one whole value or raises ValueError, and reads nothing beyond them.
-- Values nest at most DEEPEST deep, so that the stack of both functions is bounded.
+- Values are nested at most DEEPEST levels deep, so that the stack of both functions is bounded.
 """
 
 import struct

@@ -6,7 +6,8 @@ Invariants
   `k.wt`), linked by `nx`, first come, first served. A queue holds Procs and Nodes. A Node stands
   for a guard of a choice or for an extended read (`alt`).
 - `k.ok` is False whenever a plain operation must look at more than the head of a queue (`_look`);
-  `k.q` is None whenever one at a channel with a buffer must look at more than that and the buffer.
+  `k.q` is None whenever a plain operation at a channel with a buffer must look at more than that
+  head and the buffer.
 - An operation that has committed is out of its queue. A Proc that has committed and is still held
   waits with `at` HELD.
 - No process holds an end while the end is in a channel as a value or on its way: its `h` is 0, and
@@ -95,8 +96,9 @@ class Channel:
 
     def _look(self):
         # A select that the native core does by itself is in no queue, and the code here does not
-        # see it. Code that reads or sets a field of `k` causes an Alternative to take its place. So
-        # a state that such an Alternative examines is changed after that.
+        # see it. Code that reads or sets a field of `k` causes an Alternative to take the place of
+        # that select. So any state that such an Alternative examines must be changed only after
+        # such an access.
         k = self.k
         k.r  # noqa: B018
         out = self.pz or self.nodes or self.nr == 0 or self.nw == 0
@@ -146,8 +148,8 @@ class Channel:
     poison = spoil  # Weft itself calls `spoil`: in weft.threads `poison` takes the lock first
 
     def error(self, writers, value=None, guard=None):
-        """Returns the error of an operation at a channel that has ended, because the writers are
-        gone, or the readers if `writers` is false.
+        """Returns the error of an operation at a channel that has ended, because its writers have
+        gone, or its readers if `writers` is false.
         """
         if self.pz:
             e = Poisoned("channel %r was poisoned" % self.name)
@@ -216,7 +218,7 @@ class Channel:
         return True
 
     # The next four methods serve a plain rendezvous with only Procs in its queues. _full replaces
-    # them when the first channel needs more.
+    # them when a channel first needs more.
 
     def first(self, out):
         return self.k.w if out else self.k.r
@@ -348,7 +350,7 @@ def begin(p, what):
 
 
 def cancelled(p):
-    """Returns the Cancelled for process p to raise; with that its request to end has been
+    """Returns the Cancelled for process p to raise. From then on p's request to end counts as
     served.
     """
     p.at = None
@@ -367,8 +369,8 @@ at_once = core.at_once
 
 
 def turn(p, e=None):
-    """Lets p go on, or raises e in it, after all ready processes have run. Until then p is not in
-    the run queue, because it may not have awaited the operation yet."""
+    """Lets p go on, or raises e in it, after all ready processes have run. Before that, p is not
+    put into the run queue, because it may not have awaited the operation yet."""
 
     def go(_):
         resume(p)
@@ -476,7 +478,7 @@ class _End:
 
 
 def shut(end, died, how):
-    """Closes an end; `how` says why, in messages about its later use."""
+    """Closes an end; `how` is the reason, for messages about later uses of the end."""
     if not end.x:
         c = end.c.x
         end.x = (how, c)

@@ -1,4 +1,4 @@
-"""Selects the core: the native one (weft_native) if the board has one that fits, else the one in
+"""Selects the core: the native one (weft_native) if the board has a suitable one, else the core in
 Python (_plain)."""
 
 import sys

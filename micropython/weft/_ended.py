@@ -1,5 +1,5 @@
 """The end of a process as a guard or an awaitable (rule 7.11). This module is loaded when a program
-first asks for a process's end."""
+first asks for the end of a process."""
 
 from collections import namedtuple
 
@@ -71,7 +71,8 @@ def tell(proc):
 
 def watched(process):
     """Marks a process so that its failure does not fail its group, as long as a process that asked
-    for its end lives (7.11). Returns the same process. Raises BadUse if it was started before."""
+    for its end lives (7.11). Returns the same process. Raises BadUse if the process has been
+    started."""
     if process.done or process.k:
         raise BadUse("watched: process %s was started before" % process.path)
     process.watch = 2

@@ -1,4 +1,4 @@
-"""Extended reads (rule 1.6). This module is loaded when a program makes the first one."""
+"""Extended reads (rule 1.6). This module is loaded when a program makes its first extended read."""
 
 from . import _core as core
 from ._chan import HELD, LATER, NOTHING, REQ, begin, closed, fail, keep, moved, resume

@@ -13,8 +13,8 @@ from .errors import BadUse, PeerDied, Poisoned, Retired
 
 
 class Op:
-    """An operation that was offered to the PC. `at` has (channel, whether it writes) for each
-    guard."""
+    """An operation that was offered to the PC. `at` contains (channel, whether the guard writes)
+    for each guard."""
 
     def __init__(self, link, p, at, values, plain):
         self.link, self.p, self.at, self.values, self.plain = link, p, at, values, plain
@@ -38,7 +38,7 @@ class Op:
 
 
 class Far(_chan.Channel):
-    """A channel of the PC. It has the methods of a Channel, which ask the PC."""
+    """A channel of the PC. It has the methods of a Channel, but these ask the PC."""
 
     how = None  # how the channel has ended: 1 retired, 2 poisoned, 3 died, as in a frame ENDED
     strength = 0
@@ -123,7 +123,7 @@ class Far(_chan.Channel):
 
     def _left(self, out, died):
         if out:
-            self.nw = self.nw - 1 or None  # never 0: the PC says whether the channel has ended
+            self.nw = self.nw - 1 or None  # never 0: the PC decides whether the channel has ended
         else:
             self.nr = self.nr - 1 or None
         if not self.nr and not self.nw:

@@ -1,7 +1,7 @@
 """asyncio's awaitables in a plain run, where no loop of asyncio is there to serve them. They use
 asyncio's `cur_task` without checking it, and the C code of asyncio's queues would write through
 None. So while a plain run lasts, `cur_task` is a Task of Weft's (`_chan.ours`), which ends at once
-if a loop ever runs it. The core's hook `strange` gives an error to the process that awaits.
+if a loop ever runs it. The core's hook `strange` raises an error in the process that awaits.
 
 Invariant: a Task that may be in one of asyncio's queues is not `cur_task` any more (`renew`).
 """

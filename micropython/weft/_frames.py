@@ -34,7 +34,7 @@ def padded(n):
 
 def take(data):
     """Reads the first frame of `data`. Returns ((kind, flags, where, txn, op, val, body), the
-    number of its bytes in `data`), or None if it is not complete."""
+    number of its bytes in `data`), or None if the frame is not complete."""
     if len(data) < 2:
         return None
     fields = []

@@ -32,7 +32,7 @@ def furnish(c, capacity, overflow):
 
 
 class Node:
-    """A guard or an extended read in a waiting queue. Its `alt`, an _alt.Alt or an Ext, is told
+    """A guard or an extended read in a waiting queue. Its `alt`, an _alt.Alt or an Ext, is notified
     when the Node commits or when the channel ends.
     """
 
@@ -101,7 +101,7 @@ def full(self):
 
 def get(self, p, to, ext=None):
     """Returns a value for the reader p, which reads now, or NOTHING if it must wait. LATER means
-    that the value has still to be made: to(v, e) will be called with it."""
+    that the value has still to be made: to(v, e) will be called with that value."""
     if self.buf:
         v = self.buf.popleft()
         if ext:
@@ -165,7 +165,7 @@ def enter(self, v):
 
 
 def serve(self):
-    """Serves waiting readers after a slot has become free: an extended read may wait for one."""
+    """Serves waiting readers after a slot has become free: an extended read may wait for a slot."""
     while self.buf:
         x = self.first(False)
         if x is None:
@@ -207,7 +207,7 @@ def direct(self):
 
 def put(self, v, p):
     """Takes the value v of the writer p. Returns True if the write has committed, HELD if it has
-    and an extended read holds p, or False if it must wait."""
+    committed and an extended read holds p, or False if it must wait."""
     x = self.direct()
     if x is not None:
         return self.hand(x, moved(v), p)

@@ -31,7 +31,7 @@ def Spawn(*processes):
 
 class Group:
     """A block that may start processes at any time: `async with Group() as g: g.start(p)`. Leaving
-    the block waits for all of them (7.5)."""
+    the block waits for all processes of the group (7.5)."""
 
     party = Party  # the class has no block, so that start() outside a block is bad use
 
@@ -60,7 +60,7 @@ class Group:
         party = self.party
         p = party.owner.k
         party.owner.groups -= 1
-        if party.mine and p.at is REQ:  # the group's request to end its block was not served yet
+        if party.mine and p.at is REQ:  # the group's request to end its block has not been served
             p.at = None
             party.owner.asked = False
         if error is not None:

@@ -17,7 +17,7 @@ except ImportError:
 
 
 class _Call(IOBase):
-    """A call that runs on a thread. The thread sets `over` last of all."""
+    """A call that runs on a thread. The thread sets `over` after all other fields."""
 
     def __init__(self, fn, args, kw):
         self.fn, self.args, self.kw = fn, args, kw

@@ -1,11 +1,11 @@
 """Time limits as scopes (rule 7.12).
 
 Invariants
-- `limits` of a process has the limits that it is in, the outermost first; `depth` is the index of a
-  limit there.
+- `limits` of a process contains the limits that it is in, the outermost first; `depth` is the index
+  of a limit in `limits`.
 - A limit asks its process to end once. The process records the limit that asked: in `by`, or in
   `flight.by` once the Cancelled is thrown. None stands for a request from elsewhere. Of several
-  requests that were not served yet, one from elsewhere counts, or else that of the outermost limit.
+  unserved requests, a request from elsewhere counts, or else that of the outermost limit.
 """
 
 from . import _core as core
@@ -15,8 +15,8 @@ from .errors import BadUse, Cancelled, TimeoutError
 
 
 class Limit:
-    """A limit, for `async with`. Within the block `expired` says whether its time has come; after
-    the block it says whether the limit has ended the block."""
+    """A limit, for `async with`. Within the block `expired` is whether the limit's time has come;
+    after the block it is whether the limit has ended the block."""
 
     proc = None
     expired = False
@@ -50,8 +50,8 @@ class Limit:
         self.proc.ask(self)
 
     def taken_back(self):
-        """Takes back this limit's request to end if it was not served yet. Returns whether it
-        did."""
+        """Takes back this limit's request to end if the request has not been served. Returns
+        whether it was taken back."""
         p = self.proc
         if not p.asked or p.by is not self:
             return False
@@ -72,11 +72,12 @@ class Limit:
         self.arm()
 
     def leave(self, proc, error):
-        """Leaves the block. Returns True if this limit's own Cancelled left it: it ends here.
+        """Leaves the block. Returns True if this limit's own Cancelled left the block: it goes no
+        further.
 
         Raises:
             TimeoutError: in the same case, if `timeout` or `deadline` made the limit.
-            BadUse: this is another process, or an inner limit has not been left.
+            BadUse: the caller is another process, or an inner limit has not been left.
         """
         if self not in proc.limits:
             raise BadUse("this limit was entered by another process: leave it there")
@@ -101,8 +102,8 @@ class Limit:
 
 
 def overtaken(it, by):
-    """Decides between the request that `it` has and a new one, from the limit `by` or, with None,
-    from elsewhere. Keeps the request that counts.
+    """Decides between the present request of `it` and a new request, from the limit `by` or, with
+    None, from elsewhere. Keeps the request that counts.
     """
     least = it.by
     if least is not None and (by is None or by.depth < least.depth):

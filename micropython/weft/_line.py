@@ -2,12 +2,12 @@
 (WIRE.md 12.6, 13). The caller does the input and output, and tells the time.
 
 Invariants
-- `give` takes and `input` returns bytes of the session. While the line is linked they are those of
-  one start of one peer.
-- A packet is taken whole or not at all, and only if it is the next one. After bytes that are no
+- `give` takes and `input` returns bytes of the session. While the line is linked, these bytes
+  belong to one start of one peer.
+- A packet is taken whole or not at all, and only if it is the next packet. After bytes that are no
   packet, the next zero byte begins a new packet.
-- `kept` has the packets from number `base` on that are not acknowledged. The first `sent` of them
-  have been sent since passed() last had all of them sent again.
+- `kept` contains the packets from number `base` on that are not acknowledged. The first `sent` of
+  them have been sent since passed() last had all of them sent again.
 """
 
 import struct
@@ -29,7 +29,7 @@ MAGIC = b"WEFTLINE"
 FORM = "<IIIHH"  # checksum, number, acknowledged, length, flags
 HEAD = 16
 START = 40
-LONGEST = 1056  # the most bytes of a packet in COBS
+LONGEST = 1056  # the largest number of bytes of a packet in COBS
 ALL = 0xFFFFFFFF
 NEVER = 1 << 60
 
@@ -65,12 +65,12 @@ class Line:
 
     Args:
         token: a random number that names this start.
-        most: the most bytes of the session in a packet.
-        again: milliseconds until a packet that is not acknowledged is sent again.
-        lease: milliseconds without a packet after which the peer counts as lost; 0 means never.
+        most: the largest number of bytes of the session in a packet. again: milliseconds until a
+        packet that is not acknowledged is sent again. lease: milliseconds without a packet after
+        which the peer counts as lost; 0 means never.
     """
 
-    window = 4  # the most packets that are not acknowledged
+    window = 4  # the limit on packets that are not acknowledged
 
     def __init__(self, token, most=192, again=200, lease=3000):
         self.mine, self.theirs = token, 0
@@ -225,7 +225,7 @@ class Line:
             self.lost = "it acknowledges nothing"
 
     def due(self):
-        """Returns the time at which output() or passed() next has something to do."""
+        """Returns the time at which output() or passed() must be called next."""
         if self.lost:
             return NEVER
         if self.says:

@@ -116,7 +116,7 @@ class Thread(_proc.Process):
         running += 1
 
     def launch(self):
-        """Starts the process on a thread of its own. The caller does not hold the lock. Raises
+        """Starts the process on a thread of its own. The caller must not hold the lock. Raises
         NoRoom if there is no thread."""
         global threads
         with lock:
@@ -160,12 +160,12 @@ class Thread(_proc.Process):
                 before.k.at = REQ if before.asked and not self.party.stopped else None
             flush()
 
-    # The core calls the next methods to resume the process, which wakes its thread.
+    # The core calls the next methods to resume the process. They wake the process's thread.
 
     def send(self, _):
         self.wake()
         self.poke()
-        return core.ONCE  # the process waits in its own way
+        return core.ONCE  # the thread of the process waits at its own lock
 
     # The natmod resumes by __next__ if it can. Without this method __getattr__ would raise.
     def __next__(self):
@@ -228,8 +228,8 @@ def bare(x):
 
 
 def flush():
-    """Wakes the processes that were pushed. If none runs then, lets virtual time jump, or declares
-    a deadlock and cancels all processes."""
+    """Wakes the processes that were pushed. If no process runs then, lets virtual time jump, or
+    declares a deadlock and cancels all processes."""
     core.setcur(None)
     while True:
         core.loop(0)
@@ -248,8 +248,8 @@ def flush():
 
 
 def mine():
-    """Returns the process that runs on this thread. If there is none, releases the lock and raises
-    BadUse.
+    """Returns the process that runs on this thread. If no process does, releases the lock and
+    raises BadUse.
     """
     p = here.get(get_ident())
     if p is None:

@@ -1,5 +1,5 @@
 """NoResult, which stands for the result of a process that has none (rules 7.1, 7.11). This module
-is loaded when a program first meets such a process."""
+is loaded when a process without a result first occurs."""
 
 from .errors import Cancelled, Poisoned, Retired, WeftError
 
@@ -18,7 +18,8 @@ def how_of(error):
 
 
 class NoResult(WeftError):
-    """Stands in the place of a result. It is false, and its text says why there is no result."""
+    """Stands in the place of a result. It is false, and its text gives the reason why there is no
+    result."""
 
     process = how = reason = where = "?"  # `where` stays "?": source lines are not recorded
 

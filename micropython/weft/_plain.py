@@ -1,12 +1,12 @@
 """The core in Python: the run queue, resuming a process, and a plain read or write at an open
-rendezvous. README.md, *Inside*, specifies each part; weft_native has the same parts in C.
+rendezvous. README.md, *Inside*, specifies each part; weft_native contains the same parts in C.
 
 Invariants
 - A Proc is at most once in the run queue. It is in the run queue, or in a channel's waiting queue,
   or running.
 - A Chan whose `ok` is True has only Procs in its waiting queues, and one of the two is empty.
-- `rt` and `wt` are the last Proc of a queue of two or more. In a queue of one they are not set: the
-  head is the last. That saves one store in each communication.
+- `rt` and `wt` are the last Proc of a queue of two or more. In a queue of one Proc they are not
+  set, since the head is the last Proc. This saves one store in each communication.
 - `y` of a Proc is the reader at which it waits by `yield`, else None.
 - Only three things allocate here: the StopIteration of an awaited read, the iterator over ONCE, and
   a run queue that grows.
@@ -154,14 +154,15 @@ def Buf(k, n):
     return deque((), n)
 
 
-AT_ONCE = 1000  # the most operations of a process in a row that complete at once
+AT_ONCE = 1000  # the limit on operations of a process in a row that complete at once
 _who = None  # the process that did the last such operation
 _left = 0  # how many more such operations it may do
 
 
 def at_once(p):
     """Counts an operation of p that completed at once, for which no other process waited. Returns
-    True if there were too many in a row, so that other processes must run first (7.7)."""
+    True if p has completed too many such operations in a row, so that other processes must run
+    first (7.7)."""
     global _who, _left
     if _who is not p:
         _who, _left = p, AT_ONCE
@@ -356,9 +357,9 @@ def _counted(pop, left):
 
 
 def loop(limit):
-    """Runs processes until the run queue is empty, or `limit` of them if it is not 0. For a process
-    that yields a reader the loop does the work of Rd.__next__, without a call. An IndexError tells
-    the loop that the queue is empty; a test each time would take longer.
+    """Runs processes until the run queue is empty, or, if `limit` is not 0, until `limit` of them
+    have run. For a process that yields a reader the loop does the work of Rd.__next__, without a
+    call. An IndexError tells the loop that the queue is empty; a test each time would take longer.
     """
     global _cur
     left = [limit]

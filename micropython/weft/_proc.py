@@ -1,13 +1,13 @@
 """Processes, groups and runs (rule 7).
 
 Invariants
-- A Process lets go of its ends before its group (class Party) is told that it finished (7.7).
+- A Process lets go of its ends before its group (class Party) is notified of its end (7.7).
 - `Party.live` counts the processes of a group that have started and not finished. When it falls to
   0, the owner of the group, if it waits for them, is put into the run queue.
 - `asked` is set from a request to end until its Cancelled is raised. Meanwhile a process that does
   not wait has `at` REQ.
-- `_run` is the group of the outermost run, of which there is one at a time. `_all` has its
-  processes that have not finished.
+- `_run` is the group of the outermost run, of which there is one at a time. `_all` contains the
+  processes of that run that have not finished.
 """
 
 import sys
@@ -57,8 +57,8 @@ class Process:
         self.given = name
         return self
 
-    # These attributes are no properties, because with a property in a class MicroPython searches
-    # the class at every store to a field, and a process costs twice as much.
+    # The attributes that __getattr__ handles are no properties, because with a property in a class
+    # MicroPython searches the class at every store to a field, and a process costs twice as much.
     def __getattr__(self, what):
         if what == "done":  # not a field: at the end of a process there may be no memory for one
             return self.ends == ()
@@ -67,7 +67,7 @@ class Process:
         if what == "result":
             if self.error is None:
                 return self.value
-            from .errors import NoResult  # one class for both cores
+            from .errors import NoResult  # so that both cores use one class
 
             return NoResult.of(self)  # made on request, like `done` (7.1)
         # Weft itself uses `where`, which is the path (7.8): `path` of a thread takes the lock
@@ -101,7 +101,7 @@ class Process:
             k = core.Proc(self)
             k.start(shell(g) if shell else g)
             n = len(_all) + 4
-            if n > _roomy:  # the pure core's queue never shrinks
+            if n > _roomy:  # the queue of the core in Python never shrinks
                 core.room(n)
                 _roomy = n
             _all.append(self)
@@ -132,7 +132,8 @@ class Process:
         return End(self, p and p.x)
 
     def flies(self):
-        """Returns whether a Cancelled has been thrown to the process that it has not raised yet."""
+        """Returns whether a Cancelled has been thrown to the process and not yet been raised in
+        it."""
         return self.k is not None and self.k.at is FLIGHT and core.cur() is not self.k
 
     def ask(self, by=None):
@@ -178,7 +179,7 @@ class Process:
 
 def _unlink(end, out, p):
     """Takes a waiting process out of its channel's queue. The channel is that of `end.channel`,
-    which is there even if the end is closed by now."""
+    which exists even if the end has since been closed."""
     return end.channel.unlink(out, p)
 
 
@@ -243,7 +244,8 @@ def finish(proc, value, error):
     if error is not None:
         proc.error = error
     let_go(proc, error)
-    # The search goes from both ends of `_all`; `remove` would compare with all processes before it.
+    # The search goes from both ends of `_all`; `remove` would compare with all processes before
+    # this one.
     i, j = 0, len(_all)
     while i < j:
         j -= 1
@@ -410,8 +412,8 @@ async def Parallel(*processes):
 
 
 def never(ps):
-    """Notes that these processes will never start, as far as they have not started: they let go of
-    their ends.
+    """Notes that those of these processes that have not started never will: they let go of their
+    ends.
     """
     for x in ps:
         if not x.k:

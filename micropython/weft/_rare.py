@@ -1,4 +1,5 @@
-"""Errors that few programs meet. weft.errors imports this module when one of them is first used."""
+"""Errors that few programs meet. weft.errors imports this module when such an error is first
+used."""
 
 from .errors import WeftError
 
@@ -7,7 +8,7 @@ try:
 except NameError:  # MicroPython's builtins have none
 
     class TimeoutError(OSError):
-        """The time of a limit was over, and the limit has ended its block (rule 7.12)."""
+        """A limit's time has passed, and the limit has ended its block (rule 7.12)."""
 
 
 class Deadlock(WeftError):
@@ -20,8 +21,8 @@ class Deadlock(WeftError):
 
 
 class Failures(Exception):
-    """Several processes of one group have failed (rule 7.2). `exceptions` has their failures, in
-    the order of the processes."""
+    """Several processes of one group have failed (rule 7.2). `exceptions` contains their failures,
+    in the order of the processes."""
 
     def __init__(self, exceptions):
         super().__init__("%d processes failed: %s" % (len(exceptions), exceptions))

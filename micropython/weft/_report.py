@@ -9,8 +9,8 @@ from .errors import Deadlock
 
 
 def place(p):
-    """Describes where process p waits. Returns the words and a list of the things that could wake
-    it, such as (channel, whether a writer could)."""
+    """Describes where process p waits. Returns the words and a list of what could wake the process,
+    such as (channel, whether a writer could)."""
     at = p.k.at
     if isinstance(at, core.Rd):
         c = at.channel

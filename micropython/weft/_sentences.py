@@ -1,6 +1,6 @@
 """The texts of BadUse errors raised by the modules that every program loads. `_chan.bad("STARTED",
-path)` uses one by its name. This module is loaded with the first error, so that a program without
-errors needs no memory for it."""
+path)` uses a text by its name. This module is loaded with the first error, so that a program
+without errors needs no memory for it."""
 
 STRENGTH = "the strength of poison is 1 or more, not %r"
 CLOSED = "%s: this end of channel %r is closed: %s"

@@ -2,12 +2,13 @@
 
 Invariants
 - `_timers` is sorted by `t` (milliseconds of `now_ms`); timers with the same `t` are in the order
-  in which they were set (8.5). A timer has `t` and `fire()`. One whose time is FAR never fires, and
-  is not in `_timers`.
-- `_sources` has the objects that can bring events from outside the network (10.3). `look()` of each
-  is called once in a round of the run queue, and when no process can run; it returns whether an
-  event came. A network without timers and sources spends no time on this.
-- A source may have `still()`, which returns whether it brings no event before a process here runs.
+  in which they were set (8.5). A timer has `t` and `fire()`. A timer whose time is FAR never fires,
+  and is not in `_timers`.
+- `_sources` contains the objects that can bring events from outside the network (10.3). `look()` of
+  each source is called once in a round of the run queue, and when no process can run. It returns
+  whether an event came. A network without timers and sources spends no time on this.
+- A source may have `still()`, which returns whether the source brings no event before a process of
+  this network runs.
 """
 
 import sys
@@ -51,7 +52,8 @@ def now_ms():
 
 def later(n):
     """Returns the time n milliseconds from now, for a timer, which is never early (8.5). `now_ms`
-    leaves out the part of a millisecond that has passed, so a future time is one more.
+    leaves out the part of a millisecond that has passed, so one millisecond is added to a future
+    time.
     """
     t = now_ms() + n
     return t if virtual or n <= 0 else t + 1
@@ -86,7 +88,7 @@ def begin(clock):
             try:
                 _poller.unregister(s)
             except (KeyError, TypeError, ValueError):
-                pass  # the source was never registered
+                pass  # the source has never been registered
 
 
 def arm(x):
@@ -189,14 +191,15 @@ def idle():
         return False
     if not look():
         if not _timers and not _awaited():
-            return False  # no source brings an event before a process here runs
+            return False  # no source brings an event before a process runs
         wait(-1 if virtual or not _timers else _timers[0].t - now_ms())
         look()
     return True
 
 
 def leave():
-    """Ends the sources that outlive a run, such as a network on core 1, after the run was left."""
+    """Ends the sources that outlive a run, such as a network on core 1, after the run has been
+    left."""
     for s in _sources[:]:
         if hasattr(s, "leave"):
             s.leave()

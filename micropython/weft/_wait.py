@@ -22,7 +22,7 @@ class Barrier:
             raise BadUse("a barrier has 0 parties or more, not %r" % (parties,))
         self.parties = parties
         self.line = []
-        self.users = []  # the processes that have ever waited here, for reports
+        self.users = []  # the processes that have ever waited at this barrier, for reports
 
     def when(self, on):
         g = _alt.Guard(_alt.SYNC, self)

@@ -1,9 +1,9 @@
 """A second scheduler, on core 1 (on unix: on a thread), and lines: channels between the two cores
 (README.md, *Two cores*).
 
-Core 1 does the plain reads and writes of its own processes. Core 0 does all other work for it (a
-closed end, the end of a process, a cancellation) between two of its own steps, while core 1 waits
-(`ask`, `serve`).
+Core 1 does the plain reads and writes of its own processes. Core 0 does all other work for core 1
+(a closed end, the end of a process, a cancellation) between two of its own steps, while core 1
+waits (`ask`, `serve`).
 
 Invariants
 - Core 1 runs with the heap locked for it. It cannot allocate, and so never starts a collection. The
@@ -12,10 +12,10 @@ Invariants
   1 starts, after it has ended, and while it is in `ask`. `turn` says which core may use them: 1
   core 1, 0 core 0. Each core hands over by setting `turn`, after all its other stores.
 - The slots of a line have one producer and one consumer, like those of a Ring. A line has a channel
-  on each core; when one of the two ends, the other ends in the same way (`tend`).
+  on each core; when one of the two channels ends, the other ends in the same way (`tend`).
 - Core 1's run queue is not empty before its last process has ended: its keeper (`beat`) is in it.
 - `steps` counts changes by core 0 that core 1 may have to see. When core 1 finds nothing to do, it
-  puts the count that it had read before into `quiet`. While `quiet` equals `steps`, core 1 does
+  puts the count that it had read beforehand into `quiet`. While `quiet` equals `steps`, core 1 does
   nothing before core 0 does. Then core 1 sleeps (`asleep`), and core 0 wakes it at the next change
   (`did`). Each core writes its own of `steps` and `asleep` before it reads the other's; a lock in
   between orders the accesses. A superfluous wake-up does no harm.
@@ -39,21 +39,21 @@ from .isr import IOBase, Ring
 
 
 def _on_core1():
-    """Returns whether the caller runs on core 1: whether the heap is locked for it. Allocates
+    """Returns whether the caller runs on core 1, which is where the heap is locked. Allocates
     nothing.
     """
     heap_lock()
     return heap_unlock() > 0
 
 
-_NAP = 50  # µs between two looks of a core that waits for the other, or for a sleeper
+_NAP = 50  # µs between two looks of a core that waits for the other core, or for a sleeper
 _STACK = 8192  # bytes of the stack of rp2's core 1
 _ENDS = core.Rd, core.Wr, core1_.Rd, core1_.Wr
 _AWAITED = BadUse("on core 1 a process is a generator: v = yield r.read(), not await")
 
 
 _bell = allocate_lock()
-_bed = allocate_lock()  # held while core 1 runs; core 1 sleeps by acquiring it once more
+_bed = allocate_lock()  # held while core 1 runs; core 1 sleeps by acquiring this lock once more
 
 
 def _wake():
@@ -66,7 +66,7 @@ def _wake():
 class _There(chan1.Channel):
     """A channel of core 1."""
 
-    lines = 0  # how many of the channel's ends a line has
+    lines = 0  # how many ends of the channel a line holds
 
     def __init__(self, name=None):
         super().__init__(name)
@@ -120,8 +120,7 @@ class _Line:
             self.ring.take()
 
     def poisoned(self):
-        """Makes the poison of one channel that of both, while core 1 waits. Returns its
-        strength."""
+        """Extends the poison of one channel to both, while core 1 waits. Returns the strength."""
         a, b = self.here.pz, self.there.pz
         if a != b:
             self.drop()
@@ -470,7 +469,7 @@ class _Core1(IOBase):
                 pass  # core 1 was awake already
 
     def still(self):
-        """Returns whether core 1 does nothing before core 0 does."""
+        """Returns whether core 1 does nothing until core 0 has changed something."""
         return self.quiet == self.steps and self.turn and not self.over and not self.moves()
 
     def places(self):
@@ -588,7 +587,8 @@ core1 = _Core1()
 
 
 def _heed(*_):
-    """Stops the network if core 0 has asked for that. (`serve` tends the lines after every call.)"""
+    """Stops the network if core 0 has asked for this. (`serve` tends the lines after every
+    call.)"""
     if core1.stopped:
         core1.party.stop()
 

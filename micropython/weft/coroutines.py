@@ -16,16 +16,16 @@ from ._proc import (  # noqa: F401
 
 
 async def run_async(*processes):
-    """Runs a network in a task of MicroPython's asyncio, inside the running loop. Returns as `run`
-    does."""
+    """Runs a network in a task of MicroPython's asyncio, inside the running loop. Returns what
+    `run` returns."""
     from . import _aio
 
     return await _aio.run_async(*processes)
 
 
 def __getattr__(name):
-    """Loads a name that not every program needs when it is first used. (`in` also accepts a part of
-    such a name; getattr() then raises the AttributeError.)"""
+    """Loads a name that not every program needs, when the name is first used. (`in` also accepts a
+    part of such a name; then getattr() raises the AttributeError.)"""
     if name in "Alternative Input Output after at select skip":
         from . import _alt as m
     elif name in "Barrier Timer sleep sleep_ms yield_":

@@ -7,12 +7,12 @@ class WeftError(Exception):
 
 
 class BadUse(WeftError):
-    """A mistake in the program; the text says what to do (rule 11)."""
+    """A mistake in the program; the text tells what to do (rule 11)."""
 
 
 class NoRoom(MemoryError):
-    """There is no memory for one more process. This process has not begun, and the others can still
-    be stopped.
+    """There is no memory for one more process. The process has not begun, and the other processes
+    can still be stopped.
     """
 
 
@@ -43,7 +43,7 @@ class Cancelled(BaseException):
 
 
 def __getattr__(name):
-    """Loads an error that few programs meet when it is first named."""
+    """Loads an error that few programs meet, when the error is first named."""
     if name == "NoResult":
         from . import _none as m
     elif name in "Deadlock Failures TimeoutError":

@@ -61,7 +61,8 @@ class Ring(IOBase):
         return v
 
     def reader(self):
-        """Returns a new reader end, which reads the values that were put. Call it within a run."""
+        """Returns a new reader end, which reads the values that were put. Must be called within a
+        run."""
         if self._c is None or (not self._w.closed and self not in _time._sources):
             # The first reader of this run gets a new channel, because the channel of an earlier run
             # is over.
@@ -71,7 +72,8 @@ class Ring(IOBase):
         return self._c.reader()
 
     def close(self):
-        """Ends the ring: the reader gets the values in it, then Retired."""
+        """Ends the ring: the reader reads the values that are in the ring, and then meets
+        Retired."""
         if self._c is not None and not self._w.closed:
             self._c.over = 3  # unbounded: the values in the slots need no room in the buffer
             self._c._look()

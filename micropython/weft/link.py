@@ -2,14 +2,14 @@
 12.6).
 
 Invariants
-- The home of every channel here is the PC. An operation is an OFFER to the PC; it is over with one
-  answer, or with the session (WIRE.md 4.1, 8).
-- `_ops` has the open operations. The process of an open operation is parked. Its `at` is the Op for
-  a write or a select, and the end or LATE for a read.
+- The home of every channel of a link is the PC. An operation is an OFFER to the PC; it is over when
+  one answer has come, or when the session is over (WIRE.md 4.1, 8).
+- `_ops` contains the open operations. The process of an open operation is parked. Its `at` is the
+  Op for a write or a select, and the end or LATE for a read.
 - Frames wait in `_out` to be sent. Bytes of packets wait in `_line_out` while the stream takes no
   more.
-- While the session lasts it is a source of _time, so that no deadlock is declared. It is also a
-  timer of _time, with `t` and `fire`.
+- While the session lasts, the Link is a source of _time, so that no deadlock is declared. It is
+  also a timer of _time, with `t` and `fire`.
 """
 
 import select as _select
@@ -56,11 +56,10 @@ class Link:
 
     Args:
         stream: a UART, a socket, or another stream that `select.poll` takes.
-        out: the stream to write to, if it is not `stream`.
-        name: the board's name for the PC.
-        largest: the most bytes of a frame: a multiple of 8, from 256 to 65,528.
-        lease: milliseconds without a sign of life after which the PC counts as dead; 0 means never.
-        again: milliseconds after which an unacknowledged packet is sent again.
+        out: the stream to which the link writes, if that is not `stream`. name: the board's name
+        for the PC. largest: the largest number of bytes of a frame: a multiple of 8, from 256 to
+        65,528. lease: milliseconds without a sign of life after which the PC counts as dead; 0
+        means never. again: milliseconds after which an unacknowledged packet is sent again.
 
     Raises:
         BadUse: `largest` is out of range.
@@ -71,7 +70,7 @@ class Link:
             raise BadUse("a link's largest frame has 256 to 65,528 bytes, a multiple of 8")
         self._in, self._to = stream, out or stream
         self.name, self._mine = name, largest
-        self.largest = 256  # the smallest limit, until the PC's HELLO says more
+        self.largest = 256  # the smallest limit, until the PC's HELLO has given another
         self._line = Line(_random(4), again=again, lease=lease)
         self._out, self._line_out, self._rest = bytearray(), bytearray(), bytearray()
         self._ops = {}
@@ -256,8 +255,8 @@ class Link:
 
     def _open_rows(self, rows, timer):
         """Returns the guards to offer: those that are on and not silent. Raises Poisoned or
-        PeerDied if the channel of one has ended so, or Retired if all guards that decide have
-        retired (5.6).
+        PeerDied if the channel of a guard has been poisoned or has died, or Retired if all guards
+        that decide have retired (5.6).
         """
         at, values, index = [], [], []
         out = False

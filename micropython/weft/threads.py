@@ -83,7 +83,7 @@ def _waits_to_write(p, wr, v):
 
 
 def _writes(wr, v):
-    """Does a write that needs more than a plain rendezvous."""
+    """Performs a write that needs more than a plain rendezvous."""
     try:
         _do(lambda: wr.write(bare(v)))
     except (Exception, Cancelled) as e:
@@ -356,7 +356,7 @@ def _begin(ps, party, p=None):
             x.launch()
             begun += 1
     except NoRoom as e:
-        with _lock:  # the processes that got no thread never run; the others are cancelled
+        with _lock:  # the processes that got no thread never run; those that did are cancelled
             if p is not None:
                 _machine.running += 1
                 p.k.at = REQ if p.asked and not party.stopped else None
@@ -370,8 +370,8 @@ def _begin(ps, party, p=None):
 
 
 def Parallel(*processes):
-    """Starts the processes, waits for all, and returns their results in order. In ordinary code it
-    is a run (7.1)."""
+    """Starts the processes, waits for all, and returns their results in order. In ordinary code a
+    Parallel is a run (7.1)."""
     with _lock:
         p = _here.get(get_ident())
     if p is None:
@@ -497,7 +497,7 @@ def run(*processes, clock="steady", whole=False):
                         _time.look()
                         _flush()
                 _pause(1)
-            except KeyboardInterrupt as e:  # the first one cancels, a second one ends the run
+            except KeyboardInterrupt as e:  # the first Ctrl-C cancels, a second one ends the run
                 if stop is not None or party.failed:
                     raise
                 stop = e

@@ -1,13 +1,13 @@
 """A watchdog, which finds processes that compute for a long time without an operation. With
-coroutines no other process runs meanwhile.
+coroutines no other process runs in that time.
 
     w = Watchdog(50)                       # looks every 50 ms, by a machine.Timer
     …
     print(w.hogs)                          # {"main/crunch": 3}: how often each was found
 
-A tick notes the process that runs, and puts a mark into the run queue if none is there. If at the
-next tick the mark is still in the queue and the same process runs, that process has run all the
-time, because a process that lets others run is queued again behind the mark.
+A tick notes the process that runs, and puts a mark into the run queue if there is no mark in it. If
+at the next tick the mark is still in the queue and the same process runs, that process has run all
+the time, because a process that lets others run is queued again behind the mark.
 """
 
 from . import _core as core

@@ -4,7 +4,7 @@ The same attacks are tried on programs in Python and in C++.
     with Thief(url, keys) as thief:
         take, told = TAKES["overwrite"]
         take(thief, "lab/results")            now the entry is the thief's, or says what it wants
-        thief.got                             the first messages that were sent to the thief
+        thief.got                             the first messages that the thief has received
 
 The thief joins as every member does, but its own program believes that it may hold all names.
 """
@@ -39,7 +39,7 @@ ALL = _net_named.Member("thief", ("*",))
 
 
 class FalseAgent:
-    """Has the fields of a host's entry. No client may get as far as welcome()."""
+    """An agent with the fields of a host's entry. No client may reach its welcome()."""
 
     def __init__(self, allow: list[str], hosts: int, trust: bool) -> None:
         self.fields = {"allow": allow, "hosts": hosts, "trust": trust}
@@ -98,8 +98,8 @@ class Thief:
         self.network._call(away())
 
     def refused(self, client: Any, name: str, takes: Callable[[Thief, str], None]) -> str:
-        """Returns the error that a client gets after the thief has attacked. The attack is repeated
-        if the home has written its entry anew before the client came.
+        """Returns the error that a client receives after the thief has attacked. The attack is
+        repeated if the home has written its entry anew before the client came.
         """
         while True:
             takes(self, name)
@@ -107,7 +107,7 @@ class Thief:
                 client.writer(name).retire()
             except BadUse as error:
                 return str(error)
-            except PeerDied:  # the client has a session with itself, so it was let in
+            except PeerDied:  # the client has opened a session with itself: the home has let it in
                 assert self.got == []
 
     def puts(self, entry: dict[str, Any]) -> Callable[[Thief, str], None]:
@@ -126,8 +126,8 @@ class Thief:
 
     @contextlib.contextmanager
     def answers_with(self, folder: Path) -> Iterator[dict[str, Any]]:
-        """Makes the thief answer with the certificate in this folder, too. Yields the fields of an
-        entry that leads there.
+        """Makes the thief answer with the certificate in `folder` too. Yields the fields of an
+        entry that leads to the thief.
         """
 
         async def listen() -> asyncio.Server:
@@ -154,7 +154,7 @@ class Thief:
 
 
 def _delete_and_take(thief: Thief, name: str) -> None:
-    """Deletes the entry and writes another. Repeats this if the home has written its entry in
+    """Deletes the entry and writes another. Repeats both if the home has written its entry in
     between.
     """
     while True:
@@ -167,7 +167,7 @@ def _delete_and_take(thief: Thief, name: str) -> None:
 
 
 def _overwrite(thief: Thief, name: str) -> None:
-    """Replaces the whole entry by the thief's, and the thief answers there."""
+    """Replaces the whole entry by that of the thief, which answers at its address."""
     thief.offer("own")
     there = thief.entry(name)
     own = thief.entry("own")
@@ -176,7 +176,7 @@ def _overwrite(thief: Thief, name: str) -> None:
 
 
 def _overwrite_the_address(thief: Thief, name: str) -> None:
-    """Replaces the address of the entry, which still has the fingerprint of the home."""
+    """Replaces the address of the entry, which still contains the fingerprint of the home."""
     own = {"address": thief.network.address, "ticket": "0" * 32}
     thief.put(name, {**thief.entry(name), **own})
 
@@ -189,7 +189,7 @@ def _keep_the_home(thief: Thief, name: str) -> None:
     thief.put(name, {**thief.entry(name), **print_, "ticket": "0" * 32})
 
 
-#: The attacks of the thief, each with a part of the error that a client gets.
+# : The attacks of the thief, each with a part of the error that a client receives.
 TAKES: dict[str, tuple[Callable[[Thief, str], None], str]] = {
     "delete and take": (_delete_and_take, "may not offer"),
     "overwrite": (_overwrite, "may not offer"),
@@ -208,8 +208,8 @@ def connected(address: str) -> socket.socket:
 
 @contextlib.contextmanager
 def overhears(address: str) -> Iterator[tuple[str, bytearray]]:
-    """Yields a second address of the program at `address`, and a copy of all bytes that are sent
-    there.
+    """Yields a second address of the program at `address`, and a copy of all bytes that are sent to
+    that address.
     """
     kept = bytearray()
 
@@ -241,7 +241,7 @@ def overhears(address: str) -> Iterator[tuple[str, bytearray]]:
 
 
 def says_again(address: str, kept: bytearray) -> None:
-    """Sends the bytes again, and waits until the program at the address has closed the
+    """Sends the bytes `kept` again, and waits until the program at the address has closed the
     connection.
     """
     with connected(address) as raw:
@@ -272,7 +272,7 @@ def weft(*args: object) -> str:
 
 
 def keys_by_the_command(error: str, by: Path, folder: Path) -> Path:
-    """Makes keys by the command that an error names."""
+    """Makes keys by the command that the text `error` names."""
     command = shlex.split(error.split("`")[1].replace("FOLDER", str(folder)))
     assert command[:3] == ["weft", "net", "keys"]
     weft(*command[2:], "--by", by)
@@ -307,7 +307,7 @@ GRANTED = [
 
 
 def with_names(keys: Path, folder: Path, names: list[x509.GeneralName], title: str) -> Path:
-    """Makes keys of the same authority whose certificate has only these alternative names."""
+    """Makes keys of the authority of `keys`, with a certificate that contains only `names`."""
     made = net.make_keys(folder, by=keys, name="odd")
     key = _net_certificates.serialization.load_pem_private_key(
         (made / "key.pem").read_bytes(), None

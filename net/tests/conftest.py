@@ -38,7 +38,8 @@ ROOT = HERE.parent.parent
 sys.path.append(str(ROOT))  # makes the package conformance importable
 SERVER = ROOT / ".build/net/bin/nats-server"
 os.environ["WEFT_NATS_SERVER"] = str(SERVER)
-# Programs start in half the time without aiohttp, as for users who have only weft-csp[net].
+# Programs start in half the time without aiohttp, as for users who have installed only
+# weft-csp[net].
 os.environ["PYTHONPATH"] = os.pathsep.join(
     filter(None, [str(HERE / "without"), os.environ.get("PYTHONPATH")])
 )
@@ -78,14 +79,14 @@ class Program:
         )
 
     def next_report(self) -> Any:
-        """Returns the next report of the program."""
+        """Waits for the next report of the program, and returns it."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line, f"it has ended, with {self.process.wait()}"
         return json.loads(line)
 
     def go(self) -> None:
-        """Lets the program go on if it waits for that."""
+        """Lets the program go on if it waits for this."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
@@ -139,7 +140,7 @@ def build(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def cpp(program: Callable[..., Program], build: str) -> Callable[..., Program]:
-    """Starts a C++ program, of each build. `relay` says how the program joins."""
+    """Starts a C++ program, of each build. `relay` is how the program joins."""
 
     def start(name: str, *args: object, relay: str = "automatic") -> Program:
         return program(f"{name}@{relay}", *args, cpp=build)
@@ -161,8 +162,8 @@ def other_keys(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def keys_of(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Callable[..., Path]:
-    """Makes the keys of a member with this name, by the same authority. `offers` are the names that
-    it may offer.
+    """Makes the keys of a member with this name, by the authority of `keys`. `offers` are the names
+    that the member may offer.
     """
     folder = tmp_path_factory.mktemp("members")
     made: dict[Any, Path] = {}
@@ -179,7 +180,7 @@ def keys_of(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Callable[..
 
 @pytest.fixture(scope="session")
 def strange_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Makes keys of another authority."""
+    """Makes keys of an authority other than that of `keys`."""
     return net.make_keys(tmp_path_factory.mktemp("net") / "strange")
 
 
@@ -187,7 +188,7 @@ def strange_keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def keys_for_a_day(
     keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[int], Path]:
-    """Makes keys of the same authority that are good for one day, that many days from now."""
+    """Makes keys of the authority of `keys` that are valid for one day, `days` from now."""
 
     def make(days: int) -> Path:
         begins = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=days)
@@ -205,8 +206,8 @@ def keys_for_a_day(
 
 @pytest.fixture
 def expired_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes programs skip the check of their own certificate, as if it had expired after they
-    began.
+    """Makes programs skip the check of their own certificate, as if the certificate had expired
+    after they began.
     """
 
     def shown(folder: Path, *_: Any) -> tuple[bytes, dict[str, Any]]:
@@ -216,7 +217,7 @@ def expired_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_net_keys, "_shown", shown)
 
 
-# The first port that a test may have for itself, and how many such ports there are.
+# The first port that of_its_own() may take, and how many ports it may take.
 LEAST, SOME = 10_000, 20_000
 _tried = os.getpid() * 331 % SOME
 
@@ -226,8 +227,8 @@ def of_its_own() -> Iterator[str]:
     """Yields an address at which a server can be started again, after it was killed.
 
     Meanwhile no other lane takes the port (each port that is in use has a file), nor does the
-    system, for a connection to anywhere: the port is below those that the system gives, if there
-    are any.
+    system take it for an outgoing connection: the port is below those that the system gives, if
+    there are any below.
     """
     global _tried
     given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
@@ -279,8 +280,8 @@ def refusing() -> Iterator[str]:
 
 @pytest.fixture
 def never_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes programs believe that the server was not away: a program that is not there at once has
-    gone, and is not waited for.
+    """Makes programs believe that the server was not away: they do not wait for a program that is
+    not there at once.
     """
     monkeypatch.setattr(_net_relay, "BACK", 0.0)
 
@@ -347,8 +348,8 @@ def agent(server: Any, keys: Path) -> Iterator[Callable[..., Agent]]:
 
 @pytest.fixture(scope="session")
 def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    """The host gpu1, with two OS processes, for all tests that leave it unchanged: its start takes
-    longer than most tests.
+    """The host gpu1, with two OS processes, for all tests that leave it unchanged: to start a host
+    takes longer than most tests.
     """
     folder = tmp_path_factory.mktemp("gpu1") / "server"
     net.make_keys(folder, by=keys)
@@ -359,7 +360,7 @@ def gpu1(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent
         finally:
             agent.process.terminate()
             _, errors = agent.process.communicate()
-            assert "Traceback" not in errors, errors  # whatever the tests have asked it
+            assert "Traceback" not in errors, errors  # whatever the tests have asked of the agent
 
 
 @pytest.fixture
@@ -373,7 +374,7 @@ def caller(gpu1: Agent, keys: Path) -> Iterator[net.Network]:
 
 
 def several_come(network: Any, name: str) -> None:
-    """Eight clients ask for a writer at the same time, and each gets its own."""
+    """Eight clients ask for a writer at the same time, and each receives a writer of its own."""
     ends: list[Any] = []
     threads = [
         threading.Thread(target=lambda: ends.append(network.writer(name, patience=60)))
@@ -388,7 +389,7 @@ def several_come(network: Any, name: str) -> None:
 
 def stand_in(impostor: Any, name: str, network: Any) -> None:
     """Makes the impostor, who has offered the name, listen on the relay where `network` should: the
-    entry has the fingerprint of `network`.
+    entry contains the fingerprint of `network`.
     """
 
     async def put_another_fingerprint() -> None:
@@ -405,7 +406,7 @@ def stand_in(impostor: Any, name: str, network: Any) -> None:
 
 @pytest.fixture
 def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Collects the transports of the sessions that are made."""
+    """Collects the transports of the sessions that are opened."""
     found: list[Any] = []
     carry = _net_link.carry
 

@@ -1,4 +1,4 @@
-"""The functions that the hosts of the tests run: a module that caller and host both have."""
+"""The functions that the hosts of the tests run: caller and host both import this module."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def dies(numbers: Any) -> None:
 
 @ps.process
 def writes_for_ever(numbers: Any, reports: Any) -> None:
-    """Reports how it ended: a cancellation runs its `finally`."""
+    """Reports how the process ended: a cancellation runs its `finally`."""
     try:
         while True:
             numbers.write(os.getpid())
@@ -103,7 +103,7 @@ def writes_for_ever(numbers: Any, reports: Any) -> None:
 
 @ps.process
 def squares(jobs: Any, results: Any) -> None:
-    """Squares jobs. A job is not lost if the process that has it in hand dies."""
+    """Squares jobs. A job is not lost if the process that holds it dies."""
     while True:
         with jobs.extended() as n:
             results.write([n, n * n, os.getpid()])
@@ -111,7 +111,7 @@ def squares(jobs: Any, results: Any) -> None:
 
 @ps.process
 def waits_with(jobs: Any, pids: Any) -> None:
-    """Holds each job in hand until it has reported that; holds the first job for ever."""
+    """Holds each job until its pid has been reported. Holds the first job for ever."""
     while True:
         with jobs.extended() as job:
             pids.write([os.getpid(), job])
@@ -138,7 +138,8 @@ class Mine(ps.Retired):
 
 @ps.process
 def left_by(how: str, *ends: Any) -> None:
-    """Raises an end that no operation met. In the last case it reads a channel that has ended."""
+    """Raises the ChannelEnd of an end that no operation met. In the last case an operation met it:
+    a read of a channel that has ended."""
     c = ps.Channel("there")
     r = c.reader()
     if how == "asks":
@@ -181,7 +182,7 @@ def does(name: str) -> Any:
 
 
 class Loads:
-    """An object that cannot be rebuilt: its unpickling raises."""
+    """An object that cannot be rebuilt: to unpickle it raises an exception."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -191,7 +192,8 @@ class Loads:
 
 
 class Untold(Exception):
-    """An exception whose text and pickle cannot be made: both raise."""
+    """An exception whose text and pickle cannot be made: to make either raises another
+    exception."""
 
     def __str__(self) -> str:
         raise ODD[self.args[0]]
@@ -296,12 +298,12 @@ def finds(values: Any, path: str) -> None:
 
 
 def writes_later(writer: Any, path: str) -> None:
-    """Starts a thread that stays, and that writes the contents of that file."""
+    """Starts a thread that stays, and that writes the contents of the file at `path`."""
     threading.Thread(target=lambda: writer.write(waits_for_file(path))).start()
 
 
 def meets(server: str, keys: str, name: str) -> int:
-    """Reports its pid, and returns once it reads something."""
+    """Reports the pid of its OS process, and returns once it has read something."""
     with net.join(server, keys=keys) as network:
         network.writer(f"{name}/a").write(os.getpid())
         network.reader(f"{name}/b").read()

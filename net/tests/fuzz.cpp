@@ -1,11 +1,11 @@
 // A fuzz target for the input that weft/net.hpp takes from the network (WIRE.md 17), built with
-// clang++ -fsanitize=fuzzer,address,undefined. The first byte of the input tells the kind of the
-// rest: an entry under a name, a first message, a request for a session by the relay, pieces, typed
-// values, or packets of the relay. If its high bit is set, the rest changes a valid input, so that
-// code behind the first checks is reached.
+// clang++ -fsanitize=fuzzer,address,undefined. The first byte of the input tells what the other
+// bytes are: an entry under a name, a first message, a request for a session by the relay, pieces,
+// typed values, or packets of the relay. If the high bit of the first byte is set, the other bytes
+// are changes to a valid input, so that code behind the first checks is reached.
 //
 // The target checks that nothing crashes; that an accepted input has all fields that are read
-// later, and is unchanged after it was sent and read again; that the result of pieces does not
+// later, and is unchanged after it has been sent and read again; that the result of pieces does not
 // depend on how they are cut; and that no packet line yields bytes that were not queued.
 #include <cstdlib>
 
@@ -21,7 +21,7 @@ void require(bool so) {
   if (!so) std::abort();
 }
 
-// Changes a valid text: each two bytes of `edits` are a position, and the byte to put there.
+// Changes a valid text: each two bytes of `edits` are a position, and the byte that is put at it.
 std::string changed(std::string good, std::string_view edits) {
   for (; edits.size() >= 2; edits.remove_prefix(2))
     good[static_cast<unsigned char>(edits[0]) % good.size()] = edits[1];

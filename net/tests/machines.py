@@ -54,8 +54,8 @@ def why_not() -> str:
 
 class Losses:
     """Draws losses: of every 1/loss packets exactly one is lost, at a random place. So a test that
-    sends that many packets knows that some were lost. With a draw for each packet, one run in
-    ninety would lose none.
+    sends at least 1/loss packets knows that one was lost. If each packet were drawn by itself, one
+    run in ninety would lose none.
     """
 
     def __init__(self, seed: int) -> None:
@@ -111,9 +111,9 @@ class Machines:
 
         Args:
             delay: seconds, each way.
-            jitter: more seconds, at random, so that packets overtake each other.
-            loss: a share of 1; Losses draws the packets.
-            cut: the machines that cannot be reached, and that reach no other.
+            jitter: at most so many seconds more, at random, so that packets overtake each other.
+            loss: a share of 1; Losses draws the packets. cut: the machines that cannot be reached,
+            and that reach no other.
         """
         assert self.switch.stdin is not None
         self.switch.stdin.write(json.dumps(how) + "\n")
@@ -124,11 +124,11 @@ class Machines:
         return f"{NETWORK}.{machine}"
 
     def inside(self, machine: int) -> list[str]:
-        """Returns the words that must stand before a command to run it on that machine."""
+        """Returns the words that must stand before a command so that it runs on this machine."""
         return ["nsenter", f"--net=/proc/{self.holders[machine - 1].pid}/ns/net", "--"]
 
     def reached(self, url: str, machine: int) -> str:
-        """Returns the URL by which that machine reaches a server."""
+        """Returns the URL by which this machine reaches the server at `url`."""
         return url
 
     def __enter__(self) -> Machines:
@@ -146,7 +146,7 @@ class Machines:
 
 
 def _device(pid: str, machine: int) -> int:
-    """Makes a TUN device, with its address, in the namespace of that process."""
+    """Makes a TUN device, with its address, in the namespace of the OS process `pid`."""
     libc = ctypes.CDLL(None, use_errno=True)
     with Path(f"/proc/{pid}/ns/net").open() as there, Path("/proc/self/ns/net").open() as here:
         if libc.setns(there.fileno(), CLONE_NEWNET):
@@ -174,7 +174,7 @@ class _Switch:
         self.number = 0
 
     def came(self, machine: int, packet: bytes) -> None:
-        # Other packets are IPv6, which looks for neighbours, and there are none.
+        # All other packets are IPv6 packets that look for neighbours, and there are no neighbours.
         to = packet[19] if packet[0] >> 4 == 4 else 0
         if to not in self.devices:
             return

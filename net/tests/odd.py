@@ -15,7 +15,7 @@ __all__ = ["TEXTS", "drawn", "packed", "says", "with_odd_fields"]
 
 DEEP = b"[" * 2000 + b"]" * 2000
 
-#: Values as JSON. Those after the first line are never accepted.
+# : Values as JSON. The values after the first line are never accepted.
 VALUES = [
     b"null", b"true", b"0", b"-1", b"1e308", b"1" * 30, b'""', b'"x"', b'"' + b"x" * 3000 + b'"', b"[]", b"{}",
     b'"\\u0000"', b'"a\\nb\\u001b[2J"', '"ä✓"'.encode(), b"[[[[[[1]]]]]]", b'{"a": {"b": [null]}}', b"[1, [2], {}]",
@@ -55,8 +55,8 @@ def packed(text: bytes) -> bytes:
 
 
 def says(tls: ssl.SSLContext, address: str, first: bytes) -> dict[str, Any] | None:
-    """Sends a first message to the program at the address. Returns its answer, or None if it hung
-    up.
+    """Sends a first message to the program at the address. Returns the answer of that program, or
+    None if the program has closed the connection.
     """
     host, port = address.rsplit(":", 1)
     with (
@@ -65,7 +65,7 @@ def says(tls: ssl.SSLContext, address: str, first: bytes) -> dict[str, Any] | No
     ):
         try:
             way.sendall(first)
-            way.settimeout(250)  # seconds; as long as a test may be silent
+            way.settimeout(250)  # in seconds: as long as a test may be silent
             answer = b""
             while len(answer) < 12 or len(answer) < 12 + struct.unpack_from("<I", answer, 8)[0]:
                 more = way.recv(1 << 16)

@@ -60,6 +60,6 @@ class Unknown:
 
 @dataclass
 class Late:
-    """A class that its caller accepts, and its host does not."""
+    """A class that the caller accepts and the host does not accept."""
 
     x: int

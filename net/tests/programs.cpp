@@ -41,7 +41,7 @@ void names_reader(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Offers both sides, and keeps an end of each until it is told to go on.
+// Offers both sides, and keeps an end of each until the test lets it go on.
 void is_home(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   auto reader = c.reader();
@@ -54,7 +54,7 @@ void is_home(weft::net::Network& network, const Args& a) {
 }
 
 // Is the home of a channel, and reads all values. Reports when the first value has come, and in the
-// end how many there were, and how the channel ended.
+// end how many values came and how the channel ended.
 void reads_all(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(
       weft::buffer(static_cast<std::uint32_t>(std::stoul(a[1]))).called("c"));
@@ -72,8 +72,8 @@ void reads_all(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Is the home of a channel to which it writes 0, 1, … until there is no reader. Reports how many it
-// wrote, and how the channel ended.
+// Is the home of a channel to which it writes 0, 1, … until there is no reader. Reports how many
+// values it wrote, and how the channel ended.
 void writes_for_ever(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   auto out = c.writer();
@@ -185,7 +185,7 @@ void reads_integers(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Chooses among two ends of one home and an end of its own.
+// Chooses among two ends of channels with the same home and an end of a channel of this program.
 void chooses(weft::net::Network& network, const Args& a) {
   auto left = network.at(a[0] + "/left").reader<weft::Typed<long>>();
   auto right = network.at(a[0] + "/right").reader<weft::Typed<long>>();
@@ -199,7 +199,8 @@ void chooses(weft::net::Network& network, const Args& a) {
   say(got);
 }
 
-// In a run, reads a value and then writes one, from and to another program. Reports how that ended.
+// A process that reads a value from another program and then writes one to another program. Reports
+// how it ended.
 weft::Process passes(weft::wire::FarReader<weft::Typed<long>> in,
                      weft::wire::FarWriter<weft::Typed<long>> out) {
   co_await out.write(co_await in.read());
@@ -223,7 +224,8 @@ void passes_on(weft::net::Network& network, const Args& a) {
   say("has them");
   say_how_it_ends(passes(std::move(in), std::move(out)).named("passes"));
 }
-// As `passes`, but as the home of both channels, whose names it withdraws when told.
+// Runs `passes` as the home of both channels. Withdraws the names of the channels when the test
+// says so.
 void passes_on_at_home(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> there(weft::named("there")), back(weft::named("back"));
   auto in = back.reader();
@@ -274,7 +276,8 @@ void tries(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Offers a name when told; reports how that ended; and withdraws the name when told.
+// Offers a name when the test says so, and reports how the offer ended. Withdraws the name when the
+// test says so.
 void offers(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   const auto keep = c.writer();
@@ -290,7 +293,7 @@ void offers(weft::net::Network& network, const Args& a) {
   }
 }
 
-// Asks for an end of its own channel, and reports the answer.
+// Asks the network for an end of this program's own channel, and reports the answer.
 void comes_to_itself(weft::net::Network& network, const Args& a) {
   const weft::Channel<weft::Typed<long>> c(weft::named("c"));
   network.offer(a[0], c, {.readers = true, .writers = true});
@@ -315,9 +318,9 @@ std::string from_hex(const std::string& text) {
     bytes += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
   return bytes;
 }
-// Answers questions line by line, without a network; their texts are in hexadecimal. `grant GRANT
-// NAME`: whether the grant covers the name. `json TEXT`: whether the text is accepted. `certificate
-// FILE`: the grants in it.
+// Answers questions line by line, without a network. The texts in a question are in hexadecimal.
+// `grant GRANT NAME`: whether the grant covers the name. `json TEXT`: whether the text is accepted.
+// `certificate FILE`: the grants in it.
 void agrees() {
   namespace n = weft::net::detail;
   std::string line;

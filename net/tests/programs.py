@@ -43,7 +43,7 @@ def wait_for_go() -> None:
 
 
 def echoes(address: str, keys: str, trust: str = "") -> None:
-    """Sends back what it gets, until there is no more."""
+    """Sends back what it reads, until the channel has ended."""
     with net.connect(address, keys=keys, trust=bool(trust), name="echo") as session:
         say([session.host, session.trusted])
         values, back = session.take("values"), session.take("back")
@@ -75,7 +75,7 @@ def writes_an_object(address: str, keys: str, trust: str) -> None:
 
 
 def writes_objects(address: str, keys: str) -> None:
-    """Writes an object that is accepted, one that is not, and another that is."""
+    """Writes three objects; the reader accepts the first and the last."""
     with net.connect(address, keys=keys) as session:
         objects = session.take("objects")
         for value in (Place("a", (1, 2)), Unknown(1), [Place("b")]):
@@ -116,7 +116,7 @@ def takes_what_never_comes(address: str, keys: str) -> None:
 
 
 def gives_pickles(address: str, keys: str) -> None:
-    """Announces that it does not trust, but then sends pickles."""
+    """Announces that it does not trust its peer, but then sends pickles."""
     from weft._net import link as _net_link
 
     made = _net_link._session
@@ -133,7 +133,7 @@ def gives_pickles(address: str, keys: str) -> None:
 
 
 def gives(address: str, keys: str) -> None:
-    """Is the home of the channels whose ends it gives."""
+    """Is the home of the channels whose ends it gives to the peer."""
     with net.connect(address, keys=keys) as session:
         squares, numbers = th.Channel("squares"), th.Channel("numbers")
         out, source = squares.writer(), numbers.reader()
@@ -193,7 +193,7 @@ def counts_by_name(server: str, keys: str, name: str) -> None:
 
 
 def is_home(server: str, keys: str, name: str) -> None:
-    """Offers both sides, and keeps an end of each until it is told to go on."""
+    """Offers both sides, and keeps an end of each until the test lets it go on."""
     with net.join(server, keys=keys, name="home") as network:
         c = th.Channel(name)
         held = c.reader(), c.writer()
@@ -206,7 +206,7 @@ def is_home(server: str, keys: str, name: str) -> None:
 
 
 def is_home_elsewhere(server: str, keys: str, name: str, address: str, relay: str) -> None:
-    """Announces another address than its own, like a program that cannot be reached there."""
+    """Announces `address` instead of its own address, as if it could not be reached."""
     with net.join(server, keys=keys, name="home", relay=relay) as network:
         network._meeting.address = address
         c = th.Channel(name)
@@ -242,7 +242,7 @@ def squares_by_name(server: str, keys: str, name: str) -> None:
 
 
 def reads_by_name(server: str, keys: str, name: str) -> None:
-    """Reads until the channel ends, or Ctrl-C comes. Reports which of the two happened."""
+    """Reads until the channel ends, or Ctrl-C comes. Reports which of the two came."""
     with net.join(server, keys=keys) as network:
         values = network.reader(name)
         try:
@@ -253,8 +253,8 @@ def reads_by_name(server: str, keys: str, name: str) -> None:
 
 
 def calls_what_never_ends(server: str, keys: str, host: str) -> None:
-    """Waits for a call until the second Ctrl-C. Says when the call has begun on the host, when it
-    is cancelled, and how it ended.
+    """Waits for a call until the second Ctrl-C. Reports when the call has begun on the host, when
+    the call is cancelled, and how the call ended.
     """
     import far_parts
 
@@ -277,8 +277,8 @@ def calls_what_never_ends(server: str, keys: str, host: str) -> None:
 
 
 def calls_by_an_executor(server: str, keys: str, host: str) -> None:
-    """Waits for an Executor's call that never ends, until the second Ctrl-C. Says when the call has
-    begun, when the run is cancelled, why the call is over, and how the program ended.
+    """Waits for an Executor's call that never ends, until the second Ctrl-C. Reports when the call
+    has begun, when the run is cancelled, why the call is over, and how the program ended.
     """
     import far_parts
 
@@ -328,7 +328,7 @@ def calls_a_host_that_never_comes(server: str, keys: str) -> None:
 
 
 def writes_with_checksums(server: str, keys: str, name: str, seed: str, lease: str) -> None:
-    """Writes [number, bytes, their checksum], with as many bytes as a few packets hold at most."""
+    """Writes [number, bytes, their checksum], with at most as many bytes as a few packets hold."""
     _net_relay.LEASE = int(lease)
     dice = random.Random(int(seed))
     with net.join(server, keys=keys) as network:
@@ -344,8 +344,8 @@ def writes_with_checksums(server: str, keys: str, name: str, seed: str, lease: s
 
 
 def reads_with_checksums(server: str, keys: str, name: str, capacity: str) -> None:
-    """Is the home. Says when the first value has come, and in the end how many came, and how many
-    were spoilt.
+    """Is the home of the channel. Reports when the first value has come, and in the end how many
+    values came, and how many of them were spoilt.
     """
     with net.join(server, keys=keys) as network:
         c = th.Channel(name, capacity=int(capacity))
@@ -385,8 +385,8 @@ def many_writers(server: str, keys: str, name: str, n: str) -> None:
 
 
 def calls_for_ever(server: str, keys: str) -> None:
-    """Says the pid of the OS process that writes on the host, how the call ended there, and how it
-    ended here.
+    """Reports the pid of the OS process that writes on the host, how the call ended there, and how
+    it ended here.
     """
     import far_parts
 
@@ -481,8 +481,8 @@ def is_cut(server: str, keys: str, address: str) -> None:
 
 
 def cuts_off(server: str, keys: str, address: str) -> None:
-    """Is the other side of `is_cut`. Says how each operation ended, and how later operations on the
-    same ends end.
+    """Is the program on the other side of `is_cut`. Reports how each operation ended, and how later
+    operations on the same ends end.
     """
     with net.join(server, keys=keys, address=address) as network:
         never, jobs = network.writer("never"), network.writer("jobs")
@@ -512,9 +512,9 @@ def cuts_off(server: str, keys: str, address: str) -> None:
 
 
 def squares_on_two(server: str, keys: str, address: str, n: str) -> None:
-    """Has jobs squared by a supervisor over two hosts. Says which OS process has the tenth job in
-    hand, and goes on once it is told to. Then says which squares came, which jobs were done twice,
-    and what was logged.
+    """Has jobs squared by a supervisor over two hosts. Reports which OS process holds the tenth
+    job, and goes on once the test says so. Then reports which squares came, which jobs were done
+    twice, and what was logged.
     """
     import far_parts
 
@@ -530,8 +530,8 @@ def squares_on_two(server: str, keys: str, address: str, n: str) -> None:
         found: dict[int, int] = {}
         twice: list[int] = []
         while len(found) < int(n):
-            # Until this block ends, the writer is still in its write, and so in the block of its
-            # job.
+            # Until this block ends, the writer is still in its write, and so in the block in which
+            # it holds its job.
             with results.extended() as (i, square, pid):
                 twice += [i] if i in found else []
                 found[i] = square
@@ -556,8 +556,8 @@ def squares_on_two(server: str, keys: str, address: str, n: str) -> None:
 
 
 def offers_and_withdraws(server: str, keys: str, name: str) -> None:
-    """Offers and withdraws a name again and again, whatever the server does. Reports how often the
-    other member has seen the name.
+    """Offers and withdraws a name again and again, whatever the server does. Reports how often its
+    second member has seen the name.
     """
     seen = 0
     with net.join(server, keys=keys) as network, net.join(server, keys=keys) as other:

@@ -35,8 +35,8 @@ TOLD = "WEFT_TEST_PROXY"  # the environment variable that tells a program "PORT 
 
 
 def through(address: str) -> str:
-    """Returns the address by which this program reaches another one: `address` itself without a
-    proxy.
+    """Returns the address by which this program reaches another one: `address` itself if there is
+    no proxy.
     """
     if TOLD not in os.environ:
         return address
@@ -98,7 +98,7 @@ class Loopback:
         return ["env", f"{TOLD}={self.control} {machine}"]
 
     def reached(self, url: str, machine: int) -> str:
-        """Returns the URL by which that machine reaches a server."""
+        """Returns the URL by which this machine reaches the server at `url`."""
         scheme, _, address = url.partition("://")
         return f"{scheme}://127.0.0.1:{self._call(self._way(machine, address))}"
 
@@ -132,7 +132,7 @@ class Loopback:
         except asyncio.CancelledError:
             self.counts["cut"] += 1
         except OSError:
-            pass  # no program is there, or one of the two has gone
+            pass  # no program listens at the address, or one of the two has gone
         finally:
             del self.open[task]
             for writer in writers:

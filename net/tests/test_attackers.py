@@ -44,7 +44,7 @@ pytestmark = pytest.mark.usefixtures("apart")
 
 @pytest.fixture(scope="module")
 def url(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A server for all tests that do not depend on the times of the bucket."""
+    """A server for all tests that do not depend on the times at which the bucket changes."""
     folder = tmp_path_factory.mktemp("server") / "keys"
     net.make_keys(folder, by=keys)
     with _net_server.Server(folder, "127.0.0.1:0") as started:
@@ -107,7 +107,8 @@ def test_tickets_that_are_stolen(url, lab, keys_of, program):  # wire 17.4
     reader = offered(home, "lab/results")
     with Thief(url, keys_of("thief")) as thief:
         stolen = [thief.ticket("lab/results") for _ in range(3)]
-        # The thief is let in, but a session joins two programs, and this is one program.
+        # The home accepts the thief, but a session joins two programs, and home and thief are one
+        # program.
         with pytest.raises(PeerDied):
             thief.shows(stolen[0], "lab/results").take("end")
         with pytest.raises(BadUse, match="the ticket for 'lab/results' is not valid"):
@@ -117,8 +118,8 @@ def test_tickets_that_are_stolen(url, lab, keys_of, program):  # wire 17.4
 
 
 def test_an_entry_that_is_written_again(url, lab, keys_of, program):  # wire 17.4
-    """If an entry is written again with a ticket that was used, or is for another name, the home
-    refuses, and the client has sent nothing to any other program.
+    """An entry is written again with a ticket that has been used, or that is for another name. The
+    home refuses the client, which has sent nothing to any other program.
     """
     home, client = lab
     reader = offered(home, "lab/one")
@@ -190,8 +191,8 @@ def test_two_programs_of_one_member(url, lab, keys_of, program):  # wire 17.3
 
 
 def test_a_home_whose_name_was_taken_says_so(url, keys_of, monkeypatch, caplog):  # wire 17.4
-    """An entry that is rubbish, or is gone, belongs to no other home: the home writes the name
-    again.
+    """An entry that is rubbish or has been deleted belongs to no other home, so the home writes its
+    name again.
     """
     monkeypatch.setattr(_net_names, "RENEW", 0.05)
     with net.join(url, keys=keys_of("lab", "lab/*"), name="lab") as home:
@@ -218,7 +219,8 @@ ALLOWS = ["far_parts:pid", "far_parts:plus"]
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_a_false_host(gpu1, keys_of, trust):  # wire 17.9
-    """A false host would get the arguments, and with `trust` its result would be unpickled here."""
+    """A false host would receive the arguments, and with `trust` its result would be unpickled
+    here."""
     with (
         Thief(gpu1.url, keys_of("thief"), trust=trust) as thief,
         net.join(gpu1.url, keys=keys_of("client"), trust=trust) as caller,
@@ -235,7 +237,8 @@ def test_a_false_host(gpu1, keys_of, trust):  # wire 17.9
 
 
 def test_a_pool_passes_over_a_false_host(gpu1, keys_of):  # wire 17.9
-    """A pool passes over a false host even if that host claims the most OS processes."""
+    """A pool passes over a false host even if that host claims more OS processes than the
+    others."""
     with (
         Thief(gpu1.url, keys_of("thief")) as thief,
         net.join(gpu1.url, keys=keys_of("client")) as caller,
@@ -249,7 +252,7 @@ def test_a_pool_passes_over_a_false_host(gpu1, keys_of):  # wire 17.9
 
 
 def test_a_host_that_was_taken_after_it_was_met(gpu1, keys_of):  # wire 17.9
-    """A client that has a pass checks the certificate as well."""
+    """A client that holds a pass of the host checks the certificate as well."""
     with (
         Thief(gpu1.url, keys_of("thief")) as thief,
         net.join(gpu1.url, keys=keys_of("client")) as caller,
@@ -284,8 +287,9 @@ def test_what_a_grant_grants(grant, name, so):  # wire 17.3
 
 @pytest.mark.parametrize("which", ODD)
 def test_a_certificate_that_grants_nothing(url, lab, keys, tmp_path, keys_of, which):  # wire 17.3
-    """Certificates made before there were grants grant nothing: their own program refuses them, and
-    so do programs that connect to it. The subject of a certificate grants nothing.
+    """Certificates made before there were grants grant nothing: the program that holds such a
+    certificate refuses it, and so do programs that connect to that program. The subject of a
+    certificate grants nothing.
     """
     folder = with_names(keys, tmp_path / "odd", ODD[which], "lab/*")
     for joins in (

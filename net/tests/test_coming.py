@@ -24,7 +24,7 @@ async def refuse(_: Any) -> Any:
 
 
 _there: set[Any] = set()  # the connections of the listener
-_kept: list[asyncio.StreamWriter] = []  # the test's ends of its connections
+_kept: list[asyncio.StreamWriter] = []  # the test's ends of the connections
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +98,7 @@ def test_the_oldest_of_many_who_say_nothing_goes(keys, monkeypatch, how):  # wir
     async def main() -> None:
         async with listener(keys) as where:
             received = [await connected(keys, where, how) for _ in range(7)]
-            # These connections are closed, but not because they are slow.
+            # These connections are closed too, but not because they are slow.
             for reader in received[:4]:
                 with contextlib.suppress(ConnectionError):
                     assert await reader.read() == b""
@@ -133,7 +133,7 @@ def test_there_are_never_more_than_most(keys, monkeypatch):  # wire 17.2
 
 
 def test_a_session_is_none_of_those_who_come(keys, monkeypatch):  # wire 17.2
-    """A connection whose first message has come is not closed because of later ones."""
+    """A connection whose first message has come is not closed because of later connections."""
     coming = _net_tls.Coming()
     limits(monkeypatch, 1, 1, 0.0)
 

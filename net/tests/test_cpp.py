@@ -1,5 +1,5 @@
 """C++ programs (`weft/net.hpp`) on one network with Python and C++ programs (WIRE.md 17), those of
-programs.py and programs.cpp. Each test is run with three builds: one as users have it, one with
+programs.py and programs.cpp. Each test is run with three builds: one as users build it, one with
 ASan and UBSan, and one with TSan.
 """
 
@@ -56,7 +56,7 @@ def test_cpp_writes_to_python(server, keys, network, cpp):  # wire 17.3, 17.6
 
 
 def test_cpp_reads_from_python(server, keys, network, cpp):
-    """C++ reads values of all kinds that it knows."""
+    """A C++ program reads values of all kinds that C++ knows."""
     values = [1, -(2**63), 2**64 - 1, 1.5, True, None, "text ✓", [1, [2]], {"k": ["v"]}]
     c = th.Channel("values")
     w = c.writer()
@@ -197,8 +197,8 @@ def test_arrays_of_numpy_go_through_cpp(server, keys, network, cpp):  # wire 17.
 
 
 def test_arrays_that_are_none(server, keys, network, cpp):  # wire 17.15
-    """An array is refused when it is read if its bytes do not fit its shape, or if a boolean has
-    another byte than 0 or 1.
+    """An array is refused when it is read if its bytes do not fit its shape, or if the byte of a
+    boolean is neither 0 nor 1.
     """
     values, back = th.Channel("values"), th.Channel("back")
     w, r = values.writer(), back.reader()
@@ -232,8 +232,8 @@ def test_arrays_that_are_none(server, keys, network, cpp):  # wire 17.15
 
 
 def test_numbers_of_numpy(server, keys, network, cpp):  # wire 17.15
-    """C++ takes an array for a list of numbers, and a numpy scalar for a number; Python takes what
-    C++ makes.
+    """C++ takes an array for a list of numbers, and a numpy scalar for a number; Python accepts the
+    arrays and numbers that C++ makes.
     """
     parts = ("list", "one", "made")
     channels = {part: th.Channel(part) for part in parts}
@@ -317,8 +317,8 @@ def crosses(r: Any, w: Any) -> None:
 
 
 def beside(network: Any, cpp: Any, name: str, *args: object) -> Any:
-    """Starts a program that waits for a value `there` and writes it to `back`. Returns it and the
-    test's two ends.
+    """Starts a program that waits for a value at `there` and writes the value to `back`. Returns
+    the program and the test's two ends.
     """
     outward, back = th.Channel("there"), th.Channel("back")
     ends = back.reader(), outward.writer()
@@ -330,8 +330,8 @@ def beside(network: Any, cpp: Any, name: str, *args: object) -> Any:
 
 
 def test_a_deadlock_with_cpp_is_told_in_both(server, keys, network, cpp):  # wire 10.8, 17.23
-    """Once no program can come any more, the deadlock is reported by itself: one report, with
-    processes and lines of both programs.
+    """Once no program can come any more, the deadlock is reported without a time limit, in one
+    report, with processes and lines of both programs.
     """
     p, r, w = beside(network, cpp, "passes_on", server.url, keys)
     network.withdraw("d/there")
@@ -460,7 +460,8 @@ def test_a_name_that_is_taken(server, keys, network, cpp):  # wire 17.3
 
 
 def test_openssl_is_there_until_a_program_has_ended(server, keys, cpp):
-    """A thread of nats.c may still close a connection, and would crash without OpenSSL."""
+    """After main() a thread of nats.c may still close a connection. Without OpenSSL that thread
+    would crash."""
     p = cpp("ends_with_openssl", server.url, keys)
     assert (p.next_report(), p.ended()) == (True, 0)
 
@@ -488,7 +489,8 @@ def test_no_server(keys, tmp_path, cpp, refusing):
 def test_keys_of_another_authority(server, keys, strange_keys, network, cpp, program):  # wire 17.1
     how, why = cpp("tries", server.url, strange_keys, "c", "reader", 1).next_report()
     assert how == "error" and "the NATS server at" in why
-    # The server lets the program in now; the home itself refuses, in C++ and asked by C++.
+    # The server lets the program in now; the home itself refuses it, whether the home or the client
+    # is in C++.
     home = cpp("is_home", server.url, keys, "c")
     assert home.next_report() == "offered"
     strange = _net_names._net_keys.context(Path(strange_keys), server=False)
@@ -509,7 +511,8 @@ def test_a_certificate_that_has_expired(server, keys, keys_for_a_day, network, c
 
 
 def test_who_is_sent_away_leaves_no_descriptor(server, keys, network, cpp):  # wire 17.1
-    """No descriptor is left by a client without a certificate, nor by one that says nothing."""
+    """No descriptor is left by a client without a certificate, nor by a client that sends
+    nothing."""
     home = cpp("is_home", server.url, keys, "c")
     assert home.next_report() == "offered"
     (named,) = network.names()
@@ -547,8 +550,8 @@ def test_another_host_cannot_stand_in(server, keys, other_keys, cpp):  # wire 17
 
 
 def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, network, cpp):  # wire 17.4
-    """The home writes the next ticket at once. A renewal would do so too, but it also writes the
-    home's other name: by that the test tells the two apart.
+    """The home writes the next ticket at once. A renewal would also write a ticket. But a renewal
+    also writes the home's other name, and so the test can tell that this was no renewal.
     """
     home = cpp("is_home", server.url, keys, "c", "witness")
     assert home.next_report() == "offered"
@@ -570,7 +573,7 @@ def test_who_takes_tickets_and_shows_none_delays_nobody(server, keys, network, c
 
 
 def test_a_ticket_is_good_once(server, keys, network, cpp):  # wire 17.4
-    """A home in C++ refuses a ticket that is shown again, or that it never gave."""
+    """A home in C++ refuses a ticket that is shown again, or that the home never gave."""
     home = cpp("is_home", server.url, keys, "c")
     assert home.next_report() == "offered"
     link, meeting = _net_names._net_link, network._meeting
@@ -638,8 +641,8 @@ def test_a_home_in_cpp_whose_writer_is_killed(server, keys, cpp, program, other)
 
 
 def test_the_server_is_away(server, keys, network, cpp, tmp_path):  # wire 17.8
-    """Sessions go on while the server is away. Programs that come later meet once it is back, also
-    by the name that a home in C++ has renewed.
+    """Sessions go on while the server is away. Programs that come later meet once the server is
+    back, also under the name that a home in C++ has renewed.
     """
     p = cpp("writes_for_ever", server.url, keys, "c")
     assert p.next_report() == "offered"

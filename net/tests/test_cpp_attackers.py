@@ -1,5 +1,6 @@
-"""C++ programs, and members that take names which their certificate is not for (WIRE.md 17.3,
-17.4), as test_attackers.py does for Python. Also: both languages read grants alike.
+"""C++ programs are attacked by members that take names which their certificates do not grant
+(WIRE.md 17.3, 17.4), as Python programs are in test_attackers.py. The last tests check that both
+languages read grants alike.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ from weft.errors import BadUse
 
 @pytest.fixture
 def refused(server, keys_of, cpp):
-    """Returns the error of a client in C++ after an attack. Thief.refused() does the same for
-    Python.
+    """Returns a function that returns the error of a client in C++ after an attack. Thief.refused()
+    does the same for Python.
     """
 
     def why(thief: Thief, name: str, takes: Any) -> str:
@@ -109,8 +110,8 @@ def test_a_home_in_cpp_keeps_its_name_from_a_thief(server, keys_of, cpp):  # wir
 
 
 def test_entries_that_are_written_again(server, keys_of, cpp, refused):  # wire 17.4
-    """Entries are written again with a ticket that was used, or that is for another name. Each
-    stolen ticket is good once, and the client needs none of them.
+    """Entries are written again with a ticket that has been used, or that is for another name. Each
+    stolen ticket is good once, and the client needs no ticket from an entry.
     """
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/one", "lab/two")
     assert home.next_report() == "offered"
@@ -170,8 +171,8 @@ def test_two_programs_of_one_member(server, keys_of, cpp):  # wire 17.3
 
 
 def test_a_home_whose_name_was_taken_says_so(server, keys_of, cpp, capfd):  # wire 17.4
-    """An entry that is rubbish, or is gone, belongs to no other home: the home writes the name
-    again, as soon as a ticket was shown.
+    """An entry that is rubbish or has been deleted belongs to no other home, so the home writes its
+    name again as soon as a ticket has been shown.
     """
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/mine")
     assert home.next_report() == "offered"
@@ -201,7 +202,8 @@ def test_a_home_whose_name_was_taken_says_so(server, keys_of, cpp, capfd):  # wi
 def test_certificates_that_grant_nothing(
     server, keys, keys_of, tmp_path, cpp, refused
 ):  # wire 17.3
-    """The program with such a certificate refuses to offer, and clients refuse the certificate."""
+    """The program with a certificate without grants refuses to offer, and clients refuse the
+    certificate."""
     home = cpp("is_home", server.url, keys_of("lab", "lab/*"), "lab/results")
     assert home.next_report() == "offered"
     with Thief(server.url, keys_of("thief")) as thief:
@@ -238,8 +240,8 @@ def test_nobody_offers_what_his_keys_are_not_for(server, keys_of, keys, tmp_path
 
 
 def test_odd_first_messages(server, keys, cpp):  # wire 17.2
-    """Each message is refused in words, and the home goes on, as in test_odd_frames.py for
-    Python.
+    """Each message is refused with an error in words, and the home goes on, as in
+    test_odd_frames.py for Python.
     """
     home = cpp("is_home", server.url, keys, "c")
     assert home.next_report() == "offered"
@@ -249,7 +251,7 @@ def test_odd_first_messages(server, keys, cpp):  # wire 17.2
         (named,) = network.names()
         for text in [*TEXTS, *drawn(15, with_odd_fields(good))]:
             answer = says(tls, named.address, packed(text))
-            if answer is not None:  # None: a message without a name is dismissed without a word
+            if answer is not None:  # None: a message without a name is dropped unanswered
                 assert answer["refused"].isprintable(), text
         network.writer("c").retire()
     home.go()
@@ -260,7 +262,7 @@ def test_odd_first_messages(server, keys, cpp):  # wire 17.2
 
 
 class Asked:
-    """The C++ program that prints how it reads things."""
+    """The C++ program that prints how it understands grants, JSON and certificates."""
 
     def __init__(self, build: str) -> None:
         self.process = subprocess.Popen(

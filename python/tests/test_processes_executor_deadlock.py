@@ -158,7 +158,7 @@ def test_once_the_last_call_is_over(
     """The deadlock is reported when the call is over, and not before."""
     path, go = fifo
     call = pool.submit(targets.wait_for_file, path)
-    found = rounds(5, go)  # after five such rounds the executor asks no more by itself
+    found = rounds(5, go)  # after five such rounds the executor stops asking by itself
     stuck()
     assert found[:5] == [False] * 5
     assert call.done() and call.result() == "gone on"

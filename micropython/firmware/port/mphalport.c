@@ -4,8 +4,8 @@
 // - TIMER0 counts time: 25 MHz, 32 bits, downwards. It is read at least once in 100 s, because long
 //   sleeps are cut into pieces, so that no wrap-around is missed.
 // - A sleep arms TIMER1 once and waits for its interrupt with interrupts disabled. No handler runs,
-//   so a count of instructions has only those of the program. Any other interrupt ends the wait
-//   too.
+//   so a count of instructions contains only those of the program. Any other interrupt ends the
+//   wait too.
 #include <string.h>
 
 #include "py/mphal.h"
@@ -30,7 +30,7 @@ typedef struct {
 #define CHUNK_US (100000000)
 
 static uint32_t last_count;  // the value of TIMER0 when it was last read
-static uint32_t rest;        // the counts that are not in `micros` yet: less than a microsecond
+static uint32_t rest;        // the counts, less than a microsecond, that are not in `micros` yet
 static uint64_t micros;      // microseconds since the start
 static uint32_t millis;  // milliseconds since the start; a 64-bit division would link the unwinder
 static uint32_t millis_rest;  // the microseconds that are not in `millis` yet

@@ -1,5 +1,5 @@
 // The configuration of QEMU's port with time, select, asyncio, a file system in memory and
-// interrupts. It includes the port's own configuration, and changes parts of it.
+// interrupts. This file includes the port's own configuration, and changes parts of it.
 #include "mpconfigport.h"
 
 #undef MICROPY_PY_SELECT

@@ -64,8 +64,8 @@ except ImportError:  # a port without threads
 
 
 def append(log, x):
-    """Does `log.append(x)` in a scenario on threads, under a lock: a list has no lock of its own
-    without a GIL.
+    """Performs `log.append(x)` of a scenario on threads, under a lock: without a GIL a list has no
+    lock of its own.
     """
     with _lock:
         log.append(x)

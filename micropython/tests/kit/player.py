@@ -1,7 +1,7 @@
 """Plays random networks (conformance/README.md, *Networks as data*). Each line of the standard
-input is a network, as JSON; each line of the standard output is its history. Runs on MicroPython
-and CPython. The process itself makes a record just before an operation starts and just after it
-returns."""
+input is a network, as JSON; each line of the standard output is its history. The player runs on
+MicroPython and CPython. A process itself makes a record just before each of its operations starts
+and just after the operation returns."""
 
 import json
 import sys

@@ -1,5 +1,5 @@
-# Two schedulers of coroutines, one on each core (threads play the cores here), joined by lines.
-# Core 1 runs generators and allocates nothing.
+# Two schedulers of coroutines, one on each core (in this script the cores are threads), joined by
+# lines. Core 1 runs generators and allocates nothing.
 import gc
 
 from weft import _beside, _time, cores
@@ -64,8 +64,8 @@ def told(kind, *processes):
         return "%s: %s" % (type(e).__name__, e)
 
 
-# A pipeline of three processes, two of them on core 1: it closes down by itself (rules 3.1, 3.2),
-# and results come back (7.1).
+# A pipeline of three processes, two of them on core 1: the pipeline ends by itself (rules 3.1,
+# 3.2), and its results come back (7.1).
 for _ in range(3):
     raw, line = core1.Channel("raw"), core1.to_main(4, "means")
     print(hows(run(total(+line), core1.run(numbers(-raw, 500), means(+raw, -line)))))
@@ -89,8 +89,8 @@ down, up = core1.from_main(2, "down"), core1.to_main(3, "up")
 print(hows(run(feed(-down, 100), total(+up), core1.run(squares(+down, -up)))))
 
 
-# Values that core 1 wrote before it ended are there for a later reader, more than the line has room
-# for (1.3, 3.1).
+# Values that core 1 wrote before it ended can be read later, even if they are more than the line
+# has room for (1.3, 3.1).
 @process
 async def late():
     line = core1.to_main(4, "late")
@@ -182,8 +182,8 @@ async def reads_five(source, poison):
 line = core1.to_main(4, "line")
 print(hows(run(reads_five(+line, True), core1.run(writes_on(-line)))), MARK[1])
 
-# The reader has gone: the writer on core 1 gets the error, and ends (3.2). So does a writer on core
-# 0 when core 1's reader has gone.
+# The reader has gone: in the writer on core 1 the error is raised, and the writer ends (3.2). The
+# same happens to a writer on core 0 when core 1's reader has gone.
 MARK[1] = None
 line = core1.to_main(4, "line")
 print(hows(run(reads_five(+line, False), core1.run(writes_on(-line)))), MARK[1])
@@ -298,8 +298,8 @@ a, b = core1.Channel("a"), core1.Channel("b")
 print(told(Deadlock, core1.run(means(+a, -b), means(+b, -a))))
 
 
-# No process can go on, on either core: each side waits for the other (10.1). The report has the
-# knot (10.2).
+# No process can go on, on either core: each side waits for the other (10.1). The report contains
+# the knot (10.2).
 @process
 async def answers(source, out):
     while True:
@@ -424,7 +424,7 @@ for wrong in (0, "x"):
         print("BadUse:", e)
 
 
-# Core 1 sleeps while it waits for core 0: it looks for work only a few times.
+# Core 1 sleeps while it waits for core 0: in that time it looks for work only a few times.
 woken = cores._wake
 
 

@@ -1,5 +1,6 @@
-# In a plain run there is no loop that serves asyncio's awaitables: a process that awaits one gets
-# an error, and may go on. An earlier version let the C code of asyncio's queues write through None.
+# In a plain run there is no loop that serves asyncio's awaitables: in a process that awaits such an
+# object an error is raised, and the process may go on. An earlier version let the C code of
+# asyncio's queues write through None.
 import asyncio
 
 from weft.coroutines import Channel, Parallel, process, run

@@ -13,7 +13,7 @@ def interrupted(dt):
 
 @process
 async def ctrl_c():
-    _time.wait = interrupted  # called when all sleep
+    _time.wait = interrupted  # called when all processes sleep
     await sleep_ms(100000)
 
 

@@ -1,5 +1,5 @@
 # Rule 7.12 beyond the scenarios: requests that come at the same moment, and operations after a
-# request was met. Rule 7.11: fairness.
+# request has been met. Rule 7.11: fairness.
 from weft.coroutines import (
     BadUse,
     Cancelled,

@@ -1,4 +1,5 @@
-# A time is never early (rule 8.5), however the milliseconds of the clock fall. It may be late.
+# A timer is never early (rule 8.5), wherever within a millisecond of the clock it is set. It may be
+# late.
 from time import ticks_diff, ticks_us
 
 from weft.coroutines import (

@@ -23,8 +23,8 @@ async def one_of(ring):
     return await r
 
 
-# A ring serves one run after another; a later run does not get values that an earlier one did not
-# read.
+# A ring serves one run after another; a later run does not read values that an earlier run has left
+# in the ring.
 ring = Ring(4)
 print(run(one_of(ring)), run(one_of(ring)))
 
@@ -78,7 +78,7 @@ run(cancels_as_it_ends(log))
 print(log)
 
 
-# A port that has no thread left is asked once more. If it still has none, the error says so.
+# A port that has no thread left is asked once more. If it still has none, an error reports this.
 def in_use(fn, args):
     raise OSError("core1 in use")
 

@@ -9,7 +9,7 @@ landed = []
 
 
 def lands(dt):
-    """Ctrl-C comes while the main program's thread waits, once a process waits at c."""
+    """Raises Ctrl-C while the main program's thread waits, once a process waits at c."""
     if threads.get_ident() == main and len(landed) < wanted and c.stats().waiting_readers:
         landed.append(dt)
         raise KeyboardInterrupt

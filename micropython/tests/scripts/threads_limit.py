@@ -1,5 +1,5 @@
-# Plays rp2, which has one thread besides the main program, on a port with more: two processes can
-# run at a time, and a third is refused.
+# Simulates rp2, which has one thread besides the main program, on a port with more threads: two
+# processes can run at a time, and a third is refused.
 from weft import _beside
 from weft.threads import Channel, NoRoom, Parallel, Spawn, process, run
 
@@ -57,7 +57,7 @@ print("two again:", two())
 print("three inside:", run(inner()), len(ran) <= 1)
 
 # The thread is given back before the end of the network is reported, so that the next network finds
-# it. An earlier version failed here at times.
+# it. An earlier version sometimes failed in this test.
 print("2000 networks:", all(two() == [None, 7] for _ in range(2000)))
 
 # The port may say for a moment that core 1 is in use, when the thread on it has just ended.

@@ -1,6 +1,6 @@
-# weft.threads: a thread wakes a process after it has released the lock, for which the woken process
-# would only wait. A process that is woken without a reason goes on waiting. A process that two
-# threads wake at the same moment wakes once.
+# weft.threads: a thread wakes a process after it has released the lock, because the woken process
+# would only wait for the lock. A process that is woken without a reason goes on waiting. A process
+# that two threads wake at the same moment wakes once.
 from weft import _machine
 from weft.threads import Channel, current_process, process, run, yield_
 
@@ -33,7 +33,7 @@ print(len(held) > 0, True in held)
 
 @process
 def pesters(out, other):
-    """Wakes the other process without a reason, before it gives it a value."""
+    """Wakes the other process without a reason, before it gives that process a value."""
     for _ in range(20):
         while other[0] is None or other[0].k.at is None:  # waits until the other process waits
             yield_()
@@ -53,7 +53,7 @@ print(run(pesters(-c, me), waits(+c, me))[1])
 
 
 class Twice:
-    """Plays a lock that another thread has released since this one looked at it."""
+    """Simulates a lock that another thread has released since this thread looked at it."""
 
     def locked(self):
         return True

@@ -1,5 +1,5 @@
 """A second copy of the package's modules for core 1 (weft.cores). `weft._twin._chan` is loaded from
-_chan.py like `weft._chan`, but has a run queue and a run of its own.
+_chan.py like `weft._chan`, but this copy has a run queue and a run of its own.
 
 Invariants
 - Both copies share the classes of errors.

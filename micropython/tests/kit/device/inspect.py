@@ -1,5 +1,5 @@
-"""The one function of inspect that scenarios use. It tells them whether they run on coroutines or
-on threads, for any function."""
+"""The one function of inspect that scenarios use. Whatever its argument, it tells the scenarios
+whether they run on coroutines or on threads."""
 
 import kit
 

@@ -1,5 +1,5 @@
-"""A minimal threading module, for scenarios that import it but do not need more when they run
-here."""
+"""A minimal threading module, for scenarios that import it but need no more of it on
+MicroPython."""
 
 
 def get_ident():
