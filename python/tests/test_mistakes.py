@@ -298,7 +298,7 @@ REMEDY = (
 
 def test_a_writer_that_was_kept_outside(b):  # rules 2.2, 10.2
     c = b.weft.Channel("c")
-    kept = c.writer()  # the writer that is kept
+    kept = c.writer()  # the one that is kept
     with pytest.raises(Deadlock) as caught:
         b.run(b.process(reads_all)(+c), b.process(writes_one)(-c))
     where = line_of("# the one that is kept")
@@ -315,7 +315,7 @@ def test_readers_that_were_kept_in_an_object(b):  # rules 2.2, 10.2
     c = b.weft.Channel("c")
 
     class Keeps:
-        ends = (c.reader(), {"more": c.reader()})  # both readers are kept
+        ends = (c.reader(), {"more": c.reader()})  # both are kept
 
     with pytest.raises(Deadlock) as caught:
         b.run(b.process(writes_one)(-c))
@@ -331,7 +331,7 @@ def test_a_writer_that_a_process_kept_for_itself():  # rules 2.3, 10.2
     @process
     async def keeps():
         c = Channel("c")
-        kept = c.writer()  # the writer is kept in a variable of a process
+        kept = c.writer()  # in a variable of a process
         await Parallel(reads(c.reader()))
         return kept
 
@@ -347,7 +347,7 @@ def test_a_writer_that_a_process_kept_for_itself():  # rules 2.3, 10.2
 def test_where_a_moved_end_was_made():  # rules 2.4, 10.2
     ends, c = Channel("ends", capacity=1), Channel("c")
     to, of = ends.writer(), ends.reader()
-    to.write(c.writer())  # the end is made here, and moved
+    to.write(c.writer())  # made here, and moved
     kept = of.read()
 
     @threads.process
