@@ -1,4 +1,4 @@
-"""Offers the channels of aPyCSP's net_basic and net_commstime programs, rewritten: prints its port,
+"""Offers the channels of aPyCSP's net_basic and net_commstime programs, rewritten. Prints its port,
 and serves until its input ends.
 """
 
@@ -27,15 +27,15 @@ async def says_42(ch: Any) -> None:
 
 @process
 async def collects(ch: Any, signal: Any) -> None:
-    """Collects the values that are written until a poison, and sends them to the program that
-    asks.
+    """Collects the values that are written until a poison, and sends them when a program asks for
+    them.
     """
     got = [value async for value in ch]
     await signal.write(got)
 
 
 async def sets_up(start: Any) -> None:
-    """Makes the channels of a client's CommsTime, and sends their names by a channel of that
+    """Makes the channels of a client's CommsTime, and sends their names over a channel of that
     client.
     """
     made: list[Any] = []
@@ -65,8 +65,8 @@ async def main() -> None:
     print(server.sockets[0].getsockname()[1], flush=True)
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):
-        # This is how many operations wait at "silent": the read of a client that has gone is gone
-        # too.
+        # Reports how many operations wait at "silent". The read of a client that has gone is not
+        # among them.
         print(silent.queue_len() if line == "silent\n" else "?", flush=True)
     server.close()
 

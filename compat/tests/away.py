@@ -1,5 +1,5 @@
-"""pycsp processes that run in OS processes of their own, for test_apart.py; a module, so
-that they can be imported there."""
+"""pycsp processes that run in OS processes of their own, for test_apart.py; they have a module of
+their own, so that they can be imported in these."""
 
 from __future__ import annotations
 

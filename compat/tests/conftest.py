@@ -1,4 +1,4 @@
-"""Fixtures for the tests of the old names; networks.py has the implementations of pycsp."""
+"""Fixtures for the tests of the old names; the implementations of pycsp are in networks.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The implementations of pycsp's names that can run here, for the tests of the layers."""
+"""The implementations of pycsp's names that can run on this machine, for the tests of the
+layers."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ def implementations() -> list[str]:
 
 
 def load(name: str) -> Any:
-    """Returns one of the implementations, as the current one (the last that a program has
-    imported).
+    """Returns one of the implementations, and makes it the current one, as if the program had
+    imported it last.
     """
     module = importlib.import_module(f"weft.compat.pycsp.{name}")
     module._implementation.publish(vars(module))
@@ -31,7 +32,7 @@ def load(name: str) -> Any:
 
 def free_port() -> int:
     """Returns a port that is free, and stays free until the test takes it: the system itself gives
-    out none below 32,768, and a test that runs beside this one takes others.
+    out no port below 32,768, and tests that run beside this one take other ports.
     """
     from weft.compat.pycsp._errors import ChannelBindException
     from weft.compat.pycsp._remote import bound

@@ -60,7 +60,7 @@ def main() -> None:
 
 def nested() -> None:
     """Runs a network at a channel of another program, whose address is an argument; no other
-    network runs here.
+    network runs in this program.
     """
     address = ("localhost", int(sys.argv[1]))
     last = Channel("last")

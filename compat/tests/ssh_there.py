@@ -83,7 +83,8 @@ def takes(inp: Any) -> list[int]:
 
 
 def main() -> None:
-    """Plays a program whose channel others find, as if it were on a machine with the given name."""
+    """Runs a program whose channel other programs find, as if it were on a machine with the given
+    name."""
     Configuration().set(PYCSP_HOST, sys.argv[1])
     jobs = Channel("jobs", buffer=2)
     reader = jobs.reader()

@@ -1,5 +1,5 @@
-"""weft.compat.pycsp: `@multiprocess` makes a process of the operating system. Each of them starts
-an interpreter, which takes some 0.2 s."""
+"""weft.compat.pycsp: `@multiprocess` makes a process of the operating system. Each of these
+processes starts an interpreter, which takes some 0.2 s."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def on_weft(main: Any) -> Any:
 
 @pytest.fixture(params=["weft", "asyncio"])
 def run(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
-    """Runs an `async def` without arguments."""
+    """Returns a function that runs an `async def` without arguments."""
     return on_weft if request.param == "weft" else lambda main: asyncio.run(main())
 
 
@@ -97,7 +97,7 @@ def test_sequence_and_nested_parallel(run: Any) -> None:
 
 def test_poison_that_the_program_raises_is_quiet_too(run: Any) -> None:
     """Rule 7.1: processes of the layers end as quietly as the originals do; Weft's own processes
-    fail in such a case (rule 3.5)."""
+    fail if the program raises poison itself (rule 3.5)."""
 
     @process
     async def raises() -> None:
@@ -142,7 +142,8 @@ def test_a_poisoned_operation_without_process_leaves_parallel(run: Any) -> None:
 
 
 def test_poison_does_not_spread_through_arguments(run: Any) -> None:
-    """aPyCSP's processes shield: the channels whose ends they hold stay as they are."""
+    """aPyCSP's processes keep poison to themselves: the channels whose ends they hold are not
+    poisoned."""
 
     @process(verbose_poison=False)
     async def pass_on(cin: Any, cout: Any) -> None:
@@ -276,8 +277,8 @@ def test_buffered_channels_and_what_waits() -> None:
 
 @pytest.mark.parametrize("delta", [SeqDelta2, Delta2])
 def test_a_consumer_that_poisons_its_own_end_alone(run: Any, delta: Any) -> None:  # rule 10.1
-    """The delta ends by the poison, and the other processes would wait for ever: aPyCSP's network
-    hangs in this case.
+    """The delta ends by the poison, and the other processes would wait for ever: with aPyCSP the
+    network hangs in this case.
     """
 
     async def network(all_of_them: bool) -> Any:

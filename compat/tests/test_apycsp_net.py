@@ -19,7 +19,7 @@ from weft.compat.apycsp import Alternative, Channel, Parallel, PoisonException, 
 from weft.compat.apycsp.plugNplay import Delta2, Prefix, Successor
 from weft.errors import BadUse
 
-# This module is imported by the client of a test, too.
+# The client of a test imports this module too.
 sys.path.append(str(Path(__file__).resolve().parents[2] / "net/tests"))
 
 from machines import Machines, why_not
@@ -288,7 +288,7 @@ def test_a_client_that_does_not_serve():
     ],
 )
 def test_rubbish(served, rubbish):
-    """A program that sends rubbish loses its connection at most; the others go on."""
+    """A program that sends rubbish loses its connection at most; other programs go on."""
 
     async def main() -> None:
         host, port = served.address.split(":")

@@ -1,6 +1,6 @@
-"""Old PyCSP programs under `weft check` (rule 17.1): networks of the kinds that pycsp's own tests
-have (commtest, selecttest and poisontest), at a size of which every order, or a fixed number of
-orders, is run.
+"""Old PyCSP programs under `weft check` (rule 17.1): networks like those of pycsp's own tests
+(commtest, selecttest and poisontest), at a size of which every order, or a fixed number of orders,
+is run.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def test_no_order_of_selecttest_stops(select: Callable[..., Any]) -> None:
 
 
 def test_every_order_of_poisontest_ends_everybody() -> None:
-    """One writer poisons the channel; so the other writer and the readers end, whichever values
-    were read.
+    """One writer poisons the channel. The other writer and the readers end, whichever values were
+    read.
     """
 
     def network() -> None:

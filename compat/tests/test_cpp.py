@@ -58,7 +58,7 @@ def test_case(programs: Path, program: str, case: str) -> None:
     assert re.search(r"test cases: +1 \| +1 passed", done.stdout), done.stdout
 
 
-# A value that does not fit (rule 1.9): the warning stands at the line of the program.
+# A value that does not fit (rule 1.9): the warning names the line of the program.
 NARROWED = {
     "csp_out(3.7);": True,
     "(void)csp::plugnplay::prefix<int>(3.7, csp_in, csp_out);": True,

@@ -56,7 +56,7 @@ def test_listing_1_an_implementation_is_chosen_by_one_import(name: str) -> None:
 
 
 def test_listing_2_io_keeps_the_others_running(p: Any) -> None:
-    """Ten processes wait at once: each is released only when all have begun to wait."""
+    """Ten processes wait at once: each is released only when all ten have begun to wait."""
     all_wait = threading.Barrier(10)
 
     @p.io
@@ -347,8 +347,8 @@ def test_a_ring_with_several_tokens(p: Any, tokens: int) -> None:
 
 
 def test_many_processes_each_read_one_value(p: Any) -> None:
-    """There are more processes than start at once (1,000): the rest start as these end.
-    compat/docs/pycsp.md says how long a million takes.
+    """There are more processes than may start at once (1,000). The others start when some of these
+    have ended. compat/docs/pycsp.md says how long a million takes.
     """
     channel = p.Channel()
     seen: list[int] = []
@@ -404,7 +404,7 @@ def test_sieve_grows_as_it_runs(p: Any) -> None:
 
 
 def test_philosophers_dine(p: Any) -> None:
-    """Five philosophers, four of them seated at a time; each takes and lays down its forks in
+    """Five philosophers, four of them seated at a time; each takes and lays down the two forks in
     either order. In the end the butler goes home.
     """
     seats, steps = 5, 200
@@ -463,8 +463,8 @@ def test_philosophers_dine(p: Any) -> None:
 
 @pytest.mark.parametrize("end", ["poison", "retire"])
 def test_termination_races(p: Any, end: str) -> None:
-    """Five sources that end one channel when each is done: retiring loses nothing, poison ends
-    all of them at the first."""
+    """Five sources that end one channel when each is done: retirement loses no value; poison ends
+    all sources as soon as the first is done."""
     channel = p.Channel()
 
     @p.process

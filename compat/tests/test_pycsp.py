@@ -20,8 +20,8 @@ from weft.compat.pycsp import _remote, current
 
 @pytest.fixture(autouse=True, scope="module")
 def nobody_listens_afterwards() -> Iterator[None]:
-    """Shuts the server down after these tests: while other programs may come, no run's virtual
-    time goes on (rule 10.3).
+    """Shuts the server down after these tests: as long as other programs may come, the virtual time
+    of a run stands still (rule 10.3).
     """
     yield
     _remote.shut()
@@ -472,7 +472,7 @@ def test_io_returns_and_raises(p: Any) -> None:
 
 
 def test_io_lets_the_others_run(p: Any) -> None:
-    """One process waits in io for an action of the next process."""
+    """One process waits in io until the next process acts."""
     met = threading.Event()
 
     @p.io

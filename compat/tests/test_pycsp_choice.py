@@ -108,7 +108,7 @@ def test_a_string_is_executed_where_execute_is_called(p: Any) -> None:
     def chooser(cin: Any, cout: Any, got: list[Any]) -> None:
         alt = p.Alternation([{cin: "got.append(channel_input); GOT.append(got)"}])
         alt.execute()
-        assert alt.select() == (cin, 2)  # select does no action
+        assert alt.select() == (cin, 2)  # select calls no action
         p.Alternation([{(cout, 3): "got.append('written')"}]).execute()
         p.Alternation([{p.SkipGuard(): "got.append('skipped')"}]).execute()
 

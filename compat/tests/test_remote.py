@@ -24,14 +24,14 @@ THERE = Path(there.__file__)
 @pytest.fixture(params=implementations())
 def p(request: pytest.FixtureRequest) -> Iterator[Any]:
     module = load(request.param)
-    module.Configuration().set(module.SOCKETS_CONNECT_TIMEOUT, 280)  # others may begin late
+    module.Configuration().set(module.SOCKETS_CONNECT_TIMEOUT, 280)  # other programs may begin late
     yield module
     module.Configuration().set(module.SOCKETS_CONNECT_TIMEOUT, 2)
     module.shutdown()
 
 
 class Other:
-    """Another program, which doubles values."""
+    """The test's view of another program, which doubles values."""
 
     def __init__(self, buffer: int = 0) -> None:
         self.child = subprocess.Popen(
@@ -110,8 +110,8 @@ def test_a_choice_with_ends_of_another_program(p: Any) -> None:
 
 
 def test_ends_are_counted_where_the_channel_lives(p: Any) -> None:
-    """There are two writers here: only the second retirement is the last; and a new end may be made
-    when no end is left.
+    """This program has two writers, so the side ends only with the second retirement. A new end may
+    be made when this program has no end left.
     """
     with Other() as other:
         inp = p.Channel("in", connect=other.address)
@@ -272,7 +272,7 @@ def test_a_port_is_one_process_s(threads: Any) -> None:
     reader = p.Channel("A", connect=("localhost", port)).reader()
     assert reader() == 0
     p.shutdown()
-    with socket.socket() as again:  # the port was given back
+    with socket.socket() as again:  # the port has been given back
         again.bind(("127.0.0.1", port))
 
 
@@ -295,7 +295,7 @@ def test_an_end_of_another_program_stays_here(threads: Any) -> None:
 
 
 def test_a_network_that_waits_for_another_program_alone_is_no_deadlock(threads: Any) -> None:
-    """Nor is a network in a deadlock if another program may still find its channel."""
+    """A network is in no deadlock if another program may still find its channel."""
     p = threads
     channel = p.Channel("A")
     child = subprocess.Popen(

@@ -1,5 +1,5 @@
-"""weft.compat.pycsp: processes and channels on other machines, by `ssh`. Here `ssh` is a stand-in
-that runs the command on this machine; each node has its name in $NODE."""
+"""weft.compat.pycsp: processes and channels on other machines, by `ssh`. In these tests `ssh` is a
+stand-in that runs the command on this machine; each node has its name in $NODE."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ export NODE=$node
 
 @pytest.fixture(autouse=True)
 def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Puts a stand-in for `ssh` on the PATH. Returns the file with the arguments that it got, one
-    word on each line.
+    """Puts a stand-in for `ssh` on the PATH. Returns the file with the arguments of the stand-in,
+    one word on each line.
     """
     (tmp_path / "ssh").write_text(SSH)
     (tmp_path / "ssh").chmod(0o755)
@@ -72,7 +72,8 @@ def test_ends_go_along() -> None:
 
 
 def test_where_it_runs(ssh: Path, capfd: Any) -> None:
-    """Values go and come by pickle; text that the process prints is printed here, as an error."""
+    """Values go and come by pickle; text that the process prints is printed on the standard error
+    of this program."""
     first, second = p.Parallel(there.where({1, 2}) * 2)
     assert (first[0], first[2]) == ("me@node1", {1, 2})
     assert len({os.getpid(), first[1], second[1]}) == 3
@@ -143,7 +144,8 @@ def test_wrong_settings() -> None:
 
 
 def test_its_channels_are_found() -> None:
-    """A process on another machine has its own address; here both names lead to this machine."""
+    """A process on another machine has its own address; in this test both names lead to this
+    machine."""
     port, done = free_port(), p.Channel("done")
 
     @p.process

@@ -22,7 +22,7 @@ using std::string;
 using std::vector;
 using namespace std::chrono_literals;
 
-// The listings loop for ever; here the last reader stops the others, by poison.
+// The listings loop for ever. In these tests the last reader stops the other processes, by poison.
 template <class T>
 using chan = one2one_chan<T, true>;
 
@@ -490,7 +490,7 @@ TEST_CASE("csp, broken there: a poisoned writer gets an exception; strength and 
       }}();
   CHECK(writer == 2);
   CHECK(reader == 9);
-  // An alt selects a poisoned channel; the read reports that.
+  // An alt selects a poisoned channel, and the read reports the poison.
   alt a{c.in()};
   CHECK(a() == 0);
   CHECK_THROWS_AS(c(), poison_exception);
@@ -541,7 +541,7 @@ TEST_CASE("csp: the plug-and-play classes") {
   std::ostringstream text;
   vector<int> got;
   // Two streams are added, doubled, and printed without the first value. In the end the network is
-  // deadlocked, and reports that.
+  // deadlocked, and reports the deadlock.
   const par network{[=] { a(1), a(2), a(3); },
                     [=] { b(10), b(20), b(30); },
                     csp::plugnplay::plus<int>(a, b, c),

@@ -117,7 +117,7 @@ TEST_CASE("ChannelHandle: c(v) writes and c() reads, whatever v is") {
   CHECK(number == 0);
 }
 
-// Each check is on the line that it expects in the report.
+// Each check is on the very line that it expects in the report.
 // clang-format off
 TEST_CASE("csp: a deadlock is told by the program's lines, whatever was used") {  // rule 10.2
   one2one_chan<int> c;
@@ -184,7 +184,7 @@ namespace {
 using number = unsigned long long;
 constexpr number kLast = 20;
 
-// A consumer that ends its network by poisoning its channel: the others meet the poison.
+// A consumer that ends its network by poisoning its channel: the other processes meet the poison.
 struct consumer : process {
   chan_in<number, true> in;
   vector<number>* got;

@@ -10,8 +10,8 @@
 //  - end_read ends the extended read; end_read without start_read throws std::logic_error
 //  - alt takes the value when it selects, and the next read() of that end returns it, so the writer
 //    goes on at the select
-//  - alt() is fair by rotation; pri_select is exact; preconditions may be any list of bool; if none
-//    is true, weft::BadUse is thrown
+//  - alt() is fair by rotation; pri_select is exact; preconditions may be any list of bool; if no
+//    precondition is true, weft::BadUse is thrown
 //  - when no process of a network can go on, par writes to stderr where each process waits, and
 //    throws weft::Deadlock; C++CSP hangs
 //  - channels do not retire: like those of C++CSP they live as long as any object refers to them
@@ -68,7 +68,7 @@ struct overwrite_oldest_buffer : chan_data_store<T> {
   explicit overwrite_oldest_buffer(weft::detail::Count size)
       : chan_data_store<T>(size, weft::Overflow::drop_oldest) {}
 };
-// When the buffer is full, the value that entered last is replaced.
+// When the buffer is full, a new value replaces the value that entered last.
 template <class T>
 struct overwriting_buffer : chan_data_store<T> {
   explicit overwriting_buffer(weft::detail::Count size)
@@ -529,7 +529,7 @@ class alting_barrier : public barrier, public guard {
     for (unsigned int i = 0; i < n; ++i) state_->enrol();
     return std::vector<alting_barrier>(n, *this);
   }
-  // Resigns this party, or each of several, for good.
+  // Resigns this party for good; the overload resigns each of the given parties.
   void contract() const { state_->resign(); }
   void contract(const std::vector<alting_barrier>& those) const {
     for (const auto& b : those) b.state_->resign();

@@ -1,6 +1,6 @@
 // The guards and the choice of csp.hpp.
 //
-// alt takes the value when it selects, and the next read() of that end returns it.
+// alt takes the value when it selects, and the next read() of the chosen end returns it.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -19,12 +19,12 @@ namespace runtime = weft::runtime;
 namespace core = weft::core;
 using Here = weft::detail::Here;  // the line of the program that calls
 
-// A guard in a choice. If `ready` returns true the core need not be asked.
+// A guard in a choice. If `ready` returns true, the guard can be chosen without the core.
 struct Guard {
   virtual ~Guard() = default;
   virtual bool ready() { return false; }
   virtual void fill(core::Guard&, runtime::ProcessBase&) = 0;
-  virtual void take() {}  // called when the guard was chosen, and is an input
+  virtual void take() {}  // called when the guard has been chosen, if it is an input
 };
 
 }  // namespace detail
@@ -159,8 +159,8 @@ class choice {
     for (const auto& [g, when, f] : list) add(g, when, f);
   }
   void operator()(detail::Here at = detail::Here::now()) {
-    // A choice is made anew in each round of a loop, so it begins at a random guard to be fair all
-    // the same.
+    // A choice is made anew in each round of a loop, so it begins at a random guard, in order to be
+    // fair nevertheless.
     const std::size_t first = (weft::detail::Rotations::mine().random() >> 33) % guards_.size();
     std::rotate(guards_.begin(), guards_.begin() + static_cast<std::ptrdiff_t>(first),
                 guards_.end());

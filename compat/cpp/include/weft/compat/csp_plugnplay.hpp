@@ -1,5 +1,5 @@
-// C++CSP's plug-and-play classes, in csp::plugnplay. Each is a process object around the coroutine
-// of that name in weft/plugnplay.hpp.
+// C++CSP's plug-and-play classes, in csp::plugnplay. Each class is a process object around the
+// coroutine of the same name in weft/plugnplay.hpp.
 #pragma once
 #include <sstream>
 

@@ -36,7 +36,7 @@ class ChannelReadEnd(ReadEnd):
 
 
 class ChannelWriteEnd(End):
-    """`cout(v)` writes when it is awaited, or when a Parallel runs it; an end has one value
+    """`cout(v)` writes when it is awaited, or when a Parallel runs it; an end has at most one value
     under way."""
 
     value = None
@@ -101,7 +101,7 @@ class Alternative(AnyAlternative):
 
 
 class Process(_proc.Process):
-    """A process. It may also be awaited, and then runs at that place."""
+    """A process. It may also be awaited, and then runs within the process that awaits it."""
 
     def __getattr__(self, what):  # a missing result is None too, not a NoResult
         return self.value if what == "result" else super().__getattr__(what)
@@ -161,8 +161,8 @@ def _flat(things, out):
 
 
 async def Parallel(*processes):
-    """Runs processes and other awaitables together. Raises PoisonException if one of the others was
-    poisoned.
+    """Runs processes and other awaitables together. Raises PoisonException if an awaitable that is
+    no process was poisoned.
     """
     try:
         return await weft.Parallel(_flat(processes, []))

@@ -35,8 +35,8 @@ PoisonException = Poisoned
 class Guard:
     """The base of the guards of an alternative: a read end, a pending write, Skip, Timer.
 
-    A program's own guards, with enable and disable, are not supported: a channel can replace
-    them.
+    Guards of the program's own, with enable and disable, are not supported; a channel can take
+    their place.
     """
 
     _native: Any = None
@@ -62,7 +62,7 @@ class Timer(Guard):
 
 
 class PendingChanWriteGuard(Guard):
-    """A write that is done if its guard is chosen."""
+    """A write that is performed if its guard is chosen."""
 
     def __init__(self, chan: AnyChannel, obj: Any) -> None:
         self.chan = chan
@@ -109,7 +109,7 @@ class AnyChannel:
         self._native: Any = _weft.Channel(name or born(sys._getframe(1)), **self._limit)
         self._reader = self._native.reader()
         self._writer = self._native.writer()
-        self._sent = 0  # how many writes at a buffered channel are done
+        self._sent = 0  # how many writes to a buffered channel have completed
         self.name = name
         self.poisoned = False
 
@@ -121,13 +121,13 @@ class AnyChannel:
 
     @property
     def queue(self) -> collections.deque[str]:
-        """Draws the operations that wait: an "r" or a "w" for each."""
+        """Returns the operations that wait, as an "r" or a "w" for each."""
         s = self._native.stats()
         return collections.deque("r" * s.waiting_readers + "w" * s.waiting_writers)
 
     def verify(self) -> bool:
         """Returns True: a channel never has both readers and writers waiting, and no operation
-        waits at a poisoned one.
+        waits at a poisoned channel.
         """
         s = self._native.stats()
         assert not (s.waiting_readers and s.waiting_writers)
@@ -164,8 +164,8 @@ class AnyAlternative:
         return native
 
     def _outcome(self, index: int, value: Any) -> tuple[Any, Any]:
-        """Returns the outcome of a select: the guard, and the value that was read or that a
-        write gives."""
+        """Returns the outcome of a select: the guard, and the value: the one that was read, or the
+        result of a write."""
         guard = self.guards[index]
         if not isinstance(guard, PendingChanWriteGuard):
             return guard, value

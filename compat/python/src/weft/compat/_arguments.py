@@ -1,4 +1,5 @@
-"""The functions that the `utils` of both newer implementations offer to benchmark programs."""
+"""The functions that the module `utils` of each newer implementation offers to benchmark
+programs."""
 
 from __future__ import annotations
 

@@ -1,14 +1,13 @@
 """The main program as a process.
 
-In PyCSP the main program spawns, reads and writes as if it were a process. Here it becomes one at
-its first Spawn: the block of an outermost group (rule 7.5), which `leave` or the end of the program
-ends.
+In PyCSP the main program spawns, reads and writes as if it were a process. In these layers the main
+program becomes a process at its first Spawn: the block of an outermost group (rule 7.5), which ends
+by `leave` or by the end of the program.
 
     ordinary code ──enter()──► block ──leave(), left_by(), end of the program──► ordinary code
 
 Invariants
-- There is one session at a time. `group` is entered by the thread that called `enter`, and left by
-  it.
+- There is one session at a time. `group` is entered and left by the thread that called `enter`.
 - Thread processes run beside the main program's thread. On that thread, processes that need a
   scheduler would run only while the program waits for Weft. So a thread process, the host, runs
   them, and `arrivals` carries them there.
@@ -29,7 +28,7 @@ from weft.errors import BadUse, Cancelled, Deadlock
 
 __all__ = ["current", "enter", "leave", "left_by", "spawn"]
 
-# The process of a compatibility layer that runs; None in ordinary code.
+# The running process of a compatibility layer; None in ordinary code.
 current: contextvars.ContextVar[Any] = contextvars.ContextVar("current", default=None)
 
 
@@ -37,7 +36,7 @@ class _Session:
     def __init__(self, group: Any) -> None:
         self.group = group
         self.owner = threading.get_ident()
-        self.arrivals: dict[Any, Any] = {}  # the writer end, by backend
+        self.arrivals: dict[Any, Any] = {}  # the writer end that leads to the host, by backend
 
 
 _session: _Session | None = None
@@ -81,7 +80,7 @@ def _keep(backend: Any, arrivals: Any) -> None:
 
 
 def spawn(backend: Any, natives: list[Any]) -> None:
-    """Starts native processes that outlive the caller: in the session if there is one, else in
+    """Starts native processes that outlive the caller: in the session if a session is open, else in
     the outermost run."""
     if current.get() is None:
         enter(backend)
@@ -93,7 +92,7 @@ def spawn(backend: Any, natives: list[Any]) -> None:
         for process in natives:
             try:
                 arrivals.write(process)
-            # The main program has ended meanwhile, while it waited for processes.
+            # The main program has ended while it waited for processes.
             except BadUse:
                 backend.Spawn(process)
 
@@ -129,7 +128,7 @@ def _at_exit() -> None:
 
 
 def left_by(error: Cancelled) -> None:
-    """A cancellation has reached an operation. In the main program it stands for a failure or a
-    deadlock, which is raised."""
+    """Called when a cancellation has reached an operation. In the main program the cancellation
+    stands for a failure or a deadlock, which is raised."""
     if current.get() is None:
         leave(error)

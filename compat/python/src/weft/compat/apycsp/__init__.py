@@ -99,7 +99,7 @@ class ChannelReadEnd(ChannelEnd, Guard, Iterated):
 
 
 async def write(chan: Channel, val: Any) -> int:
-    """Writes `val` as aPyCSP's write does: by Weft's write. Returns 0."""
+    """Writes `val` by Weft's write, with the result of aPyCSP's. Returns 0."""
     writer: Any = chan._writer
     await writer.write(val)
     chan._sent += 1
@@ -107,9 +107,9 @@ async def write(chan: Channel, val: Any) -> int:
 
 
 class _Write(Coroutine[Any, Any, int]):
-    """A write that will be awaited, or become a task. A deadlock report follows the coroutines
-    down; this object is no coroutine of Python's, so the report names the line that awaits
-    it."""
+    """A write that will be awaited, or become a task. A deadlock report follows the awaited
+    coroutines inwards. This object is no coroutine of Python itself, so the report names the line
+    that awaits it."""
 
     __slots__ = ("_written",)
     __name__ = "write"
@@ -214,7 +214,7 @@ class Alternative(AnyAlternative):
 
 class _Process(Coroutine[Any, Any, Any]):
     """The result of calling a @process function: a coroutine that poison ends quietly, with None. A
-    program awaits it, or makes it a task, or `begin` makes a process of Weft of it.
+    program awaits it, or makes it a task, or `begin` makes a process of Weft from it.
 
     States:   fresh ──begin(), or the first send──► running; fresh ──close()──► closed
     """
@@ -274,7 +274,7 @@ def process(verbose_poison: Any = False) -> Any:
     """@process, or @process(verbose_poison=True): poison ends the function quietly, with None.
 
     Raises:
-        BadUse: it is on a function that is not `async def`.
+        BadUse: the decorated function is not `async def`.
     """
 
     def decorate(
@@ -295,8 +295,8 @@ def process(verbose_poison: Any = False) -> Any:
 
 
 class _PoisonLeft(Exception):
-    """The poison that has left an awaitable that is no @process. Weft would end such a process
-    quietly; here the poison ends the Parallel.
+    """The poison that has left an awaitable that is no @process. Weft would end the process around
+    such an awaitable quietly; in aPyCSP the poison ends the Parallel.
     """
 
     def __init__(self, poison: Any) -> None:
@@ -324,7 +324,7 @@ async def Parallel(*procs: Any) -> list[Any]:
     """Runs coroutines together, each as a process; returns their results in order.
 
     Raises:
-        the failure of one, after the others were cancelled; PoisonException: one that is no
+        the failure of one, after the others were cancelled; PoisonException: a coroutine that is no
         @process was poisoned.
     """
     try:

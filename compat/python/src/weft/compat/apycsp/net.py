@@ -1,5 +1,5 @@
-"""aPyCSP's net: channels of one program by name in another, over TCP, a line of JSON for each
-message.
+"""aPyCSP's net: channels of one program are used by name in another program, over TCP, with a line
+of JSON for each message.
 
     there: register_channel(c, "results"), start_server(port)      {"op": "read", "name": …, "msgno": 7} ──► c.read()
     here:  setup_client("host:port"), get_channel_proxy("results") ◄── {"ack": 7, "ret": value, "exc": null}
@@ -11,8 +11,8 @@ poison the registered channels. So without a host name the server listens only o
 Invariants
 - Values are JSON: nothing that another program sends is executed.
 - An operation for which a peer asked is a task of its connection. When the connection ends, or the
-  peer reports that nobody waits any more, the task is cancelled, and its operation leaves the
-  channel. A value that was read and not delivered by then is lost.
+  peer reports that nobody waits for the operation any more, the task is cancelled, and its
+  operation leaves the channel. A value that was read and not delivered by then is lost.
 - Each answer resolves the future with its number; the end of the connection resolves the
   remaining futures.
 """
@@ -39,20 +39,16 @@ __all__ = [
 ]
 
 PORT = "8890"
-LONGEST = 1 << 24  # the most bytes of a message
+LONGEST = 1 << 24  # the largest number of bytes of a message
 POISON = "ChannelPoisonException"
 
 _registered: dict[str, Channel] = {}
-# The connections at which get_channel_proxy asks, in the order in which they came.
+# The connections over which get_channel_proxy asks, in the order in which they were made.
 _connections: list[_Connection] = []
 
 
 def register_channel(chan: Channel, name: str) -> None:
-    """From now on other programs find the channel by this name.
-
-    Raises:
-        BadUse: another channel has the name.
-    """
+    """Offers the channel to other programs under the name `name`."""
     if _registered.setdefault(name, chan) is not chan:
         raise BadUse(f"register_channel: there is a channel {name!r} already: unregister it first")
 
@@ -61,7 +57,7 @@ def unregister_channel(name: str) -> None:
     """Undoes register_channel.
 
     Raises:
-        BadUse: there is no such channel.
+        BadUse: no channel is registered under this name.
     """
     if _registered.pop(name, None) is None:
         raise BadUse(f"unregister_channel: no channel {name!r} is registered")
@@ -85,7 +81,7 @@ class _Connection:
     """A connection with one other program, which may ask and answer.
 
     Args:
-        serves: this side does what the other program asks for.
+        serves: this side carries out the operations for which the other program asks.
     """
 
     def __init__(
@@ -116,7 +112,7 @@ class _Connection:
         except asyncio.CancelledError:
             if (
                 future.cancelled() or not future.done()
-            ):  # the operation must not be done there once nobody waits for it
+            ):  # the other program must not do the operation once nobody waits for it
                 self._writer.write(_packed({"op": "cancel", "msgno": number}))
             raise
         finally:
@@ -141,7 +137,7 @@ class _Connection:
                         future.set_result(request)
                     continue
                 self._began(request)
-        except (OSError, ValueError, TypeError) as error:  # a reset, or no JSON of this kind
+        except (OSError, ValueError, TypeError) as error:  # a reset, or text that is no such JSON
             why = f"the connection with the other program failed: {error}"
         finally:
             self.close(why)
@@ -219,7 +215,7 @@ def _packed(message: dict[str, Any]) -> bytes:
 
 
 async def start_server(host_port: str = PORT) -> asyncio.Server:
-    """Serves the registered channels. Once it is closed, no program can connect any more.
+    """Serves the registered channels. Once the server is closed, no program can connect any more.
 
     Args:
         host_port: "HOST:PORT", or a port of this machine; port 0: a free one.
@@ -242,12 +238,12 @@ _listening: set[asyncio.Task[None]] = set()
 async def setup_client(
     host_port: str = f"127.0.0.1:{PORT}", can_serve: bool = False
 ) -> _Connection:
-    """Connects with a server; get_channel_proxy asks there too.
+    """Connects with a server, which get_channel_proxy asks from then on.
 
     Args:
         can_serve: the other program can also use the channels that are registered here.
     Raises:
-        OSError: nobody listens there. BadUse: `host_port` is no address.
+        OSError: no program listens at that address. BadUse: `host_port` is no address.
     """
     host, port = _parted(host_port)
     reader, writer = await asyncio.open_connection(host, port, limit=LONGEST)
@@ -289,8 +285,8 @@ class RemoteChannel:
     """A channel of another program; get_channel_proxy makes it.
 
     Attributes:
-        name: the name by which it is registered there.
-        read, write: its ends: `await c.read()`, `await c.write(value)`, which returns 0.
+        name: the name under which the other program has registered it. read, write: its ends:
+        `await c.read()`, `await c.write(value)`, which returns 0.
     """
 
     def __init__(self, name: str, connection: _Connection) -> None:
@@ -316,10 +312,10 @@ class RemoteChannel:
 
 
 async def get_channel_proxy(name: str) -> RemoteChannel:
-    """Returns the channel with this name, of the first connected program that has it.
+    """Returns the channel with this name, of the first connected program that has such a channel.
 
     Raises:
-        BadUse: no program has it.
+        BadUse: no program has such a channel.
     """
     for connection in list(_connections):
         with contextlib.suppress(ConnectionError):

@@ -66,7 +66,7 @@ async def SkipProcess() -> None:
 
 @process
 async def Mux2(cin1: Any, cin2: Any, cout: Any) -> None:
-    """Copies values from the inputs that are ready, from the first rather than the second."""
+    """Copies values from the input that is ready; if both are, from the first one."""
     alt = Alternative(cin1, cin2)
     while True:
         _, value = await alt.pri_select()

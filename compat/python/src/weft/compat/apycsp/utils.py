@@ -17,9 +17,9 @@ class CSPTaskGroup:
     tasks that it spawned.
 
     Args:
-        name: for the texts of `verbose`.
-        verbose: whether to print when the group waits and when it is done.
-        poison_shield: whether a poison that leaves the block, or a spawned task, ends here;
+        name: the group's name in the texts of `verbose`. verbose: whether to print when the group
+        waits and when it is done. poison_shield: whether a poison that leaves the block, or a
+        spawned task, ends here;
             `poisoned` records it.
     """
 

@@ -5,10 +5,10 @@ process in an OS process of its own.
                   ◄──"retire", "poison", "draining"──  a pycsp end there
 
 Invariants
-- A pycsp end of a process that runs apart stays counted here (_channels.py): it is retired, and
-  poisoned, here, when the end there asks.
-- A far channel has one native end there, lent for that process; when the process lets go of it,
-  the channel does not end.
+- A pycsp end of a process that runs apart stays counted here (_channels.py): it is retired and
+  poisoned here when the end there asks for this.
+- A far channel has one native end there, which is lent to that process. The channel does not end
+  when the process lets go of this end.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Lender:
 
 @threads.process
 def _serve(asked: Any, answers: Any, ends: list[ChannelEnd]) -> None:
-    """Carries out the requests of the ends in the other process."""
+    """Carries out the requests of the ends in the other OS process."""
     try:
         for question, what, number in asked:
             end = ends[number]

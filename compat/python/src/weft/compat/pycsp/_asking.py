@@ -3,7 +3,7 @@ question at a time.
 
 Invariants
 - A question and its answer have the same number. So if a process is cancelled while it waits, no
-  other process takes its answer for its own.
+  other process takes the late answer for an answer of its own.
 - The side that answers never waits: `answers` has a buffer without a bound.
 """
 
@@ -23,8 +23,8 @@ def channels() -> tuple[Any, Any]:
 
 
 class Turn:
-    """A token in a buffer. One process asks at a time, and a process that waits for its turn lets
-    the other greenlets of its thread go on.
+    """The turn to ask, which is a token in a buffer. One process asks at a time, and a process that
+    waits for its turn lets the other greenlets of its thread go on.
     """
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ Invariants
 - A channel keeps one native end of each side for as long as it lives, and all its pycsp ends of
   that side work through it. In pycsp an end is given up by retire and by nothing else (not by a
   process that returns, not by the collector), so Weft's own counting of ends (rule 2.2) must not
-  see pycsp's.
+  see pycsp's ends.
 - `_open[side]` counts the pycsp ends that were made and not retired, under `_counting`. When it
   falls to 0 the side is `_over` for good (rule 2.5) and its native end retires, outside the lock:
   that may run finalisers.
@@ -129,7 +129,7 @@ class Channel:
     __rmul__ = __mul__
 
     def disconnect(self) -> None:
-        """Does nothing: there is no connection to give up."""
+        """Does nothing: a channel has no connection to give up."""
 
     def _join(self, side: int) -> bool:
         with _counting:
@@ -147,8 +147,8 @@ class Channel:
             self._ends[side].retire()
 
     def _poison(self, side: int) -> None:
-        # A value that is written before the poison is read before it, as in pycsp, where the poison
-        # goes through the buffer too.
+        # A value that was written before the poison is read before the poison takes effect, as in
+        # pycsp, where the poison goes through the buffer too.
         if side == WRITE and self.buffer and not self._draining:
             self._draining = True
             self._ends[WRITE].retire()

@@ -1,12 +1,12 @@
 """pycsp's choice over Weft's select.
 
 Invariants
-- An Alternation translates its guards once; they serve every select (a timeout starts anew with
-  each).
+- An Alternation translates its guards once, for all its selects (a timeout starts anew with each
+  select).
 - The guard that a select returns is the object that it was given: a channel end, a SkipGuard or a
   TimeoutGuard.
-- Priority is rule 5.4's; everything else is fair, by the process and the guards, wherever the
-  select stands.
+- Priority is rule 5.4's; all other choices are fair: fairness goes with the process and the guards,
+  not with the place of the select.
 - An action that is a string is compiled and executed in the frame of the code that called this
   layer, as in pycsp.
 """
@@ -56,8 +56,8 @@ class Choice:
 
 
 class _ChoiceFunction:
-    """The object that @choice makes of a function: calling it gives a Choice. The object itself is
-    no action.
+    """The object that @choice makes of a function: a call of the object returns a Choice. The
+    object itself is no action.
     """
 
     def __init__(self, fn: Callable[..., Any]) -> None:
@@ -240,7 +240,7 @@ class Alternation:
             self.guards[error.guard][0]._failed(error)
             raise  # the channel has ended
         except BadUse:
-            for end in self._ends:  # another process has closed an end meanwhile
+            for end in self._ends:  # meanwhile another process has closed an end
                 if end._closed or (end._op == WRITE and end.channel._draining):
                     end._refuse()
             raise
@@ -286,7 +286,7 @@ class Alternation:
 
     def _set_execute_frame(self, steps: int) -> None:
         """Sets where a string is executed: `steps` frames further out than execute(): 1 (or -1),
-        the default, is its caller.
+        the default, is the caller of execute().
         """
         self._outward = abs(steps) - 1
 

@@ -1,4 +1,4 @@
-"""The names that pycsp's modules have in common: all but those that make and run processes."""
+"""The names that pycsp's modules have in common: all except those that make and run processes."""
 
 from __future__ import annotations
 

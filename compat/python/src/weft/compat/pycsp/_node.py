@@ -5,9 +5,9 @@
     machine
 
 Invariants
-- Standard input and output are the session's stream, and nothing else writes there: printed text
-  goes to standard error.
-- When the input ends, the session is over, and so is this program once its process has ended.
+- Standard input and output are the session's stream, and no other code writes to that stream:
+  printed text goes to standard error.
+- When the input ends, the session is over, and this program ends once its process has ended.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from weft.errors import Cancelled
 
 __all__ = ["BaseProcess", "Implementation"]
 
-# The maximum number of processes that start at once when many are spawned together. So a million
-# processes that each read one value run in batches of some thousands.
+# The maximum number of processes that start at once when many are spawned together. This lets a
+# million processes that each read one value run in batches of some thousands.
 _BATCH = 1000
 
 _ids = itertools.count(1)
@@ -37,11 +37,11 @@ class BaseProcess:
 
     Args:
         fn: the function that it runs; @process makes the function that makes the process.
-        args, kwargs: for the function. The ends in them, and in lists, tuples and dictionaries in them, are what an
-            uncaught poison or retirement passes on to.
+        args, kwargs: the function's arguments. An uncaught poison or retirement is passed on to the
+            ends in them, also in lists, tuples and dictionaries in them.
     Attributes:
-        return_value: the result of the function; None before that, and if poison or retirement
-        ended it.
+        return_value: the result of the function; None before the process has ended, and if poison
+        or retirement has ended it.
     """
 
     __slots__ = ("_id", "_running", "args", "fn", "kwargs", "return_value")
@@ -72,7 +72,8 @@ class BaseProcess:
         return self
 
     def __mul__(self, n: float) -> list[BaseProcess]:
-        """Returns this process and int(n) - 1 like it, each with ends of its own."""
+        """Returns this process and int(n) - 1 further processes like it, each with ends of its
+        own."""
         more = int(n) - 1
         return [
             self,
@@ -129,7 +130,7 @@ def _each_held(args: Any) -> Iterable[Any]:
         elif inspect.ismethod(getattr(a, "poison", None)) and inspect.ismethod(
             getattr(a, "retire", None)
         ):
-            yield a  # the ends that trace wraps, and similar objects
+            yield a  # ends that trace wraps, and similar objects
 
 
 def _run(p: BaseProcess) -> Any:
@@ -162,7 +163,7 @@ def _body(p: BaseProcess) -> Any:
 
 
 def _spawned_body(p: BaseProcess) -> Any:
-    """Does the same as `_body`, but reports a failure at once: the spawner may never get to the
+    """Does the same as `_body`, but reports a failure at once: the spawner may never reach the
     place where the failure would be raised.
     """
     try:
@@ -217,8 +218,8 @@ class _Apart(BaseProcess):
         self._place: Any = None  # None: on this machine
 
     def _begin(self, spawned: bool = False) -> Any:
-        """Makes the native process, and takes the port at once, so that the second of two processes
-        with the same port gets the error.
+        """Makes the native process, and takes the port at once, so that the error is raised for the
+        second of two processes with the same port.
 
         Raises:
             ChannelBindException: the port is in use.
@@ -242,7 +243,7 @@ def _maker(
     def make(*args: Any, **kwargs: Any) -> BaseProcess:
         return kind(func, *args, **kwargs)
 
-    make._weft_body = func  # the function for which another OS process looks by its name
+    make._weft_body = func  # another OS process looks for the function under its name
     return make
 
 
@@ -305,7 +306,7 @@ class Implementation:
         interpreter of its own (MultiProcess).
 
         Raises:
-            InfoException: it is no plain function.
+            InfoException: the decorated object is no plain function.
         """
         kind: Any = self.MultiProcess
         if pycsp_port:
@@ -314,8 +315,8 @@ class Implementation:
         return make if func is None else make(func)
 
     def io(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Makes a function that may block one that lets the other processes run; the result returns
-        and raises as `func` does.
+        """Returns a function that lets other processes run while `func` blocks. It returns and
+        raises what `func` does.
         """
         return functools.wraps(func)(self._io(func)) if self._io else func
 
@@ -385,8 +386,9 @@ class Implementation:
                     self._backend.sleep(0.001)
 
     def shutdown(self) -> None:
-        """Waits for the processes that the main program has spawned; then other programs find no
-        channel here any more. A program that does not call this does the same at its end.
+        """Waits for the processes that the main program has spawned; after that other programs find
+        no channel of this program any more. A program that does not call this does the same at its
+        end.
 
         Raises:
             the failure of a process; Deadlock; InfoException: called by a process.
@@ -396,13 +398,13 @@ class Implementation:
                 "shutdown in a process: call it once, at the end of the main program"
             )
         _main.leave()
-        # If this module was not imported, no other program ever came here.
+        # If this module was not imported, no other program has ever connected to this one.
         if remote := sys.modules.get("weft.compat.pycsp._remote"):
             remote.shut()
 
     @staticmethod
     def current_process_id() -> str:
-        """Returns the id of the process that calls; "__main__" in ordinary code."""
+        """Returns the id of the calling process; "__main__" in ordinary code."""
         p = _main.current.get()
         return "__main__" if p is None else p.id
 

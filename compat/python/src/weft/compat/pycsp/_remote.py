@@ -12,11 +12,12 @@ user's own, and each side checks the user of the other (WIRE.md 12.3). `ssh` con
 machine (_ssh.py), as a user that its `sshd` knows.
 
 Invariants
-- A pycsp end of a far channel is counted where the channel lives (_channels.py): it is retired, and
-  poisoned, there.
-- A far channel has a native end of a side as long as pycsp ends of that side are open here.
+- A pycsp end of a far channel is counted in the program where the channel lives (_channels.py), and
+  is retired and poisoned in that program.
+- A far channel has a native end of a side as long as pycsp ends of that side are open in this
+  program.
 - A program that ends first reports how its channels had ended, so a later reader of a channel
-  learns that it has retired, and not that its program is lost. Before that, values in the
+  learns that the channel has retired, and not that its program is lost. Before that, values in the
   buffers of such channels are read, for LAST seconds at most.
 """
 
@@ -165,7 +166,7 @@ class _Peer:
         self._serving.start()
 
     def _serve(self) -> None:
-        """Does what the other program asks for."""
+        """Carries out the requests of the other program."""
         asked, answers = _asking.channels()
         requests, replies = asked.reader(), answers.writer()
         link, found = self._link, self._found
@@ -230,7 +231,7 @@ def _how_ended(channel: _channels.Channel) -> tuple[str, str]:
     not ended."""
     read, write = ("retired" if channel._over[1 - side] else "" for side in (0, 1))
     if not channel._over[_channels.READ]:
-        try:  # this may take a value that no reader will get any more
+        try:  # this may take a value that no reader will read any more
             _weft.select(
                 _weft.Input(channel._ends[_channels.READ], ended="raise"),
                 _weft.skip(),
@@ -255,7 +256,7 @@ def listen(address: Address, taken: socket.socket | None = None) -> None:
 
 
 def here() -> Address:
-    """Returns this program's address; the program listens from the first call on.
+    """Returns this program's address; from the first call on the program listens at this address.
 
     Raises:
         ChannelBindException: the port in Configuration is in use.
@@ -271,7 +272,7 @@ def here() -> Address:
 
 
 def at() -> Address | None:
-    """Returns the same address, or None if the program does not listen."""
+    """Returns the address of here(), or None if the program does not listen."""
     return _home.address if _home is not None else None
 
 
@@ -283,11 +284,11 @@ class _Line:
 
     def __init__(self, address: Address, link: Any) -> None:
         self.address, self._link = address, link
-        # Protects the counts of the far channels of this connection, and is the turn for asking
+        # Protects the counts of the far channels of this connection, and is the turn to ask
         # questions.
         self.joining = _asking.Turn()
         last, asked, answers = (link.take(name) for name in ("last", "asked", "answers"))
-        # The other program had been killed, and its socket still accepted the connection.
+        # The other program has been killed, and its socket had still accepted the connection.
         if None in (last, asked, answers):
             raise PeerDied("it ended before it had said anything")
         self._asking = _asking.Asking(asked, answers)
@@ -303,7 +304,7 @@ class _Line:
         """
         with contextlib.suppress(ChannelEnd, BadUse):
             self._ended = last.read()
-        with contextlib.suppress(BadUse):  # the link was closed here
+        with contextlib.suppress(BadUse):  # this program has closed the link
             self._link.wait()
         with _connecting:
             if _lines.get(self.address) is self:
@@ -318,8 +319,8 @@ class _Line:
             ) from None
 
     def ended(self, number: int, side: int) -> str:
-        """Returns how a channel had ended for that side when its program ended. "": it had not
-        ended, or its program still runs."""
+        """Returns how a channel had ended for that side when its program ended; "" if the channel
+        had not ended, or its program still runs."""
         with contextlib.suppress(ChannelLostException):
             self.ask("draining", number)
             return ""
@@ -362,7 +363,7 @@ def _by_ssh(address: Address) -> socket.socket:
 def _line(address: Address) -> _Line:
     """
     Raises:
-        OSError: nobody listens there, or it is somebody else's.
+        OSError: no program listens there, or the program belongs to another user.
     """
     with _connecting:
         if address not in _lines:

@@ -7,9 +7,9 @@
 Invariants
 - The session's bytes are the standard input and output of an `ssh` of the user's own, which asks
   for no password. Text that the process over there prints arrives on the standard error of `ssh`,
-  and is passed on to that of this program.
+  and is passed on to the standard error of this program.
 - Values go by pickle: a user of that `ssh` may run anything there, and it is the user's machine.
-- An `ssh` ends when its session does: by the end of its input.
+- An `ssh` ends when its session ends, because its input ends then.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LINES = 20
 
 
 class Child:
-    """Starts an `ssh`, and has this end of the stream to the program there.
+    """Starts an `ssh`, and holds this end of the stream to the program on the other machine.
 
     Raises:
         OSError: there is no `ssh`.

@@ -28,7 +28,7 @@ PATIENCE = 2.0
 
 
 class _Session:
-    """Has the parts of a _net_link.Session that _Far uses."""
+    """Stands for a _net_link.Session, with the parts that _Far uses."""
 
     trusted = True
 
@@ -42,11 +42,11 @@ class _Session:
 
 
 class SshHost(_net_hosts._Far):
-    """A machine that `ssh` reaches: each call has an interpreter of its own there.
+    """A machine that `ssh` reaches: each call has an interpreter of its own on that machine.
 
     Args:
         target: HOST or USER@HOST.
-        options: further ones of ssh's.
+        options: further options of ssh.
     """
 
     def __init__(self, target: str, *options: str) -> None:

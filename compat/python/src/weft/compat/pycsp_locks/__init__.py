@@ -89,7 +89,7 @@ class ChannelWriteEnd(ChannelEnd):
     """The write end: a call with a value writes, and returns 0."""
 
     def __call__(self, val: Any) -> int:
-        """Returns when a reader has the value.
+        """Returns when a reader has read the value.
 
         Raises:
             PoisonException; Deadlock in the main program.
@@ -197,11 +197,11 @@ class Process:
 
     Args:
         fn: the function that it runs.
-        verbose_poison: print a line when poison ends it.
+        verbose_poison: print a line when poison ends the process.
         args, kwargs: for the function.
     Attributes:
-        retval: its result; None before that, and if it was poisoned.
-        poisoned: whether poison ended it.
+        retval: the result of the process; None before its end, and if it was poisoned. poisoned:
+        whether poison ended it.
     """
 
     def __init__(self, fn: Any, verbose_poison: bool = False, *args: Any, **kwargs: Any) -> None:

@@ -12,13 +12,13 @@ class CFuture:
     """A result for which one thread waits and that another one sets, both holding a lock that many
     futures share.
 
-    `with CFuture() as f:` holds the lock. `f.wait()` in the block gives it up, and the block ends
-    without it; `f.set_result(…)` and `f.set_exception(…)` are called while holding it. Nothing
-    in Weft uses this class: it is here for programs that do. The deadlock report does not know a
+    `with CFuture() as f:` holds the lock. `f.wait()` in the block releases the lock, and the block
+    ends without it; `f.set_result(…)` and `f.set_exception(…)` are called while holding the lock.
+    Weft itself does not use this class, but old programs may. The deadlock report does not know a
     thread in `wait`.
 
     Args:
-        lock: an RLock; one that all futures share if none is given.
+        lock: an RLock; without it, a lock that all such futures share.
     """
 
     _shared = threading.RLock()
@@ -45,12 +45,7 @@ class CFuture:
         self._set.set()
 
     def wait(self) -> Any:
-        """Gives up the lock, waits, and returns the result.
-
-        Raises:
-            RuntimeError: the caller is not in the future's block; or the exception of
-            set_exception.
-        """
+        """Releases the lock, waits, and returns the result."""
         if not self._holding or self.waited:
             raise RuntimeError(
                 "CFuture.wait outside of the future's `with` block, or a second time"

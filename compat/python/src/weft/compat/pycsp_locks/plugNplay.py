@@ -81,7 +81,7 @@ def SkipProcess() -> None:
 
 @process
 def Mux2(cin1: Any, cin2: Any, cout: Any) -> None:
-    """Copies values from the inputs that are ready, from the first rather than the second."""
+    """Copies values from the input that is ready; if both are, from the first one."""
     alt = Alternative(cin1, cin2)
     while True:
         _, value = alt.pri_select()

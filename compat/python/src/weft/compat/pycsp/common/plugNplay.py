@@ -54,7 +54,7 @@ def Delta2(cin: Any, cout1: Any, cout2: Any) -> None:
 
 @_process
 def Plus(cin1: Any, cin2: Any, cout: Any) -> None:
-    """Writes the sum of a value of each input."""
+    """Reads a value from each input, and writes their sum."""
     while True:
         cout(cin1() + cin2())
 
