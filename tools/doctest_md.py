@@ -113,7 +113,8 @@ def parse_info(info: str, line: int) -> Block | None:
 
 
 def blocks_of(text: str) -> list[Block]:
-    """Returns the blocks to run or save, in order, each with the output block that follows it."""
+    """Returns the blocks to run or save, in order, each together with the output block that follows
+    it."""
     found: list[Block] = []
     previous: Block | None = None
     for token in MarkdownIt().parse(text):
@@ -182,7 +183,7 @@ def run_bounded(command: list[str], cwd: Path, timeout: float) -> tuple[int | No
 
 
 def compiling() -> list[str]:
-    """Returns the compiler and its options."""
+    """Returns the C++ compiler and its options."""
     compiler = shlex.split(os.environ.get("CXX", "g++"))
     flags = ["-std=c++20", "-O0", "-Wall", "-Wextra", f"-I{ROOT / 'cpp' / 'include'}", "-pthread"]
     return [*compiler, *flags, f"-I{ROOT / 'compat/cpp/include'}"]
@@ -203,8 +204,8 @@ class Made:
 
 
 def make(first: str | None, library: str, folder: Path, one: bool = False) -> Made:
-    """Compiles the source `library`, or weft_single.hpp, and parses the header `first` if there is
-    one.
+    """Compiles the source `library`, or weft_single.hpp, and parses the header `first` if one is
+    given.
     """
     before: list[str] = []
     after = [str(folder / "library.o")]

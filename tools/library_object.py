@@ -7,9 +7,9 @@ flags compiles a library of its own.
 
 Invariants
 - Only the standard library is used: tests of several rooms import this file.
-- The file's name has a hash of all that decides what is in it: the sources, the compiler, the
-  flags. So a file that is there is whole, and up to date.
-- One OS process compiles it; others wait for that one (flock).
+- The file's name contains a hash of all that decides its contents: the sources, the compiler, the
+  flags. So a file that exists is whole, and up to date.
+- One OS process compiles the library; others wait for that process (flock).
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ def _name(compiler: list[str]) -> str:
 
 
 def object_file() -> Path:
-    """Returns the object of cpp/src/weft.cpp. It is compiled if it is not there.
+    """Returns the path of the object of cpp/src/weft.cpp, which is compiled if it does not exist.
 
     Raises:
-        subprocess.CalledProcessError: it does not compile; the compiler has said why.
+        subprocess.CalledProcessError: the library does not compile; the compiler has printed the
+        reason.
     """
     compiler = _compiler()
     folder = ROOT / ".build" / "tests"
@@ -69,11 +70,12 @@ def program(made: Path, *sources: Path, flags: tuple[str, ...] = ()) -> Path:
     library, and returns `made`, its path.
 
     Raises:
-        subprocess.CalledProcessError: it does not compile; the compiler has said why.
+        subprocess.CalledProcessError: the program does not compile; the compiler has printed the
+        reason.
     """
     library = object_file()
     objects: list[Path] = []
-    for source in sources:  # one by one, as ccache has it
+    for source in sources:  # one by one, because ccache knows single files
         objects.append(made.with_name(f"{made.name}-{source.stem}.o"))
         command = [*_compiler(), *FLAGS, *flags, "-c", str(source), "-o", str(objects[-1])]
         subprocess.run(command, check=True)

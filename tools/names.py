@@ -31,14 +31,15 @@ BACKENDS = ("coroutines", "threads", "greenlets", "processes")
 PLUG_AND_PLAY = ("threads", "greenlets")
 BY = "Written by tools/names.py: do not edit."
 
-# Names that the stubs use, but programs do not.
+# Names that the stubs use but that programs do not use.
 OF_TYPES = ["AwaitedBarrier", "AwaitedReader", "AwaitedWriter", "ProcessFunction"]
 
 Imports = dict[str, list[str]]  # module → names
 
 
 class BadTable(Exception):
-    """The table, or a part that is written by hand, is wrong. The text says why."""
+    """Raised if the table, or a part that is written by hand, is wrong. The text gives the
+    reason."""
 
 
 # --- the table ------------------------------------------------------------------------------------
@@ -63,7 +64,7 @@ def every(imports: Imports) -> list[str]:
 
 
 def more_of(table: dict[str, Any], backend: str) -> Imports:
-    """Returns the names that a backend has beyond those of the others."""
+    """Returns the names that a backend has beyond those of the other backends."""
     more: Imports = table.get("more", {}).get(backend, {})
     return {**more, **later_of(table, backend)}
 
@@ -234,7 +235,7 @@ def without_awaitable(text: str) -> str:
 
 
 def called(stub: str) -> str:
-    """Returns a stub in which operations are called that are awaited in `stub`."""
+    """Returns the text of `stub`, with operations that are called instead of awaited."""
     for pattern, replacement in RULES:
         stub = re.sub(pattern, replacement, stub, flags=re.MULTILINE)
     return without_awaitable(stub)

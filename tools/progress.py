@@ -42,7 +42,8 @@ from typing import NamedTuple
 
 VARIABLE = "WEFT_PROGRESS"
 STILL = 300.0  # seconds without a sign of life after which a test hangs
-# Further seconds for a listener to a runner that itself listens, and so knows better what hangs.
+# Further seconds, for a listener to a runner that itself listens: that runner knows better what
+# hangs.
 GRACE = 30.0
 LOOK = 0.2  # seconds between two looks at the progress
 
@@ -78,7 +79,7 @@ class Listener:
 
     def __init__(self, path: Path, prefix: str | None = None) -> None:
         """`prefix`: passes the reports on to the listener of this program, with `prefix`
-        before each name. None: does not pass it on.
+        before each name. None: does not pass them on.
         """
         self.path = path
         self.prefix = prefix
@@ -87,7 +88,7 @@ class Listener:
         self.under_way: dict[str, float] = {}  # name → the time of its last sign of life
         self.seconds: dict[str, float] = {}  # name → how long it took, if it has ended
         self.failures: list[str] = []  # names of failed tests, in the order in which they ended
-        self.left: list[str] = []  # tests that were under way when their runner was gone
+        self.left: list[str] = []  # tests that were under way when their runner had gone
         self.signs = 0
         self._began: dict[str, float] = {}  # name of a test under way → the time when it began
         self._at = 0
@@ -130,7 +131,7 @@ class Listener:
         return [name for heard, name in since if now - heard > still]
 
     def leave(self) -> list[str]:
-        """Returns the tests that were under way when their runner was gone, and reports them as
+        """Returns the tests that were under way when their runner had gone, and reports them as
         over.
         """
         self.left = list(self.under_way)

@@ -46,7 +46,7 @@ MODULES = (
 
 
 class Missing(Exception):
-    """A tool that makes the lists is missing. The text says which."""
+    """Raised if a tool that makes the lists is missing. The text names it."""
 
 
 # --- Python ---------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ KINDS = "cdefgmpstuv"
 
 
 def plain(text: str) -> str:
-    """Returns a header that ctags can read: it does not know inline namespaces within others."""
+    """Returns a header that ctags can read: ctags does not know inline namespaces within others."""
     return re.sub(r"\bnamespace weft::inline WEFT_ABI", "namespace weft", text)
 
 

@@ -85,7 +85,7 @@ class Lane:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Leaves out the tests marked `soak`. The first lane says how many there are."""
+        """Leaves out the tests marked `soak`. The first lane reports how many there are."""
         spread(items)
         left = [item for item in items if item.get_closest_marker("soak")]
         if not left or os.environ.get(SOAK):
@@ -130,10 +130,10 @@ def spread(items: list[pytest.Item]) -> None:
         if marks and "callspec" in vars(item):  # the test has parameters
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for those in cases.values():
-        # The order must not follow the parameters: otherwise the first values would be in most of
-        # the chosen cases.
+        # The order must not follow the parameters. Otherwise most of the chosen cases would contain
+        # the first values.
         rest = sorted(those, key=lambda item: zlib.crc32(item.nodeid.encode()))
-        # The name that pytest gives to each value; `callspec.id` has them joined.
+        # The name that pytest gives to each value. `callspec.id` contains these names joined.
         values = {item: set(enumerate(vars(item)["callspec"]._idlist)) for item in rest}
         missing = set().union(*values.values())
         while missing:
@@ -145,8 +145,8 @@ def spread(items: list[pytest.Item]) -> None:
 
 
 def bundles(items: list[pytest.Item]) -> list[list[pytest.Item]]:
-    """Returns bundles of tests, each of one file. A file marked `together` is one bundle; these
-    come first, as they are long.
+    """Returns bundles of tests, each of one file. A file marked `together` is one bundle; such
+    bundles come first, because they are long.
     """
     files = [list(group) for _, group in itertools.groupby(items, key=lambda item: item.path)]
     whole = [file for file in files if any(item.get_closest_marker("together") for item in file)]
@@ -198,7 +198,8 @@ def run_lanes(count: int, arguments: list[str]) -> tuple[set[str], set[str]]:
     """Returns the tests that passed and the tests that failed, over all lanes."""
     passed: set[str] = set()
     failed: set[str] = set()
-    # A process that a test has left running may still write there when the folder is removed.
+    # A process that a test has left running may still write to the folder when the folder is
+    # removed.
     with tempfile.TemporaryDirectory(prefix="weft-lanes-", ignore_cleanup_errors=True) as folder:
         shared = Path(folder) / "claims"
         shared.mkdir()
@@ -256,7 +257,7 @@ def main(arguments: list[str]) -> int:
         shared, kept = map(Path, json.loads(given))
         lane = run_lane(arguments, shared, kept)
         for name in lane.failed:
-            lane.keep(name)  # name may be that of an error of collection, which is no test
+            lane.keep(name)  # the name may be that of an error of collection, which is no test
         lane.passed.discard(DONE)
         (lane.failed if lane.failed else lane.passed).add(DONE)
         lane.keep(DONE)

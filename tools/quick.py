@@ -55,7 +55,7 @@ MEASURED = [
 
 
 class Refused(Exception):
-    """The command cannot be carried out. The message says what to do."""
+    """Raised if the command cannot be carried out. The message tells what to do."""
 
 
 def say(text: str) -> None:
@@ -90,7 +90,7 @@ def is_test(path: str) -> bool:
 
 
 def tests_of(path: str, rows: Iterable[Row]) -> list[str]:
-    """Returns the tests of a file, by the first row that fits, as paths or `FILE::NAME`s."""
+    """Returns the tests of a file, by the first row that matches, as paths or `FILE::NAME`s."""
     for row in rows:
         if any(fnmatch.fnmatch(path, pattern) for pattern in row.paths):
             return [found for test in row.tests for found in expanded(test)]
@@ -329,7 +329,7 @@ def by_document(tests: Names) -> Counts:
     return passed, failed
 
 
-RUNNERS: list[tuple[str, Callable[[Names], Counts]]] = [  # the first pattern that fits is taken
+RUNNERS: list[tuple[str, Callable[[Names], Counts]]] = [  # the first pattern that matches is taken
     ("cpp/tests/*.cpp", by_doctest),
     ("*.py", by_pytest),
     ("*.mjs", by_node),

@@ -36,7 +36,7 @@ SOURCES = {
     ".toml",
     ".cmake",
 }
-# Such a file has this text at its head.
+# A file that a tool has written has this text at its head.
 WRITTEN = re.compile(rb"Written by tools/\w+\.py: do not edit")
 SLACK = 0.02  # a share of the CPU seconds and of lines; a smaller change is not reported
 
@@ -132,7 +132,7 @@ def table(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
 
 
 def grown(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
-    """Returns, in words, the figures that have grown by more than the slack."""
+    """Returns, in words, the figures that have grown by more than SLACK."""
     found = []
     for room, row in now["rooms"].items():
         was = before.get("rooms", {}).get(room)

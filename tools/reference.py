@@ -45,7 +45,7 @@ MODULES = (
 
 
 class Undocumented(Exception):
-    """Public names have no docstring. The text lists them."""
+    """Raised if public names have no docstring. The text lists the names."""
 
 
 def tree_of(module: str) -> ast.Module:
@@ -111,7 +111,7 @@ def signature(node: ast.stmt) -> str:
 
 
 def text_of(thing: Any) -> str:
-    """Returns the docstring of a thing, as Markdown."""
+    """Returns the docstring of an object, as Markdown."""
     doc = inspect.getdoc(thing) or ""
     doc = re.sub(r":\w+:`([^`]+)`", r"`\1`", doc)
     return doc.strip()

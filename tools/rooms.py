@@ -104,16 +104,17 @@ class Result:
 
 
 class BadHouse(Exception):
-    """rooms.toml or the command line asks for something that does not exist. The text says what."""
+    """Raised if rooms.toml or the command line asks for something that does not exist. The text
+    names it."""
 
 
 class Stopped(Exception):
-    """SIGINT, SIGTERM or SIGHUP came. The argument is the exit status."""
+    """Raised when SIGINT, SIGTERM or SIGHUP has come. The argument is the exit status."""
 
 
 class Stops:
-    """Turns the signals that stop this program into Stopped. They are held back while a room is
-    started, so that none is left behind.
+    """Turns the signals that stop this program into Stopped. While a room is started the signals
+    are held back, so that no process of it is left behind.
     """
 
     def __init__(self) -> None:
@@ -134,7 +135,7 @@ class Stops:
         self.held = True
 
     def heed(self) -> None:
-        """Makes the signals raise again. One that came meanwhile raises at once."""
+        """Makes the signals raise again. A signal that was held back raises at once."""
         self.held = False
         if self.came is not None:
             raise Stopped(128 + self.came)
@@ -244,8 +245,7 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def start_room(script: Path, progress_file: Path) -> subprocess.Popen[bytes]:
-    # The output goes to a log and a reader at once, so the room must not believe that it has a
-    # terminal.
+    # The output goes to a log and also to a person, so the room must not treat it as a terminal.
     return subprocess.Popen(
         [str(script)],
         cwd=ROOT,
@@ -268,7 +268,7 @@ def follow(
     """Shows and keeps the room's output until the room ends, or hangs for `still` seconds; then
     ends it.
 
-    Returns the output, and, in words, what hangs.
+    Returns the output, and what hangs, in words.
     """
     start = heard_at = time.monotonic()
     kept: list[str] = []
@@ -335,7 +335,7 @@ def salvage(result: Result, output: str, listener: progress.Listener) -> None:
 
 def excerpt(output: str) -> list[str]:
     """Returns the first line that begins with FAIL, and the lines above it: so a log that was cut
-    in the middle still says what went wrong.
+    in the middle still shows what went wrong.
     """
     lines = [line for line in COLOUR.sub("", output).splitlines() if line.strip()]
     at = next((i for i, line in enumerate(lines) if line.startswith("FAIL ")), -1)
@@ -399,8 +399,9 @@ def run_room(room: Room, kind: str, still: float) -> Result:
 class SetUp:
     """Installs what the rooms need, each part once, while rooms that are `early` run.
 
-    `waited` is the time in seconds for which rooms stood still because of it, `seconds` the time
-    that it took in all. A lock protects `process` and `stopped`: no part begins after `stop()`.
+    `waited` is the time in seconds for which rooms had to wait for the set-up, `seconds` the time
+    that the set-up took in all. A lock protects `process` and `stopped`: no part begins after
+    `stop()`.
     """
 
     def __init__(self, rooms: list[Room]) -> None:

@@ -45,7 +45,7 @@ def within(file: Path, included: re.Match[str]) -> Path | None:
 
 def text_of(file: Path, seen: set[Path]) -> str:
     """Returns the text of the file, with each #include of a file of Weft replaced by that file's
-    text, or by nothing if the text is there already.
+    text, or by nothing if that text has been inserted before.
     """
     seen.add(file)
 

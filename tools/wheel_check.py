@@ -43,7 +43,7 @@ RELATIVE = re.compile(r"\]\((?!https?://|mailto:|#)([^)]*)\)")
 
 
 class Wrong(Exception):
-    """The wheel fails at something. The text says what."""
+    """Raised when a part of the wheel does not work. The text names it."""
 
 
 def links_that_lead_nowhere(metadata: str) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-# The folders that have texts and programs of the house.
+# The folders that contain texts and programs of the house.
 FOLDERS = (
     "bench",
     "conformance",

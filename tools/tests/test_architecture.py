@@ -1,9 +1,9 @@
-"""Tests that ARCHITECTURE.md is right: each path exists, and each name is in the file it stands
-after.
+"""Tests that ARCHITECTURE.md is right: each path exists, and each name is in the file after which
+it stands.
 
 A path is from the root. In a table, and in a paragraph that names a folder, it may be from that
-folder. A name with () stands after its file: `path`: `f()`, `g()` and `h()`. Other names may stand
-there too, and are looked for in the same way.
+folder. A name with () stands after its file: `path`: `f()`, `g()` and `h()`. Other names may also
+stand after a file, and are looked for in the same way.
 """
 
 from __future__ import annotations

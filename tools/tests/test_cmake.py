@@ -1,4 +1,4 @@
-"""Tests the three ways in which a CMake user takes Weft in, each with the same small program."""
+"""Tests the three ways in which a CMake user takes in Weft, each with the same small program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runner of the C++ tests: a file that does not compile costs the tests of its own program, and
+"""The runner of the C++ tests: if a file does not compile, the tests of its own program fail, and
 no others.
 """
 

@@ -1,5 +1,5 @@
-"""Tests how the code blocks of documents are run: which ones, in what way, and what counts as
-wrong.
+"""Tests how the code blocks of documents are run: which blocks are run, in what way, and which
+outcomes count as wrong.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from conftest import ROOT
 
 
 def run(*files: Path | str) -> tuple[int, str, list[str]]:
-    """Returns exit status, last line, and the lines before it. Most blocks in these tests need
-    nothing of the library, so the library is empty, unless a test asks for another one.
+    """Returns exit status, last line, and the lines before it. Most blocks in these tests need no
+    library, so the library is empty unless a test asks for another one.
     """
     if files and not {"--library", "--single"} & set(files):
         files = ("--library", os.devnull, *files)

@@ -2,8 +2,8 @@
 used.
 
 A word of the third column is in one of two tables here. NOWHERE: nothing in this house has that
-name, so the word is in no source and on no page. ELSEWHERE: the word has another meaning too, which
-its line explains; a word that is also in IN_MESSAGES is in no message to a user.
+name, so the word must be in no source and on no page. ELSEWHERE: the word has another meaning too,
+which its line explains; a word that is also in IN_MESSAGES is in no message to a user.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ ELSEWHERE = {
     "wire": "the protocol",
     "worker": "of a farm, of an executor",
 }
-# Messages address users, who have read the first column.
+# Messages are for users, who know the words of the first column.
 IN_MESSAGES = {
     "branch",
     "broker",
@@ -98,12 +98,13 @@ IN_MESSAGES = {
     "stranger",
     "suspend",
 }
-# Names that do not tell what they hold. Use request, settings, text, answer, message, lines or
-# report instead.
+# Names that do not tell what their variables hold. Use request, settings, text, answer, message,
+# lines or report instead.
 NO_NAMES = {"said"}
 SPEAKS = ("python/src/", "python/native/", "cpp/include/", "cpp/src/", "micropython/weft/")
 TEXTS = (".py", ".pyi", ".cpp", ".hpp", ".c", ".h", ".mjs", ".md", ".sh")
-# Other people's words: names of programs and libraries that are compared with or followed.
+# Other people's words: files with the words of programs and libraries to which Weft is compared, or
+# which it follows.
 OTHERS = ("bench/", "compat/", "theses/", "GLOSSARY.md", "tools/tests/test_glossary.py")
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 

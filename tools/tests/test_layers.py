@@ -22,8 +22,8 @@ NATIVE = ROOT / "python/native"
 
 
 def layers(of: str) -> list[list[str]]:
-    """Returns the lines of the block `layers=OF`, the lowest first; each is a list of patterns. An
-    indented line continues the one above."""
+    """Returns the lines of the block `layers=OF`, the lowest first. Each line is a list of
+    patterns. An indented line continues the one above."""
     (block,) = re.findall(rf"```text layers={of}\n(.*?)```", TEXT, re.DOTALL)
     return [line.split() for line in reversed(re.sub(r"\n +", " ", block).splitlines())]
 
@@ -66,7 +66,7 @@ def included(file: Path) -> Iterator[str]:
 
 
 def ways_round(edges: Iterator[tuple[str, str]]) -> list[str]:
-    """Returns the circles by which a file includes itself, or a module imports itself."""
+    """Returns the cycles by which a file includes itself, or a module imports itself."""
     of: dict[str, set[str]] = {}
     for a, b in edges:
         of.setdefault(a, set()).add(b)
@@ -87,7 +87,7 @@ def ways_round(edges: Iterator[tuple[str, str]]) -> list[str]:
 
 
 def place(path: Path) -> str:
-    """Returns where a file is in the layers. A source counts as being where its header is."""
+    """Returns the place of a file in the layers. A source has the place of its header."""
     if path.is_relative_to(CPP_SOURCES):
         path = HEADERS / path.relative_to(CPP_SOURCES).with_suffix(".hpp")
     path = path.resolve()
@@ -133,7 +133,7 @@ def test_the_extension_includes_only_downwards() -> None:
 
 
 def test_every_include_of_the_extension_names_the_folder() -> None:
-    """A file has one name, wherever it is included."""
+    """A file is included by the same name everywhere: with its folder."""
     wrong = []
     for file in (*NATIVE.rglob("*.hpp"), *NATIVE.rglob("*.cpp")):
         for name in re.findall(r'^#include "([^"]+)"', file.read_text(), re.MULTILINE):
@@ -222,8 +222,8 @@ def imported(file: Path, known: set[str], late: bool = False) -> Iterator[str]:
 
 
 IMPORTS = (ast.Import, ast.ImportFrom)
-# Imports of higher modules that a function makes when it is called: the class of a component, and
-# hosts of a network, which need packages that other programs do without.
+# Imports of higher modules that a function performs when it is called: of the class of a component,
+# and of hosts of a network, which need packages that other programs need not have.
 FROM_ABOVE = [
     "weft._components.host_runner -> weft.native",
     "weft._hosts.executor -> weft._net.host_executor",
@@ -272,7 +272,7 @@ def test_no_header_of_a_board_includes_itself_by_a_way_round() -> None:
 
 REACTORS = ROOT / "mcu/include/weft_mcu"
 # The parts of the reactors that a program sees: other parts may call the functions that these
-# declare, wherever those are.
+# headers declare, wherever they are defined.
 INTERFACE = ("reactors/types.h", "reactors/env.h", "lf.h")
 
 
@@ -444,8 +444,8 @@ def rooms() -> dict[str, set[str]]:
 
 
 def stands_on(room: str, all_: dict[str, set[str]]) -> set[str]:
-    """Returns the rooms that a room may know: those on which it stands, and those on which they
-    stand.
+    """Returns the rooms that a room may know: those on which it stands, and those on which these
+    stand in turn.
     """
     reached: set[str] = set()
     waiting = [room]

@@ -1,7 +1,7 @@
 """Tests the functions that the tasks share: retry, steps, stamps, and packages that are installed
 only when they are missing.
 
-apt-get, dpkg-query, sudo, pip and npm are faked here: nothing is installed, and every call is
+These tests fake apt-get, dpkg-query, sudo, pip and npm: nothing is installed, and every call is
 written down.
 """
 
@@ -25,7 +25,8 @@ left=$(cat failures 2>/dev/null || echo 0)
 if ((left > 0)); then echo $((left - 1)) > failures; echo 'no network' >&2; exit 9; fi
 """
 
-# Knows the packages in the file `installed`. Prints those asked for, and fails if one is missing.
+# Knows the packages in the file `installed`. Prints the packages that were asked for, and fails if
+# one of them is missing.
 DPKG_QUERY = """
 status=0
 for word; do
@@ -230,7 +231,7 @@ def test_a_user_gets_it_by_sudo(machine: House) -> None:
 
 
 def only_these_commands(house: House, *names: str) -> str:
-    """Returns a PATH that has the fakes and these commands alone."""
+    """Returns a PATH that leads to the fakes and to these commands alone."""
     for name in names:
         path = shutil.which(name)
         assert path is not None
@@ -383,7 +384,7 @@ def test_the_headers_are_those_of_the_python_in_use(machine: House) -> None:
     assert result.returncode == 1
     assert calls(machine)[-1].endswith(
         "python3-dev"
-    )  # the test was tried; this Python keeps its headers elsewhere
+    )  # the test has been made; this Python keeps its headers elsewhere
     assert "Python.h is missing: install the development files" in result.stderr
     (machine.path / "Python.h").write_text("")
     (machine.path / "calls").unlink()

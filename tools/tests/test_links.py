@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from conftest import FOLDERS, ROOT
 
-# Pages that are part of something else and are found there.
+# Folders whose pages are part of something else, and are found by way of that.
 INSIDE = {"tests", "models", "node_modules", ".venv", ".build", "out"}
 PAGES = sorted(
     path.relative_to(ROOT)
@@ -63,7 +63,7 @@ def test_every_page_is_two_clicks_from_the_readme() -> None:
 
 
 def test_every_page_stands_in_the_navigation_of_the_site() -> None:
-    """The navigation has nothing else. The soak builds and checks the site itself
+    """The navigation contains no other pages. The soak builds and checks the site itself
     (test_site.py).
     """
     navigation = (ROOT / "tools/site/mkdocs.yml").read_text(encoding="utf-8")

@@ -213,7 +213,7 @@ def test_the_metadata_of_the_wheel_says_what_is_needed_and_needs_no_repository(w
 
 
 def test_a_wheel_without_the_extension_needs_no_compiler(tmp_path: Path) -> None:
-    """The package of this checkout runs in pure Python, and reports that."""
+    """The package of this checkout runs in pure Python, and reports that it does."""
     environment = {**os.environ, "CXX": "false", "CC": "false"}
     asked = ["--no-deps", "--no-build-isolation", "-C", "cmake.define.WEFT_PURE=ON"]
     command = [sys.executable, "-m", "pip", "-q", "install", *asked, "--target", tmp_path, ROOT]

@@ -101,7 +101,8 @@ def test_what_failed_and_what_was_cut_off_have_names(tmp_path: Path) -> None:
 
 
 def test_what_is_no_test_may_be_silent(tmp_path: Path) -> None:
-    # The program is silent for far longer than a test may be here. It is alive as long as it runs.
+    # The program is silent for far longer than a test may be silent in these tests. It counts as
+    # alive as long as it runs.
     program = SPEAK + "threading.Event().wait(2.5)\nprint('built')"
     ran, message = run(tmp_path, program, name="building", still=None)
     assert (ran[0], ran[1]) == (0, "built\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import House
 
-# Reports that it is `version`, and makes a venv of itself. There it answers the questions of
+# Reports that it is `version`, and makes a venv of itself. In the venv it answers the questions of
 # tools/pythons.
 PYTHON = """#!/usr/bin/env bash
 case "$*" in

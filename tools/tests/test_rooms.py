@@ -92,8 +92,8 @@ def test_a_budget_is_reported_and_never_enforced(house: House) -> None:
 @pytest.mark.soak
 def test_a_room_that_gets_on_is_never_ended(house: House) -> None:
     # The room is over its budget, and far over the time after which silence is a hang, but never
-    # silent: it prints, and its tests report. It ends when it has outlasted two such times by its
-    # own count.
+    # silent: it prints, and its tests report. By its own count, it ends when it has run for more
+    # than twice that time.
     house.rooms(talks="budget = 0.001", tells="budget = 0.001")
     house.hangs_after(2)
     house.room(
@@ -208,8 +208,8 @@ def test_what_failed_is_told_again_at_the_end(house: House) -> None:
 
 
 def test_how_long_each_part_took_is_written_down_slowest_first(house: House) -> None:
-    """Test files are listed by the sum of their tests, then every part; each once, however often a
-    part reports progress.
+    """The list contains test files by the sum of their tests, and then every part. Each part is
+    listed once, however often it reports progress.
     """
     house.rooms(room="budget = 20")
     house.room(

@@ -3,8 +3,8 @@ cited exists.
 
 A citation is `rule 5.3` or `rules 3.1, 3.2` (M5 or R5 alone, in mcu/ and lf/) in the name, the
 docstring or a comment of one test, or the argument of `@scenario` and `@outermost`. The head of a
-file is no citation for its tests: it would stay when the test has gone. Whether the test fails when
-the rule is broken is for its author to see.
+file is no citation for its tests: it would stay when the test has gone. It is for the author of a
+test to make sure that the test fails when the rule is broken.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def without_head(path: Path, text: str) -> str:
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Yields every text of the house that was written here."""
+    """Yields every text of the house that was written for it."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
             place = path.relative_to(ROOT)

@@ -177,7 +177,7 @@ def test_a_picture_of_the_first_page(
 
 
 def test_the_search_finds_a_rule(site: tuple[str, Path]) -> None:
-    """The index that the browser searches has the words of SEMANTICS.md."""
+    """The index that the browser searches contains the words of SEMANTICS.md."""
     _, folder = site
     index = json.loads((folder / "search/search_index.json").read_text())
     hits = [d["location"] for d in index["docs"] if "exactly one of its guards" in d["text"]]
