@@ -29,8 +29,8 @@ from weft import Barrier, Channel, Input, Parallel, process, run, select
 
 @process
 async def fork(take, put):
-    """Offers itself while it is on the table; once taken, waits to be put back. It ends when the
-    philosophers who know it have ended.
+    """Offers itself while it is on the table. Once it has been taken, waits until it is put back.
+    Ends when both philosophers who use it have ended.
     """
     while True:
         await take.write("fork")
@@ -42,7 +42,7 @@ async def eat(first, second, held):
     take_other, put_other = second
     await take.read()
     if held is not None:
-        await held.sync()  # now everybody has one fork: the unlucky moment, made certain
+        await held.sync()  # now everybody has one fork: the unlucky moment always comes
     await take_other.read()
     await put_other.write("fork")
     await put.write("fork")

@@ -1,5 +1,5 @@
-"""How many hosts can one home keep busy, and what helps when there are more? A model, in virtual
-time.
+"""A model, in virtual time: how many hosts can one home keep busy, and what helps when there are
+more hosts?
 
     weft run examples/farm_scale/farm_scale.py
     weft run examples/farm_scale/farm_scale.py --work 10 --hosts 10 --hosts 100 --svg out/farm.svg
@@ -9,8 +9,8 @@ time.
     a tree:     hand_out ══►  fetch ════►  worker × N/H  ════►  gather ══►  collect
                 top home      └──────── a home below, H times ───────┘      top home
 
-The model is a network of Weft's. Its processes only wait and compute nothing, and time jumps from
-one wait to the next, so a thousand hosts need one CPU and no network.
+The model is itself a network of Weft. Its processes only wait and compute nothing, and time jumps
+from one wait to the next, so a thousand hosts need one CPU and no network.
 
 Assumptions
 - A host has one worker. A job takes two communications with the worker's home: the job is read, and
@@ -18,7 +18,7 @@ Assumptions
 - A home serves one request at a time, in order of arrival, in --service, however many hosts it
   has. This holds for `weft.net` in Python, where all sessions of a program share one event loop.
 - All jobs take --work, and all values are small. Where jobs differ in length, a farm is slower than
-  this near its limit, and at its end, when it waits for the last of them.
+  the model near its limit, and at its end, when it waits for the last jobs.
 - In a tree the top home gives each home below as many jobs at once as that home has hosts, and gets
   their results at once. A home below has its next jobs before the previous ones are used up.
 - No host or home fails, the network carries everything, and starting costs nothing.
@@ -42,8 +42,8 @@ from weft import Channel, Parallel, now, process, run, sleep
 
 REQUESTS = 2  # requests of a worker, for each job
 # The time of a round trip by TLS on loopback, the median of a run of `./run bench net-int`; other
-# runs had up to 189 (bench/RESULTS.md has the newest). All of it is counted as the home's time,
-# though part of it is spent by the other program and by the system.
+# runs measured up to 189 (the newest results are in bench/RESULTS.md). All of it is counted as the
+# home's time, though part of it is spent by the other program and by the system.
 SERVICE_US = 156
 HOSTS = (1, 10, 100, 300, 1000, 3000)
 
@@ -84,7 +84,7 @@ async def worker(at_home, jobs, results, costs):
 
 @process
 async def fetch(at_top, at_home, batches, jobs, costs):
-    """Gets jobs from the top home, for a home below."""
+    """Fetches jobs from the top home, for a home below."""
     while True:
         await sleep(costs.delay)
         await at_top.write("jobs?")
@@ -128,8 +128,8 @@ async def collect(results):
 
 
 def farm(hosts, costs, jobs, results):
-    """Returns a home with its workers, and the channel of its requests, for others that use this
-    home.
+    """Returns a home with its workers, and the channel of its requests, for other processes that
+    use this home.
     """
     requests = Channel("requests")
     ends = [(requests.writer(), jobs.reader(), results.writer()) for _ in range(hosts)]
@@ -157,7 +157,7 @@ def tree(hosts, homes, costs, jobs, results):
 @process
 async def network(hosts, homes, number, costs):
     """Runs a farm of `number` hosts: at one home (`homes` is 0), or at `homes` homes below a top
-    one.
+    home.
     """
     began = now()
     jobs, results = Channel("jobs"), Channel("results")
@@ -181,7 +181,7 @@ def bound(hosts, homes, costs):
     """Returns how many times as fast as one worker without a network a farm can be, at most: no
     host and no home can do more than be busy all the time.
     """
-    # Jobs that a busy home serves while a worker does one.
+    # The number of jobs that a busy home serves while a worker does one.
     served = costs.work / (REQUESTS * costs.service)
     batch = at_once(hosts, homes)
     return min(hosts, batch * served, homes * served / (1 + 1 / batch) if homes else hosts)

@@ -34,8 +34,8 @@ LOW, HIGH = 0.9, 0.95
 
 @process
 async def model(ask, answers, slow_every):
-    """Answers with the voltage that it expects: a slow mean. Some answers take longer than a
-    handler's deadline.
+    """Answers with the voltage that it expects, which is a slow mean. Some answers take longer than
+    a handler's deadline.
     """
     expected, asked = 1.0, 0
     async for volts in ask:
@@ -110,8 +110,8 @@ def network(node, folder, slow_every):
     measured = {s: Channel(f"measured {s}") for s in STATIONS}
     refused, alarms, recorded = Channel("refused"), Channel("alarms"), Channel("recorded")
     ask, answers, averages = Channel("ask"), Channel("answers"), Channel("averages")
-    # A writer here must not wait for the node, which may be waiting for that writer: the latest
-    # value counts.
+    # A writer of settings must not wait for the node, which may be waiting for that writer. Only
+    # the latest value counts.
     settings = Channel("settings", capacity=1, overflow="drop_oldest")
     orders, samples, levels = Channel("orders", capacity=8), Channel("samples"), Channel("levels")
     natives = []

@@ -2,8 +2,8 @@
 sizes.
 
 A line is hit at `FAULT`: the voltage of both stations sags for `LASTS` seconds, that of station 50
-far more; the frequency swings. The values that are written can be computed again from the same
-functions, and so can the node's results.
+far more; the frequency swings. The tests compute the written values again by the same functions,
+and from them the node's results.
 """
 
 from __future__ import annotations

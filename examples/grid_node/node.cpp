@@ -64,8 +64,8 @@ std::uint16_t crc_ccitt(const std::byte* at, std::size_t n) {
   return crc;
 }
 
-// Reads from a file, a pipe or a serial line, which may block: only this thread waits then. Bytes
-// between frames are reported and skipped.
+// Reads from a file, a pipe or a serial line. A read may block, and then only this thread waits.
+// Bytes between frames are reported and skipped.
 void frames(std::string path, Writer<Bytes> inside, Writer<std::string> refused) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) throw std::runtime_error(path + ": " + std::strerror(errno));
@@ -123,8 +123,8 @@ void pmu(Reader<Bytes> inside, Writer<Measurement> measured, Writer<std::string>
     const nanoseconds time = std::chrono::seconds(big(at + 6, 4) - *zero) +
                              std::chrono::microseconds(big(at + 10, 4) & 0xFFFFFF);
     if (const nanoseconds ahead = began + time - now(); ahead > 0ns) sleep(ahead);
-    // The positive sequence of the three voltages is their mean after each is turned by a third of
-    // a circle.
+    // The positive sequence of the three voltages is their mean after the second and the third have
+    // each been turned by a third of a circle more than the one before.
     std::complex<double> sequence = 0;
     for (int phase = 0; phase < 3; ++phase)
       sequence += std::polar<double>(big_float(at + 16 + 8 * phase),
@@ -156,8 +156,8 @@ class Window {  // collects the measurements of a period
   int count_ = 0;
 };
 
-// The time that a handler has left. RIAPS calls a method when a handler has taken longer; here the
-// handler can also stop waiting.
+// The time that a handler has left. RIAPS calls a method when a handler has taken longer; in this
+// example the handler can also stop waiting.
 class Deadline {
  public:
   explicit Deadline(nanoseconds span) : by_(now() + span) {}
@@ -192,7 +192,8 @@ class Node {
   }
   void on_settings(const Settings& s) { settings_ = s; }
 
-  // The handler with a deadline: it asks the model, and waits for the answer only until then.
+  // The handler with a deadline: it asks the model, and waits for the answer only until the
+  // deadline.
   void on_timer(nanoseconds time) {
     const Deadline deadline(deadline_);
     const std::array<Window, 2> windows = std::exchange(windows_, {});
@@ -244,7 +245,8 @@ void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings>
   bool open50 = true, open60 = true;
   while (open50 || open60) {
     try {
-      // An input that is on as long as it is open; select() reports when it ends.
+      // An input that is on as long as its channel is open; select() reports the end of the
+      // channel.
       using In = Guarded<Reader<Measurement>>;
       const auto got = select(In{pmu50, open50, open50}, In{pmu60, open60, open60}, settings,
                               when(me.owed(), answers), after(next - now()));
@@ -268,7 +270,7 @@ void node(Reader<Measurement> pmu50, Reader<Measurement> pmu60, Reader<Settings>
 
 // --- a recorded disturbance ----------------------------------------------------------------------
 
-// Computes the RMS of the last cycle, twice a cycle; sends an alarm when it leaves the allowed
+// Computes the RMS of the last cycle, twice a cycle; sends an alarm when the RMS leaves the allowed
 // range.
 void rms(Reader<Array<double>> samples, Writer<std::pair<double, double>> levels,
          Writer<Alarm> alarms, double rate, double hertz, double nominal, double low,

@@ -1,5 +1,5 @@
-"""The Mandelbrot set in numpy: what a worker computes and how the picture is coloured. Nothing here
-knows of processes.
+"""The Mandelbrot set in numpy: what a worker computes and how the picture is coloured. This module
+uses no processes.
 
 A pixel's *height* is its escape time made smooth, ν = n + 1 − log₂(ln|z| / ln B), with n the first
 iteration at which |z| > B (the "normalised iteration count" of Peitgen and Richter); NaN if the
@@ -66,7 +66,7 @@ def compute(view: View, top: int, bottom: int) -> NDArray[np.float32]:
 
 
 def heights(points: NDArray[np.complex128], iterations: int) -> NDArray[np.float32]:
-    """Returns the smooth escape time of each point; NaN for those that stay within BAILOUT for all
+    """Returns the smooth escape time of each point; NaN for points that stay within BAILOUT for all
     iterations.
     """
     result = np.full(points.size, np.nan, np.float32)

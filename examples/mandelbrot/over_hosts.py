@@ -1,4 +1,5 @@
-"""Draws the Mandelbrot set on the hosts of a network, and a second picture: which host drew what.
+"""Draws the Mandelbrot set on the hosts of a network, and a second picture, which shows the host
+that drew each row.
 
     weft net up                                        in one terminal
     weft host --name gpu1 --allow over_hosts:worker    in others, each in this directory
@@ -54,7 +55,7 @@ def collect(results, view, missing):
     while "" in drawn:
         host, (top, bottom), heights = results.read()
         if drawn[top]:
-            continue  # done twice: the host died after its result had arrived here
+            continue  # done twice: the host died after its result had arrived
         missing -= 1
         click.echo(f"{host} drew {top} to {bottom}, {missing} left", err=True)
         picture[top:bottom] = np.frombuffer(heights, np.float32).reshape(bottom - top, -1)

@@ -25,8 +25,8 @@ from weft import Barrier, Channel, Parallel, process, run, select
 @process
 async def reindeer(back, home, years):
     for _ in range(years):
-        # A reindeer waits here when it is back from its holidays; when the last one is back, Santa
-        # is awake.
+        # A reindeer that is back from its holidays waits at this barrier. When the last reindeer is
+        # back, Santa is awake.
         await back.sync()
         await home.sync()  # the toys are delivered
 

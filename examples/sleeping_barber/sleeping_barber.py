@@ -9,8 +9,9 @@
       customer ─┘
 
 The waiting room is a buffer: a customer who finds no chair free goes away. The barber sleeps in a
-read. With semaphores this is where wake-ups are lost; here there is nothing that could be lost, and
-`weft check` proves it for a small shop: nobody waits for ever, and the chairs are all used.
+read. With semaphores this is the place where wake-ups are lost. With a channel no wake-up can be
+lost, and `weft check` proves it for a small shop: nobody waits for ever, and the chairs are all
+used.
 """
 
 from __future__ import annotations

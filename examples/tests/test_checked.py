@@ -1,7 +1,7 @@
 """Checks Weft's own networks by `weft check`: the examples, and the plug-and-play processes (rule
 17.1).
 
-A network that ends soon is checked in every order (`proven`); of the others a fixed number of
+A network that ends soon is checked in every order (`proven`); of other networks a fixed number of
 schedules is run (`tried`), so these tests do the same on every machine. The sizes are small: what a
 larger network adds is more of the same processes.
 """
@@ -25,7 +25,7 @@ from weft.coroutines import Channel, run
 from weft.plugnplay import coroutines as co
 
 EXAMPLES = Path(__file__).resolve().parents[1]
-LONGEST = 250.0  # seconds: these searches end by themselves, or after their schedules
+LONGEST = 250.0  # seconds: the searches end by themselves, or after their schedules
 
 
 def example(name: str) -> Any:
@@ -62,8 +62,8 @@ def test_philosophers_with_security_never_starve(table: str) -> None:
 
 
 def test_greedy_philosophers_are_found_without_the_unlucky_moment() -> None:
-    """Rule 17.5: the philosophers take the left fork first, and nothing makes them all do so at the
-    same time.
+    """Rule 17.5: the philosophers take the left fork first, and nothing makes all of them take it
+    at the same time.
     """
     dining = example("dining_philosophers")
     report = weft.check(lambda: run(dining.dinner("greedy without a barrier", 3, 1)))

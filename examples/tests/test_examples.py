@@ -19,7 +19,7 @@ from PIL import Image
 EXAMPLES = Path(__file__).resolve().parents[1]
 NAMES = sorted(path.name for path in EXAMPLES.iterdir() if (path / f"{path.name}.py").exists())
 BACKENDS = ("coroutines", "greenlets", "threads")
-# This list is not used by every test: starting an interpreter for each process takes a while.
+# Only some tests use this list, because to start an interpreter for each process takes a while.
 ALL = (*BACKENDS, "processes")
 
 sys.path[:0] = [str(EXAMPLES / "mandelbrot"), str(EXAMPLES / "wordcount")]
@@ -333,7 +333,7 @@ def test_demo_runs_both_jobs_on_every_backend_and_writes_the_picture(tmp_path: P
     with Image.open(out) as picture:
         assert picture.size == (30, 30)
     assert str(out) in done.stderr and "coroutines" in done.stderr
-    # A picture this small is drawn before an OS process has started.
+    # Threads draw a picture this small before an OS process has started.
     assert "./run demo --size 90" in done.stderr
 
 

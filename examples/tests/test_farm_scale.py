@@ -85,8 +85,8 @@ def test_it_reaches_the_bound_and_no_more(hosts: int, homes: int, work: float) -
     done, seconds = simulate(hosts, homes, 60 * hosts, costs)
     found, most = costs.work * len(done) / seconds, bound(hosts, homes, costs)
     assert found <= most * (1 + 1e-9)
-    # A host waits for its requests even where no other is before it, and a home of a tree waits for
-    # those of its hosts; at the ends of the run some are idle.
+    # A host waits for its requests even if no other host is before it, and a home of a tree waits
+    # for the requests of its hosts. At the beginning and the end of the run some of them are idle.
     alone = work / (work + 2 * costs.service + 4 * costs.delay)
     assert found >= 0.95 * min(most, hosts * alone)
 
@@ -101,8 +101,8 @@ def test_the_bound_by_hand() -> None:
     costs = Costs(work=0.1, service=0.0005, delay=0.0)  # a home serves 1,000 jobs a second
     assert bound(10, 0, costs) == 10
     assert bound(1000, 0, costs) == pytest.approx(100)
-    # Ten homes of a hundred hosts: a hundred jobs take 202 requests, two each and two of the home's
-    # own.
+    # Ten homes of a hundred hosts: a hundred jobs take 202 requests: two for each job, and two of
+    # the home itself.
     assert bound(1000, 10, costs) == pytest.approx(1000 / 1.01)
     # With one job at a time the top home is the limit.
     assert bound(1000, 1000, costs) == pytest.approx(100)
@@ -119,7 +119,7 @@ def test_past_the_limit_of_one_home_more_hosts_do_not_help_and_a_tree_does() -> 
     one = speedup(50, 0)
     assert speedup(200, 0) == pytest.approx(one, rel=0.05)
     assert speedup(200, 10) > 4 * one
-    assert speedup(200, 200) < 1.1 * one  # homes that get one job at a time do not help
+    assert speedup(200, 200) < 1.1 * one  # homes that receive one job at a time do not help
 
 
 def test_half_the_time_at_the_home_is_twice_the_hosts() -> None:

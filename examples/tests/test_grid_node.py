@@ -77,7 +77,7 @@ def test_averages_are_those_of_numpy(here: Any, station: int) -> None:
 
 
 def test_bytes_that_are_no_frame_are_told(here: Any) -> None:
-    # The seven seconds have no broken frame; the nine of the next test do.
+    # The seven seconds of this test contain no broken frame; the nine seconds of the next test do.
     refused = here[1]["refused"]
     assert [r.partition(": ")[2] for r in refused] == ["20 bytes that are no frame"] * 2
 
@@ -173,7 +173,7 @@ def test_a_device_that_blocks_holds_nobody_up(node: Any, tmp_path: Path) -> None
         got = []
         for k in range(10):
             os.write(w, whole[74 * k : 74 * k + 30])
-            await ask.write(k)  # another process runs while the device has half a frame
+            await ask.write(k)  # another process runs while the device has sent half a frame
             assert await hear.read() == k
             os.write(w, whole[74 * k + 30 : 74 * k + 74])
             got.append(await inp.read())
@@ -207,7 +207,7 @@ def test_a_file_that_is_not_there(node: Any, tmp_path: Path) -> None:
 
 
 def test_a_model_that_nobody_runs_is_named(node: Any) -> None:
-    """A network that was put together wrongly: `node` asks, and no process reads the question."""
+    """A network is put together wrongly: `node` asks, and no process reads the question."""
     names = ["pmu50", "pmu60", "settings", "answers", "ask", "averages", "alarms"]
     c = {n: Channel(n) for n in names}
     model = c["ask"].reader(), c["answers"].writer()

@@ -6,8 +6,8 @@
            pieces                counts
       reader ════►  counter × N  ════►  merge
 
-Nobody is told when to stop: when the reader has sent its last piece, it returns and lets go of its
-end; so the counters' loops end, and then the merger's does (rule 3.4).
+No process is told when to stop. When the reader has sent its last piece, it returns and lets go of
+its end; then the counters' loops end, and after them the loop of the merger (rule 3.4).
 """
 
 from __future__ import annotations

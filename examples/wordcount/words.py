@@ -30,7 +30,7 @@ def pieces(path: Path) -> Iterator[str]:
 
 
 def plain(paths: Iterable[Path]) -> Counter[str]:
-    """Returns what the network must find: one counter, one loop."""
+    """Returns the counts that the network must find, by one counter in one loop."""
     total: Counter[str] = Counter()
     for path in paths:
         total.update(count(path.read_text(encoding="utf-8", errors="replace")))
