@@ -6,11 +6,11 @@
  *   asleep ──a writer is there beyond those of the undecided: notify──▶ undecided ──it runs: take──▶ gone; move_on
  *     └──────────its loop cancels it──────────────────────────────────────┴──▶ withdraw──▶ gone; move_on; declined
  *
- * A step under the channel's lock is atomic. move_on: while more writers wait than readers
- * are undecided, the first reader that is not undecided gets the first writer's value if the reader is
+ * A step under the channel's lock is atomic. move_on: while more writers wait than readers are
+ * undecided, the first reader that is not undecided gets the first writer's value if the reader is
  * plain, and is notified if it is foreign. A reader that arrives does the same for itself. But
  * after an undecided reader has withdrawn, and until a value is taken, an arriving reader does not
- * wait for the undecided ones.
+ * wait for the undecided readers.
  *
  * Two foreign readers, a plain reader, two writers. MUT 6: the value is handed to the sleeper. MUT
  * 7: a withdrawal does not move the queue on, and a reader is left without a value that is there.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs benches of on_device.py on the emulated Cortex-M3: `on_board.py BOARD BENCH WAY…` prints
-the number of instructions of an operation, which is exact and the same in every run (the emulator's
+the instructions of an operation, which are exact and the same in every run (the emulator's
 clock is one nanosecond for each instruction). BOARD: board-pure, board-natmod or
 board-native. `on_board.py BOARD room KB…` prints how many processes of Weft, and tasks of
 asyncio at a rescheduling future, wait in a heap of that many KB, each at a channel of its

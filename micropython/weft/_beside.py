@@ -19,7 +19,7 @@ except ImportError:
         _seconds(n / 1000)
 
 
-MOST = 1 if sys.platform == "rp2" else 1 << 30  # the most threads besides the main program
+MOST = 1 if sys.platform == "rp2" else 1 << 30  # limit on threads besides the main program
 TRIES = 10 if MOST == 1 else 1  # attempts to start a thread, a millisecond apart
 
 

@@ -70,7 +70,7 @@ class _There(chan1.Channel):
 
     def __init__(self, name=None):
         super().__init__(name)
-        self.k.rt = self.k.wt = None  # made here, because core 1 cannot make a field
+        self.k.rt = self.k.wt = None  # made before core 1 starts: core 1 cannot make a field
         core1.channels.append(self)
 
     def spoil(self, strength=1):

@@ -6,19 +6,19 @@
 
 Each seed is a program of calls (fuzz_actions.py) with wrong and right arguments, among them objects
 that raise, collect or re-enter where the interpreter calls them (fuzz_world.py), in wrong orders,
-with signals whose handlers raise. Programs run in child processes. A program that dies, or that
-makes no progress for a while, is run again alone, shrunk to the calls that the failure needs, and
-printed with its seed. The last line says how many passed and failed.
+with signals that raise. Programs run in child processes. A program that dies, or that makes no
+progress for a while, is run again alone, shrunk to the calls that it takes, and printed with its
+seed. The last line says how many passed and failed.
 
 A program that makes no progress is not wrong by itself: by the rules a writer waits as long as an
 extended read holds its value, whoever cancels it (1.6), and a network waits as long as a thread
 lives that may hold its ends (10.3). So such a program is woken, and then made to let go of its
 objects:
 
-    HANG seconds without progress: SIGUSR1 only wakes it.
+    HANG seconds without progress: SIGUSR1 wakes it, no more.
       It goes on or ends: FAILED, it had missed something.
-      GRACE seconds later: SIGUSR2 makes it let go of all that it keeps.
-        It ends: it was right to wait, and is counted separately.
+      GRACE seconds later: SIGUSR2 makes it let go of all it keeps.
+        It ends: it waited, and rightly; it is counted separately.
         HANG seconds later: FAILED, it hangs.
 """
 

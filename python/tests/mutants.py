@@ -7,9 +7,9 @@ edit (MUTANTS.md).
     mutants.py --check         only checks that every edit still applies
 
 All edits are in one build at -O0, in a copy of the sources under .build/mutants/, and the
-environment variable WEFT_MUTANT says which mutant is on. First the killers (the tests that should
-notice the edits) run with no mutant on, and must pass. A mutant is killed if its killer fails,
-crashes or hangs. The last line is `N passed, N failed`.
+environment variable WEFT_MUTANT says which one is on. First the killers (the tests that should
+notice) run with no mutant on: they must pass. A mutant is killed if its killer fails, crashes or
+hangs. The last line is `N passed, N failed`.
 """
 
 from __future__ import annotations

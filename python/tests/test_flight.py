@@ -209,7 +209,6 @@ def test_many_processes_that_come_and_go(tmp_path: Path) -> None:
     assert len(summary.channels) == 600 and not summary.unfinished
 
 
-
 LOST = """
 from weft.coroutines import Channel, process, run
 @process

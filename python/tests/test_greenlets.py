@@ -419,7 +419,7 @@ def test_on_keeps_the_object_of_a_method():
 
         @gr.process
         def times(self, x):
-            """Returns 10 times `x`."""
+            """Multiplies."""
             return self.by * x
 
     s = Scale(3)

@@ -194,8 +194,7 @@ def ask(two: Hosts, n: int, between: Callable[[int], None]) -> None:
 
 
 def test_switched_on_halfway_off_and_on_again(two: Hosts, tmp_path: Path) -> None:
-    """Rule 14.7: each trace contains the events of a host while the trace is on, and no others.
-    """
+    """Rule 14.7: each trace contains the events of a host while the trace is on, and no others."""
     files = [tmp_path / "1.jsonl", tmp_path / "2.jsonl"]
     traces = [_trace.Trace(file) for file in files]
     at: dict[int, Callable[[], None]] = {
