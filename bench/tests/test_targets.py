@@ -255,6 +255,8 @@ AGREED = {
         ("preloaded fork server", None, "ns", "p50", 10_000_000),
     ],
     "py-processes-executor": [("Executor", "ProcessPoolExecutor", "ns", "p50", 0.5)],
+    "py-processes-files": [("Executor", "ProcessPoolExecutor", "ns", "p50", 0.85)],
+    "py-processes-array": [("Executor", "joblib", "ns", "p50", 0.5)],
     "net-relay": [("the relay", "request and reply", "ns", "p50", 1.5)],
     "py-threads-many": [
         ("threads 1000", "threading.Thread 1000", "ns", "p50", 1.2),

@@ -47,6 +47,8 @@ NO_SCENARIO = {
     "8.7": "of several OS processes; python/tests/test_processes_barriers.py and cpp/tests/wire_barrier.cpp have it",
     "9.2": "what a debug mode detects is its runtime's; python/tests/test_debug.py has it",
     "9.3": "a lack of memory; python/tests/test_processes_memory.py has it",
+    "9.4": "arguments of an Executor; python/tests/test_processes_executor_large.py has it",
+    "9.5": "calls of an Executor; python/tests/test_processes_executor_map.py has it",
     "10.4": "of guests; python/tests/test_asyncio_loop.py has it",
     "10.5": "a report on demand; python/tests/test_observe.py and cpp/tests/hosted_observing.cpp have it",
     "3.6": "a message, not an outcome; python/tests/test_stopped_early.py has it",
@@ -71,9 +73,7 @@ NO_SCENARIO = {
         f"16.{n}": "components are compiled libraries; python/tests/test_native_*.py have them, in random networks too"
         for n in range(1, 12)
     },
-    **{
-        f"18.{n}": "descriptors are C++; cpp/tests/hosted_io.cpp has them" for n in range(1, 9)
-    },
+    **{f"18.{n}": "descriptors are C++; cpp/tests/hosted_io.cpp has them" for n in range(1, 9)},
     **{f"17.{n}": "checking; python/tests/test_checking*.py have it" for n in range(1, 14)},
 }
 

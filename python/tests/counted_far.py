@@ -373,6 +373,8 @@ def values_on_their_way(fault: Any) -> None:
     with fault:
         shared = native.Shared(array.array("d", [1.0, 2.0]))
         shared.shape, shared.format, shared.nbytes, memoryview(shared).tolist(), repr(shared)
+        memoryview(native._shared_to_change(shared))[0] = 1
+        refused(lambda: native._shared_to_change(1))
         refused(lambda: native.Shared(1))
         refused(lambda: native.Shared())
         for packed in (b"\x83\x01\x02\x03", b"\xff", b"\x9f\x01", b"", b"\xa1\x61a\xf9\x00\x00"):

@@ -52,6 +52,21 @@ std::shared_ptr<const Sealed> Sealed::copy_of(Bytes b) {
   return made;
 }
 
+Sealed::Own::~Own() {
+  if (mapped_ != 0) ::munmap(bytes_.data(), mapped_);
+}
+
+std::unique_ptr<Sealed::Own> Sealed::to_change() const {
+  std::unique_ptr<Own> own(new Own);
+  // Pages that nobody writes to take no memory, so none is reserved.
+  void* const at = ::mmap(nullptr, memory_.size(), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_NORESERVE, descriptor_.get(), 0);
+  if (at == MAP_FAILED) return nullptr;
+  own->bytes_ = {static_cast<std::byte*>(at), length_};
+  own->mapped_ = memory_.size();
+  return own;
+}
+
 void Sealed::put(Buffer& out, Carrier& by) const {
   struct stat st {};
   const int fd = by.passes() && ::fstat(descriptor_.get(), &st) == 0

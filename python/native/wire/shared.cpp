@@ -191,6 +191,39 @@ PyObject* f_found(PyObject*, PyObject* args) {
                     static_cast<int>(dims), shape);
 }
 
+// --- its bytes, to be changed by one OS process alone ---------------------------------------------
+
+#ifdef __linux__
+struct OwnObject {
+  PyObject_HEAD wire::Sealed::Own* at;
+};
+PyTypeObject OwnType{PyVarObject_HEAD_INIT(nullptr, 0)};
+OwnObject* own_of(PyObject* o) noexcept { return reinterpret_cast<OwnObject*>(o); }
+
+void own_dealloc(PyObject* o) {
+  delete own_of(o)->at;
+  Py_TYPE(o)->tp_free(o);
+}
+int own_buffer(PyObject* o, Py_buffer* view, int flags) {
+  const std::span<std::byte> bytes = own_of(o)->at->bytes();
+  return PyBuffer_FillInfo(view, o, bytes.data(), static_cast<Py_ssize_t>(bytes.size()), 0, flags);
+}
+#endif
+
+// _shared_to_change(shared): returns a buffer of the array's bytes that may be written to, which
+// nobody else sees. Its pages are copied when they are written to. None if there is no such memory.
+PyObject* f_to_change(PyObject*, PyObject* o) {
+  if (!PyObject_TypeCheck(o, &SharedType)) return bad_use("_shared_to_change takes a Shared array");
+#ifdef __linux__
+  if (std::unique_ptr<wire::Sealed::Own> memory = (*shared_of(o)->at)->to_change()) {
+    PyObject* const own = OwnType.tp_alloc(&OwnType, 0);
+    if (own) own_of(own)->at = memory.release();
+    return own;
+  }
+#endif
+  Py_RETURN_NONE;
+}
+
 PyMethodDef methods[] = {{"__reduce_ex__", shared_reduce, METH_O, nullptr}, {}};
 PyGetSetDef members[] = {
     {"shape", shape_of, nullptr, "How many elements in each direction.", nullptr},
@@ -199,6 +232,7 @@ PyGetSetDef members[] = {
     {}};
 PyMethodDef functions[] = {
     {"_shared_found", f_found, METH_VARARGS, nullptr},
+    {"_shared_to_change", gated<f_to_change>, METH_O, nullptr},
     {"_set_shared_found", gated<keep_given<&found_by>>, METH_VARARGS, nullptr},
     {}};
 
@@ -229,6 +263,16 @@ int init_shared(PyObject* m) {
   SharedType.tp_as_buffer = &buffer;
   SharedType.tp_methods = methods;
   SharedType.tp_getset = members;
+#ifdef __linux__
+  static PyBufferProcs own{&own_buffer, nullptr};
+  OwnType.tp_name = "weft._native._ToChange";
+  OwnType.tp_doc = PyDoc_STR("The bytes of a Shared array, to be changed by one OS process alone.");
+  OwnType.tp_basicsize = sizeof(OwnObject);
+  OwnType.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  OwnType.tp_dealloc = own_dealloc;
+  OwnType.tp_as_buffer = &own;
+  if (PyType_Ready(&OwnType) < 0) return -1;
+#endif
   if (PyType_Ready(&SharedType) < 0 ||
       PyModule_AddObjectRef(m, "Shared", reinterpret_cast<PyObject*>(&SharedType)) < 0)
     return -1;

@@ -28,6 +28,11 @@ class Sealed {
   void put(Buffer& out, Carrier& by) const;
   static std::shared_ptr<const Sealed> get(Bytes in, Carrier& by);
   Bytes bytes() const noexcept { return {memory_.data(), length_}; }
+  // A mapping of the bytes that its holder may write to, and nobody else sees what is written: the
+  // system copies a page when it is written to for the first time.
+  class Own;
+  // Returns such a mapping, or null: there is no room for it, or the array has no descriptor.
+  std::unique_ptr<Own> to_change() const;
   Sealed(const Sealed&) = delete;
   Sealed& operator=(const Sealed&) = delete;
   ~Sealed();
@@ -47,6 +52,20 @@ class Sealed {
   Descriptor descriptor_;
   const std::uint64_t id_;
   const std::size_t length_;
+};
+
+class Sealed::Own {
+ public:
+  std::span<std::byte> bytes() const noexcept { return bytes_; }
+  Own(const Own&) = delete;
+  Own& operator=(const Own&) = delete;
+  ~Own();
+
+ private:
+  friend class Sealed;
+  Own() = default;
+  std::span<std::byte> bytes_;
+  std::size_t mapped_ = 0;
 };
 
 template <class E = std::byte>

@@ -7,37 +7,54 @@ concurrent.futures.ProcessPoolExecutor.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import threading
+import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor as _Executor
 from concurrent.futures import Future
+from concurrent.futures import as_completed as _as_completed
 from typing import Any
 
 from weft._hosts import feeding as _feeding
 from weft._hosts import host as _host
 from weft._hosts import hosts as _hosts
 from weft._hosts import pool as _pool
+from weft._hosts import progress_bar as _progress_bar
+from weft._hosts import watched_calls as _watched_calls
 from weft.errors import BadUse
 
 __all__ = ["Executor"]
 
 
-class _Calls(_Executor):
+# To read from objects of these types runs no code of the user's.
+_AT_REST = frozenset(map(id, (list, tuple, range, itertools.repeat)))
+
+
+class _Calls:
     """Collects the calls of one map(), and submits several at a time. If map() submitted each call
     at once, its thread would keep the GIL busy while the feeders want it.
     """
 
-    def __init__(self, of: Executor) -> None:
+    def __init__(self, of: Executor, watch: Callable[[int], Any], bar: Any) -> None:
         self._of = of
+        self._watch, self._bar = watch, bar
         self._calls: list[_pool.Call] = []
         self._most = 1
+        self.count = 0
+        self._together: object = None
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future = self._of._state.future_of(fn)
-        self._calls.append(_pool.Call(future, fn, args, kwargs))
+        if self._bar is not None:
+            future.add_done_callback(self._bar.one_over)
+        watch = self._watch(self.count)
+        self._calls.append(_pool.Call(future, fn, args, kwargs, watch, self._together))
+        self.count += 1
         if len(self._calls) >= self._most:
             self.put()
             self._most = min(_feeding.MOST, 2 * self._most)
@@ -47,6 +64,76 @@ class _Calls(_Executor):
         calls, self._calls = self._calls, []
         if calls:
             self._of._put(calls)
+
+    def results(
+        self,
+        fn: Callable[..., Any],
+        iterables: tuple[Any, ...],
+        timeout: float | None,
+        ordered: bool,
+        take: Callable[[Future[Any], float | None], Any],
+    ) -> Iterator[Any]:
+        """Does what map() does. `take` says what of a future is a result; False as `ordered` lets
+        each result come when its call is over.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        if all(id(type(one)) in _AT_REST for one in iterables):
+            self._together = object()
+        futures = deque(self.submit(fn, *args) for args in zip(*iterables, strict=False))
+        made = _in_order(futures, until, take)
+        return made if ordered else _as_they_come(set(futures), until, take)
+
+
+def _in_order(
+    futures: deque[Future[Any]],
+    until: float | None,
+    take: Callable[[Future[Any], float | None], Any],
+) -> Iterator[Any]:
+    """Yields what `take` gives of each future, and refers to it no more. Cancels the calls that are
+    left if the reader goes.
+    """
+    try:
+        while futures:
+            left = None if until is None else until - time.monotonic()
+            value = take(futures[0], left)
+            futures.popleft()
+            yield value
+            del value
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _as_they_come(
+    futures: set[Future[Any]],
+    until: float | None,
+    take: Callable[[Future[Any], float | None], Any],
+) -> Iterator[Any]:
+    """Does what _in_order() does, in the order in which the calls are over."""
+    try:
+        left = None if until is None else until - time.monotonic()
+        for future in _as_completed(futures.copy(), left):
+            futures.discard(future)
+            value = take(future, None)
+            del future
+            yield value
+            del value
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _exception_or_result(future: Future[Any], left: float | None) -> Any:
+    error = future.exception(left)
+    return future.result() if error is None else error
+
+
+def _drawn(results: Iterator[Any], bar: _progress_bar.Bar) -> Iterator[Any]:
+    """Yields these results. The bar ends with them."""
+    try:
+        yield from results
+    finally:
+        bar.end()
 
 
 _states: weakref.WeakSet[_pool.State] = weakref.WeakSet()
@@ -179,20 +266,58 @@ class Executor(_Executor):
         *iterables: Any,
         timeout: float | None = None,
         chunksize: int = 1,
+        ordered: bool = True,
+        return_exceptions: bool = False,
+        progress: bool | str = False,
+        retries: int | None = None,
+        retry_on: type[BaseException] | tuple[type[BaseException], ...] = (),
+        time_limit: float | None = None,
     ) -> Any:
         """Does what concurrent.futures.Executor.map does. Short calls are sent many at a time by
-        themselves; `chunksize` has no effect.
+        themselves, but for those with `retries` or `time_limit`.
 
+        Args:
+            timeout: how many seconds after the call of map() the results must be there.
+            chunksize: has no effect.
+            ordered: False: each result comes when its call is over, in whatever order.
+            return_exceptions: True: an exception of a call is its result, so that the other results
+                come too. False: it is raised in its place, and ends the iteration.
+            progress: True: a bar on standard error says how many calls are over, if standard error
+                is a terminal; "always": also if it is none. rich draws it.
+            retries: how often a call is run again after its OS process has died. Then the death of
+                an OS process is an error of its call alone, `ProcessDied`, once there are no
+                retries left. None: it breaks the pool.
+            retry_on: classes of exceptions after which a call is run again too.
+            time_limit: how many seconds a call may take in its OS process, which is killed then,
+                and replaced. That call raises TimeoutError; the others go on.
         Raises:
-            ValueError: chunksize is less than 1.
+            ValueError, TypeError: an argument makes no sense.
+            BadUse: rich is not installed; or the Executor calls on hosts of a network, which have
+                neither retries nor time limits.
         """
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")
-        calls = _Calls(self)
+        watch = _watched_calls.checked(retries, retry_on, time_limit)
+        if (retries, time_limit) != (None, None) and not isinstance(self._state, _feeding.State):
+            raise BadUse(
+                "Executor(on=…).map: retries and time_limit are for OS processes of this machine"
+            )
+        bar = _progress_bar.begun(getattr(fn, "__name__", "calls"), progress)
+        calls = _Calls(self, watch, bar)
+        take = _exception_or_result if return_exceptions else Future.result
         try:
-            return calls.map(fn, *iterables, timeout=timeout)
-        finally:
-            calls.put()
+            try:
+                results = calls.results(fn, iterables, timeout, ordered, take)
+            finally:
+                calls.put()
+        except BaseException:
+            if bar is not None:
+                bar.end()
+            raise
+        if bar is None:
+            return results
+        bar.total(calls.count)
+        return _drawn(results, bar)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Refuses further calls, and waits for the calls that there are and for the processes. A

@@ -30,9 +30,11 @@ from weft._extension import native as _native
 from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft._hosts import forked_child as _forked_child
 from weft._hosts import host as _host
+from weft._hosts import large_arguments as _large_arguments
 from weft._hosts import pickling as _pickling
 from weft._hosts import pool as _pool
 from weft._hosts import user_values as _user_values
+from weft._hosts import watched_calls as _watched_calls
 from weft.errors import BadUse, ChannelEnd
 
 __all__ = ["ARGUMENTS", "RESULT", "State", "in_order", "next_size", "send_each"]
@@ -52,6 +54,12 @@ class State(_pool.State):
     def __init__(self, setting: _host.Setting, workers: int, max_tasks: int | None) -> None:
         super().__init__(workers)
         self.setting, self.max_tasks = setting, max_tasks
+        self.large = _large_arguments.Table()
+
+    def put(self, calls: list[_pool.Call]) -> None:
+        for call in calls:
+            call.large = self.large.of(call.args, call.keywords)
+        super().put(calls)
 
     def feeder(self) -> _pool.Feeder:
         return _Feeder(self)
@@ -149,6 +157,11 @@ class _Feeder(_pool.Feeder):
         self._size = 1
         self._names: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
         self._why: BaseException | None = None
+        self._up = False  # whether the process in the host has begun
+        self._sent = False  # whether the host has got the batch
+        self._watch: _watched_calls.Watch | None = None  # of the last batch, if it was one call
+        self._limit: _watched_calls.Limit | None = None  # of the call under way
+        self._clock = _watched_calls.Clock()
 
     def begin(self) -> None:
         self._host = host = _host.Host(self.state.setting)
@@ -158,16 +171,35 @@ class _Feeder(_pool.Feeder):
             host.kill()
 
     def feed(self) -> None:
-        while True:
-            good = self._feed_host()
-            self._host.close()
-            self.state.hosts.discard(self._host)
-            if not good or self.state.broken or (self.state.ended and not self.state.waiting):
-                return
-            self.begin()
+        state = self.state
+        try:
+            while True:
+                good = self._feed_host()
+                self._host.close()
+                state.hosts.discard(self._host)
+                no_more = state.ended and not state.waiting and not self._batch
+                if not good or state.broken or no_more:
+                    return
+                self.begin()
+        except BaseException as error:
+            self._why = error
+            raise
+        finally:
+            self._give_up_batch()
+            if self._limit is not None:
+                self._limit.end()
+            self._clock.end()
+
+    def waits(self) -> bool:
+        # A call with a time limit does not wait for ever.
+        return super().waits() and self._limit is None
 
     def _feed_host(self) -> bool:
-        """Feeds the host until there are no calls left for it. Returns false if the host died."""
+        """Feeds the host until there are no calls left for it. Returns false if the host died, and
+        the pool with it. After the death of a host that does not break the pool, `_batch` has what
+        is to be run again.
+        """
+        self._why, self._up, self._sent = None, False, False
         tasks, results = _native.Channel("tasks"), _native.Channel("results")
         orders, answers = tasks.writer(), results.reader()
         host_ends = tasks.reader(), results.writer()
@@ -184,9 +216,43 @@ class _Feeder(_pool.Feeder):
         finally:
             _let_go(orders, answers)
             call.join()
-            self._give_up_batch()
+            if self._why is not None and self._is_spared():
+                self._after_death(self._why)
+                self._why = None
+            else:
+                self._give_up_batch()
             self.results = None
         return self._why is None
+
+    def _is_spared(self) -> bool:
+        """Returns whether the pool goes on after the death of this host."""
+        watch = self._watch
+        if watch is None or not self._up or self.state.broken:
+            return False
+        return watch.retries is not None or (self._limit is not None and self._limit.late)
+
+    def _after_death(self, why: BaseException) -> None:
+        """Leaves in `_batch` the calls that are to be run again."""
+        late = self._limit is not None and not self._limit.end()
+        self._limit = None
+        self._batch = [call for call in self._batch if not call.future.done()]
+        if not self._sent or not self._batch:
+            return  # the host died before it had them
+        (call,) = self._batch
+        assert call.watch is not None
+        if late:
+            name = _foreign_exceptions.name_of(call.function)
+            error: BaseException = TimeoutError(
+                f"{name}, call {call.watch.number} of its map(), was not over within its "
+                f"time_limit of {call.watch.seconds:.3g} s: its OS process was killed"
+            )
+            again = call.watch.after(error)
+        else:
+            error, again = why, call.watch.once_more()
+        if again:
+            return
+        self._batch = []
+        _fail(call, error)
 
     def _call(self, tasks: Any, results: Any) -> None:
         """Runs the process in the host, and waits for its end. It runs on a thread of its own."""
@@ -195,9 +261,10 @@ class _Feeder(_pool.Feeder):
             self._host.call(_compute, (tasks, results), {})
         except BaseException as error:
             self._why = error
-            self.state.break_it(
-                f"a process of the pool failed: {_foreign_exceptions.text_of(error)}", error
-            )
+            if not self._is_spared():
+                self.state.break_it(
+                    f"a process of the pool failed: {_foreign_exceptions.text_of(error)}", error
+                )
         finally:  # a traceback may keep this frame alive, but must not keep its ends alive
             _let_go(tasks, results)
 
@@ -215,13 +282,21 @@ class _Feeder(_pool.Feeder):
         limit = self.state.max_tasks
         fed = 0
         results.read()  # the process runs, and has the other end of `tasks`
+        self._up = True
         while limit is None or fed < limit:
-            most = self._size if limit is None else min(self._size, limit - fed)
-            self._batch = self.state.take(self, lambda _, most=most: most)  # type: ignore[misc]
+            if not self._batch:  # else the host before this one has died with it
+                most = self._size if limit is None else min(self._size, limit - fed)
+                self._batch = self.state.take(self, lambda _, most=most: most)  # type: ignore[misc]
             if not self._batch:
                 return
+            self._sent = False
+            self._watch = self._batch[0].watch
             began = time.monotonic()
             fed += len(self._batch)
+            if self._watch is not None:
+                if not self._watched(tasks, results, self._batch[0], self._watch):
+                    self._batch = []
+                continue
             try:
                 sent = self._send(tasks, self._batch)
             except MemoryError:  # the calls are too large to be sent together
@@ -232,6 +307,35 @@ class _Feeder(_pool.Feeder):
             took = time.monotonic() - began
             self._size = next_size(self._size, len(self._batch), took)
             self._batch = []
+
+    def _watched(
+        self, tasks: Any, results: Any, call: _pool.Call, watch: _watched_calls.Watch
+    ) -> bool:
+        """Runs a call that is watched. Returns whether it is to be run again.
+
+        Raises:
+            ChannelEnd: the host has died, or was killed since the call took too long.
+        """
+        if watch.seconds is not None:
+            self._limit = self._clock.begin(watch.seconds, self._host.kill)
+        try:
+            if not self._send(tasks, [call]):
+                got: Done = []
+            else:
+                got = results.read()
+        except MemoryError as error:
+            got = []
+            _fail(call, error)
+        if self._limit is not None and not self._limit.end():
+            results.read()  # the host was killed: this raises
+        self._limit = None
+        for _, value, failure in got:
+            wrong = None if failure is None else failure.exception()
+            if not call.future.done() and watch.after(wrong):
+                return True
+            _pool.tell_result(call.future, value, wrong)
+            call.over()
+        return False
 
     def _alone(self, tasks: Any, results: Any, call: _pool.Call) -> None:
         try:
@@ -256,17 +360,26 @@ class _Feeder(_pool.Feeder):
             try:
                 if call.function is not last:
                     packed, last = self._packed(call.function), call.function
+                sent.append((packed, self._given(call)))
             except BaseException as error:
                 _fail(call, error)
                 continue
-            sent.append((packed, _user_values.call_apart(ARGUMENTS, call.args, call.keywords)))
             good.append(call)
         tasks.write(sent)
+        self._sent = True
         for call, (_, given) in zip(good, sent, strict=True):
             if type(given) is _user_values.Apart and given.error is not None:
                 # The error was sent in place of the arguments, so the call fails in the host too.
                 _pool.tell(call.future, error=given.error)
         return good
+
+    def _given(self, call: _pool.Call) -> Any:
+        args, keywords = call.args, call.keywords
+        if call.large:
+            args = tuple(map(_large_arguments.in_buffers, args))
+            keywords = {k: _large_arguments.in_buffers(v) for k, v in keywords.items()}
+        instead = self.state.large.share(call)
+        return _user_values.call_apart(ARGUMENTS, args, keywords, instead)
 
     def _packed(self, function: Any) -> bytes:
         try:

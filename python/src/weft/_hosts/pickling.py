@@ -37,6 +37,7 @@ __all__ = [
     "load_values",
     "name_of",
     "of_call",
+    "of_numbers",
     "raised_at",
     "why_not",
 ]
@@ -76,8 +77,8 @@ class _Aside:
 
     def reducer_override(self, obj: Any) -> Any:
         """Pickles arrays of a component that are within a value."""
-        if type(obj) is memoryview and obj.c_contiguous and len(obj.format) == 1:
-            return _Numbers(obj).__reduce_ex__(5)
+        if type(obj) is memoryview and (numbers := of_numbers(obj)) is not None:
+            return numbers.__reduce_ex__(5)
         above = getattr(super(), "reducer_override", None)
         return NotImplemented if above is None else above(obj)
 
@@ -187,6 +188,13 @@ class _Numbers:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _numbers, (pickle.PickleBuffer(self._view), self._view.format, self._view.shape)
+
+
+def of_numbers(view: memoryview) -> Any:
+    """Returns an object that is pickled as this memoryview. None if the view is not of numbers that
+    lie in one piece.
+    """
+    return _Numbers(view) if view.c_contiguous and len(view.format) == 1 else None
 
 
 def _numbers(memory: Any, format: Any, shape: Any) -> memoryview:

@@ -45,6 +45,7 @@ from weft import _helper_threads, _patched
 from weft._distributed_deadlock import rounds as _rounds
 from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft._hosts import user_values as _user_values
+from weft._hosts import watched_calls as _watched_calls
 from weft.errors import BadUse
 
 __all__ = ["Call", "Feeder", "State", "tell", "tell_result"]
@@ -69,20 +70,33 @@ class _Lot:
 
 
 class Call:
-    __slots__ = ("_lot", "args", "function", "future", "keywords")
+    __slots__ = ("args", "function", "future", "keywords", "large", "lot", "together", "watch")
 
-    def __init__(self, future: Future[Any], function: Any, args: Any, keywords: Any) -> None:
+    def __init__(
+        self,
+        future: Future[Any],
+        function: Any,
+        args: Any,
+        keywords: Any,
+        watch: _watched_calls.Watch | None = None,
+        together: Any = None,
+    ) -> None:
+        self.watch = watch  # if it is not None, the call is sent alone
+        # The same object for calls between whose submits no code of the user's has run.
+        self.together = together
         self.future, self.function, self.args, self.keywords = future, function, args, keywords
-        self._lot: _Lot | None = None
+        self.lot: _Lot | None = None  # of the calls that were put together, until this one is over
+        self.large: list[Any] = []  # the large ones among its arguments (large_arguments.py)
 
     def in_a(self, lot: _Lot) -> None:
-        self._lot = lot
+        self.lot = lot
 
     def over(self) -> None:
         """The holder of this call must call over() after the call's future has been set. Calling it
         a second time does nothing.
         """
-        lot, self._lot = self._lot, None
+        lot, self.lot = self.lot, None
+        self.large = []
         if lot is not None:
             lot.one_over()
 
@@ -433,8 +447,8 @@ class State(abc.ABC):
                 call = self.waiting.popleft()
                 if not batch:
                     fair = -(-(len(self.waiting) + 1) // (2 * self.workers))
-                    number = min(most(call), fair)
-                elif same and call.function is not batch[0].function:
+                    number = 1 if call.watch else min(most(call), fair)
+                elif call.watch or (same and call.function is not batch[0].function):
                     self.waiting.appendleft(call)
                     break
                 try:

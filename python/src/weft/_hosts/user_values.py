@@ -16,8 +16,10 @@ Invariants
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
+from weft._extension import native as _native
 from weft._hosts import foreign_exceptions as _foreign_exceptions
 from weft._hosts import pickling as _pickling
 from weft.errors import BadUse, ChannelEnd
@@ -27,6 +29,7 @@ __all__ = ["Apart", "apart", "call_apart", "not_rebuilt", "opened"]
 # The ids of classes: to look up a class itself would call its __hash__, which may be the user's.
 _PLAIN = frozenset(map(id, (type(None), bool, int, float, complex, str, bytes)))
 _MANY = 64  # how many items are looked at: for more items, pickling the value apart is quicker
+_Instead = Callable[[pickle.PickleBuffer], Any]
 _FEW = 4  # how many items are looked at if there are containers among them
 
 
@@ -58,12 +61,14 @@ def apart(what: str, value: Any) -> Any:
     return value if _is_plain(value) else Apart(what, value)
 
 
-def call_apart(what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+def call_apart(
+    what: str, args: tuple[Any, ...], keywords: dict[str, Any], instead: _Instead | None = None
+) -> Any:
     """Returns the arguments of a call: (args, keywords) as they are if they are plain, otherwise an
-    Apart.
+    Apart. `instead` says what goes in the place of a buffer in them.
     """
     given = args, keywords
-    return given if not keywords and _is_plain(args) else Apart(what, given)
+    return given if not keywords and _is_plain(args) else Apart(what, given, instead)
 
 
 def opened(value: Any) -> Any:
@@ -99,20 +104,21 @@ class Apart:
         error: why it could not be pickled, after an attempt that failed.
     """
 
-    __slots__ = ("_what", "error", "value")
+    __slots__ = ("_instead", "_what", "error", "value")
 
-    def __init__(self, what: str, value: Any) -> None:
-        self._what, self.value = what, value
+    def __init__(self, what: str, value: Any, instead: _Instead | None = None) -> None:
+        self._what, self.value, self._instead = what, value, instead
         self.error: BaseException | None = None
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         buffers: list[pickle.PickleBuffer] = []
         try:
             packed = _pickling.dumps_apart(self._what, self.value, buffers)
+            beside = buffers if self._instead is None else list(map(self._instead, buffers))
         except BaseException as error:
             self.error = error
             return _opened, (self._what, None, _pickling.Failure(error), [])
-        return _opened, (self._what, packed, None, buffers)
+        return _opened, (self._what, packed, None, beside)
 
 
 class _Opened:
@@ -131,14 +137,22 @@ class _Opened:
         return value
 
 
+def _to_change(shared: Any) -> Any:
+    memory = _native._shared_to_change(shared)
+    return bytearray(shared) if memory is None else memory
+
+
 def _opened(
     what: str, packed: bytes | None, failure: _pickling.Failure | None, buffers: list[Any]
 ) -> _Opened:
-    """Rebuilds an Apart. pickle calls this in the other OS process."""
+    """Rebuilds an Apart. pickle calls this in the other OS process. A buffer in a tuple is a Shared
+    whose bytes this OS process may change for itself (large_arguments.py).
+    """
     if packed is None:
         assert failure is not None
         return _Opened(None, failure.exception())
     try:
+        buffers = [_to_change(*one) if type(one) is tuple else one for one in buffers]
         return _Opened(pickle.loads(packed, buffers=buffers), None)
     except BaseException as error:
         if _foreign_exceptions.is_ctrl_c(error):

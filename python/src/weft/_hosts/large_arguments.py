@@ -1,0 +1,191 @@
+"""Large arguments of an Executor's calls: in shared memory once, for all calls that have them (rule
+9.4).
+
+    put(): Large of each large argument ──Call.large──► share(), as a call's arguments are pickled
+        ├─a copy there is whose bytes are still those──► this copy
+        ├─a second call has the argument, or it is very large──► a new copy, weft.processes.Shared
+        └─else, or no such memory──► the buffer, which goes with the message
+
+Invariants
+- A copy is used for a call only if its bytes were the argument's after the call had been put. It
+  is compared once for the calls of a lot, and once for those of a map() whose inputs run no code of
+  the user's. So a Large that is found by the address of
+  memory that means something else now does no harm.
+- The Executor's table refers weakly to a Large. The calls refer to it until they are over, and so
+  a copy goes with the last call that had the argument.
+- Only feeders take the lock of a Large, and no signal handler runs on their threads (pool.py). A
+  finaliser may, so nobody waits for the lock for ever: then there are two copies for a while.
+"""
+
+from __future__ import annotations
+
+import _thread
+import pickle
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from weft._extension import native as _native
+from weft._hosts import pickling as _pickling
+from weft.errors import BadUse
+
+__all__ = ["Table", "in_buffers"]
+
+LEAST = 1 << 20  # bytes; a smaller argument goes with each call
+# Bytes; an argument of this size gets a copy even if one call has it. A smaller one goes quicker
+# through memory that the channel has used before.
+ALONE = 16 << 20
+MOST = 64  # how many copies an Executor has at a time: each takes a descriptor, in each OS process
+_PATIENCE = 5.0  # seconds in which another feeder makes a copy
+_PIECE = 256 << 10  # bytes that are compared at a time; they fit into a CPU's cache
+
+_WHOLE = frozenset(map(id, (bytes, bytearray, memoryview)))
+
+
+class _Call(Protocol):
+    """What is asked of a pool.Call."""
+
+    large: list[Large]
+
+    @property
+    def lot(self) -> Any: ...
+    @property
+    def together(self) -> Any: ...
+
+
+class Large:
+    """An argument in memory of this program."""
+
+    __slots__ = ("__weakref__", "_copy", "_making", "_value", "again")
+
+    def __init__(self, value: Any) -> None:
+        self._value = value  # so that nothing else gets this memory
+        self._copy: tuple[Any, Any] | None = None  # a Shared; the calls for which it was compared
+        self._making = _thread.allocate_lock()
+        self.again = False  # whether a second call has the argument
+
+    def copy(self, bytes_now: memoryview, calls: Any, may_make: bool) -> Any:
+        """Returns the argument as a Shared, for one of these calls; None if it goes otherwise."""
+        if (there := self._copy) is not None and there[1] is calls:
+            return there[0]
+        if there is None and not may_make:
+            return None
+        if there is None and not self.again and bytes_now.nbytes < ALONE:
+            return None
+        has_lock = self._making.acquire(timeout=_PATIENCE)
+        try:
+            # Another feeder may have made the copy meanwhile.
+            if (there := self._copy) is None or not _same(there[0], bytes_now):
+                there = _native.Shared(bytes_now), calls
+            self._copy = there[0], calls
+        except (BadUse, MemoryError):  # no memory, or no descriptor
+            self._copy = None
+            return None
+        finally:
+            if has_lock:
+                self._making.release()
+        return there[0]
+
+
+def _same(copy: Any, now: memoryview) -> bool:
+    before = memoryview(copy)
+    if before.nbytes != now.nbytes:
+        return False
+    return all(
+        # A bytearray compares itself with any buffer by memcmp; a memoryview looks at each item.
+        bytearray(before[at : at + _PIECE]) == now[at : at + _PIECE]
+        for at in range(0, now.nbytes, _PIECE)
+    )
+
+
+class Table:
+    """The large arguments of an Executor's calls that are not over."""
+
+    def __init__(self) -> None:
+        self._all: weakref.WeakValueDictionary[tuple[int, int], Large] = (
+            weakref.WeakValueDictionary()
+        )
+        self._copied: weakref.WeakSet[Large] = weakref.WeakSet()
+
+    def of(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Large]:
+        """Returns the large ones among a call's arguments. It runs no code of the user's."""
+        found: list[Large] = []
+        array = _array()
+        for value in (*args, *keywords.values()) if keywords else args:
+            kind = type(value)
+            if kind is not array and id(kind) not in _WHOLE:
+                continue
+            try:
+                size = len(value) if kind is bytes or kind is bytearray else value.nbytes
+            except ValueError:  # a memoryview that was released
+                continue
+            if size >= LEAST:
+                large, is_new = self._at(value, size)
+                large.again |= not is_new
+                found.append(large)
+        return found
+
+    def _at(self, value: Any, size: int) -> tuple[Large, bool]:
+        """Returns the Large of this object, and whether it is new."""
+        # numpy makes new objects for the same memory: a view, or the transpose that it pickles.
+        of_numpy = type(value) is _array()
+        where = value.__array_interface__["data"][0] if of_numpy else id(value)
+        large = self._all.get((where, size))
+        if large is not None:
+            return large, False
+        large = self._all[where, size] = Large(value)
+        return large, True
+
+    def share(self, call: _Call) -> Callable[[pickle.PickleBuffer], Any]:
+        """Returns a function that says what goes in the place of a buffer of this call's arguments:
+        the buffer; a Shared, which the other OS process maps; or a tuple with a Shared, if what is
+        mapped there may be written to.
+        """
+
+        def instead(buffer: pickle.PickleBuffer) -> Any:
+            try:
+                raw = buffer.raw()
+            except BufferError:  # its bytes do not lie in one piece
+                return buffer
+            if raw.nbytes < LEAST:
+                return buffer
+            large, is_new = self._at(raw.obj, raw.nbytes)
+            if all(one is not large for one in call.large):  # it is within an argument
+                large.again |= not is_new
+                call.large.append(large)
+            copy = large.copy(raw, call.together or call.lot, len(self._copied) < MOST)
+            if copy is None:
+                return buffer
+            self._copied.add(large)
+            return copy if raw.readonly else (copy,)
+
+        return instead
+
+
+def _array() -> Any:
+    return getattr(sys.modules.get("numpy"), "ndarray", None)
+
+
+class _Whole:
+    """Bytes that are pickled as a buffer, and are the same object's type again."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: bytes | bytearray) -> None:
+        self._value = value
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self._value), (pickle.PickleBuffer(self._value),)
+
+
+def in_buffers(value: Any) -> Any:
+    """Returns an argument as an object that is pickled with its bytes in a buffer, if it is of a
+    kind that pickle would copy into the pickle.
+    """
+    kind = type(value)
+    if kind is memoryview:
+        return _pickling.of_numbers(value) or value
+    if (kind is bytes or kind is bytearray) and len(value) >= LEAST:
+        return _Whole(value)
+    return value

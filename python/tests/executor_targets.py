@@ -1,0 +1,103 @@
+"""What test_processes_executor_large.py and test_processes_executor_map.py run in OS processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+from weft.processes import Executor
+
+KEPT: list[Any] = []
+
+
+def first(a: Any) -> Any:
+    return a[0]
+
+
+def seen(a: Any) -> tuple[str, bool, Any, int]:
+    """Returns the type of an argument, whether it may be written to, its first item and length."""
+    writeable = not memoryview(a).readonly
+    return type(a).__name__, writeable, a[0], len(a)
+
+
+def writes(a: Any, value: Any) -> Any:
+    """Writes to its argument. Returns what stood there."""
+    before = a[0]
+    a[0] = value
+    return before
+
+
+def within(given: dict[str, list[Any]]) -> float:
+    return float(sum(a.sum() for a in given["arrays"]))
+
+
+def keeps(a: Any) -> None:
+    KEPT.append(a)
+
+
+def kept() -> float:
+    return float(KEPT[-1].sum())
+
+
+def its_memory(a: Any) -> tuple[int, int]:
+    """Returns this OS process, and how many of Weft's segments it has mapped."""
+    return os.getpid(), Path("/proc/self/maps").read_text(encoding="ascii").count("/memfd:weft")
+
+
+def dies(a: Any = None) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def marks(folder: str, n: int) -> int:
+    """Notes that call n begins. Returns how often it has begun before."""
+    before = len(list(Path(folder).glob(f"{n}-*")))
+    (Path(folder) / f"{n}-{before}").touch()
+    return before
+
+
+def dies_first(folder: str, n: int, times: int = 1) -> int:
+    if marks(folder, n) < times:
+        dies()
+    return n
+
+
+def raises_first(folder: str, n: int, error: Any) -> int:
+    if marks(folder, n) < 1:
+        raise error
+    return n
+
+
+def stays(n: int, those: tuple[int, ...]) -> int:
+    """Never returns, if n is one of those."""
+    if n in those:
+        threading.Event().wait()
+    return n
+
+
+def within_a_worker(n: int) -> list[int]:
+    with Executor(1) as pool:
+        return list(pool.map(abs, range(-n, 0)))
+
+
+def opens(path: str) -> int:
+    with Path(path).open(encoding="utf-8") as file:
+        return int(file.read())
+
+
+class RaisesWhenPickled:
+    def __reduce__(self) -> Any:
+        raise ValueError("not this one")
+
+
+def stays_first(folder: str, n: int) -> int:
+    return stays(n, (n,) if marks(folder, n) < 1 else ())
+
+
+def once_only(path: str) -> None:
+    """Dies the second time."""
+    if Path(path).exists():
+        dies()
+    Path(path).touch()
