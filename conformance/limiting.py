@@ -26,7 +26,7 @@ from .program import Proc
 
 
 class Limiting(Judge):
-    """The part of `interp.Sim` that keeps the requests to each process."""
+    """The part of `interp.Sim` that keeps track of the requests to each process."""
 
     @staticmethod
     def _asked(p: Proc) -> bool:

@@ -34,8 +34,8 @@ struct LateStore {
   int by;
 };
 inline std::vector<LateStore> late_stores;
-// Makes the stores of one fiber, or of all (-1), arrive. Store buffers are emptied in order, so all
-// stores of a fiber arrive at once.
+// Lets the stores of fiber `by`, or of every fiber if it is -1, arrive. A store buffer is emptied in
+// order, so the model empties it all at once.
 inline void arrive(int by) noexcept {
   std::erase_if(late_stores, [by](const LateStore& s) {
     if (by >= 0 && s.by != by) return false;

@@ -12,7 +12,8 @@ namespace crew {
 
 class Crew;
 
-// Its word is 0 while the job runs, 1 while it waits, 2 once it was woken, 3 once it was cancelled.
+// `word` is 0 while the job runs, 1 while it waits, 2 once it has been woken, 3 once it has been
+// cancelled.
 struct Job : runtime::ProcessBase {
   std::function<void(Job&)> step;
   const char* what = "";

@@ -385,7 +385,7 @@ Process cancelled_once_it_has_looked(Pair& p, std::string& what) {
   Group g;
   g.start(looks(p.r, false, what));
   co_await yield();
-  for (bool asked = true; asked;) {  // This does not give the process a turn.
+  for (bool asked = true; asked;) {  // `looks` does not run meanwhile.
     const w::Space::Step step(*p.far);
     asked = p.f->peer()->far.open() > 0;
   }

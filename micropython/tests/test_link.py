@@ -380,7 +380,7 @@ def test_a_board_that_is_reset_on_a_line_that_stays() -> None:
 
 
 def test_a_program_on_the_pc_that_ends_and_the_next_one() -> None:
-    """The board goes from one session to the next on a line that stays."""
+    """The board goes from one session to the next while the line stays open."""
     at_board, at_pc = pair()
     board = Unix("pure", at_board, "writes", "again_link=2")
     try:

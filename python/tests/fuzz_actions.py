@@ -357,8 +357,8 @@ def act_alarm(w: World) -> Any:
     if threading.current_thread() is not threading.main_thread():
         return None
     if w.backend in ("tasks", "guest"):
-        # An exception that is raised within asyncio's own code may stop that code for ever:
-        # test_asyncio_signals.py tests Weft's.
+        # An exception that is raised within asyncio's own code may stop that code for ever.
+        # test_asyncio_signals.py tests Weft's own code.
         return None
     signal.setitimer(signal.ITIMER_REAL, w.dice.choice([1e-6, 1e-5, 1e-4, 1e-3]))
     return None

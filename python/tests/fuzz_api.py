@@ -188,7 +188,7 @@ def start(
         given += ["--only", ",".join(map(str, sorted(only)))]
     env = {**os.environ, "FUZZ_TRACE": "1" if trace else "0", "PYTHONHASHSEED": "0"}
 
-    def deaf() -> None:  # a child ignores the alarm until it runs a program
+    def deaf() -> None:  # a child ignores both signals until its first program sets handlers
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, signal.SIG_IGN)
 

@@ -638,7 +638,7 @@ def tells(name: str, *texts: str) -> str:
 
 @process
 def logs_and_warns(out: Any) -> None:
-    """Checks that every record that is logged before the value arrives before it."""
+    """Logs and warns, then writes a value. Each record must arrive before the value."""
     log = logging.getLogger("of.the.child")
     logging.basicConfig(level=logging.DEBUG)  # the parent's level is the one that counts
     log.debug("nobody wants this")

@@ -27,8 +27,9 @@ LONGEST = 10_000_000  # the most characters of a file: a file such as /dev/zero 
 
 @dataclass
 class Loaded:
-    """One file. `scope` has the reactors that its names mean, its own and imported ones, each with
-    the file that defines it."""
+    """One file. `scope` maps each name in the file to its reactor, own or imported, and to the file
+    that defines that reactor.
+    """
 
     tree: File
     scope: dict[str, tuple[Loaded, Reactor]] = field(default_factory=dict)

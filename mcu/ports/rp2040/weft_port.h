@@ -117,8 +117,8 @@ WEFT_INLINE void weft_unlock_thread(weft_lock_t *l) {
                : end);                                                      \
   } while (0)
 
-/* The loops of the heap (heap_queue.c) are in assembly for the same reason: they need all low
- * registers, and must not move values between registers. These loops are not used without
+/* The loops of the heap (heap_queue.c) are in assembly for speed too: they need all low registers,
+ * without a move between registers. These loops are not used without
  * optimisation, because one low register is then the frame pointer. */
 #ifdef __OPTIMIZE__
 #define WEFT_HEAP_SINK(one, times, hole, end, tie)                                                 \

@@ -63,8 +63,8 @@ static void beyond_the_horizon(void) {
   begin(&lock);
   MISTAKE(weft_post_in(&queue, &a, 1u << 31), WEFT_E_HORIZON, "horizon");
   MISTAKE(weft_post_at(&queue, &a, fake_now() + (1ull << 31)), WEFT_E_HORIZON, "horizon");
-#if WEFT_DEBUG /* 32 bits cannot tell these apart; the debug build reports a time far in the
-                * past. */
+#if WEFT_DEBUG /* In 32 bits a time beyond the horizon looks like one far in the past, which the
+                * debug build reports. */
   MISTAKE(weft_post(&queue, &a, (uint32_t)fake_now() + (1u << 31) + 5), 0, "horizon");
 #endif
   CHECK(!a.next);

@@ -162,8 +162,9 @@ void count(AnyLink& link, bool so) noexcept {
 std::shared_ptr<AnyLink> open_link(PyObject* o) {
   WireObject* const w = wire_of(o);
   if (w->link && w->generation == generation) return *w->link;
-  bad_use(w->link ? "this link was made before a fork, and this is the child"
-                  : "this link is closed");
+  bad_use(w->link
+              ? "this link was made before a fork, and this is the child: make a link of its own"
+              : "this link is closed");
   return nullptr;
 }
 

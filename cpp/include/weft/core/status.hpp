@@ -40,7 +40,7 @@ enum class Attempt : std::uint8_t {
   committed,      // the value has moved (or, for a computed output, a partner is reserved)
   partner_holds,  // committed, but the partner holds the party, which must await the wake-up
   not_ready,      // there is no party to commit with
-  // Another party has claimed this party's choice meanwhile; the party must await the wake-up.
+  // Meanwhile another party has claimed this party's choice; this party must await its wake-up.
   gone,
   ended,  // the channel has ended for the party; node.status says how
   // The channel has retired for a guard, which falls silent (rule 5.6). The guard is in no queue,

@@ -372,8 +372,9 @@ using FreeParty = Free;
 using EnrolledParty = Enrolled;
 #endif
 
-// Does what ends() does, for a party that looks for itself: n.status says how its channel has
-// ended.
+// Called by a party that finds its own channel ended; n.status says how. Returns `silent` for a
+// quiet guard of a choice whose channel has retired (rule 5.6), `ended` if the party claims itself,
+// `gone` if another party has claimed its choice.
 template <class Me>
 Attempt found_ended(Node& n, Me me) noexcept {
   bool of_choice = std::is_same_v<Me, Enrolled>;

@@ -347,8 +347,8 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
     session.send(Frame{Kind::poison, 0, end, 0, 0, strength, {}});
   }
 
-  // Hands an end of a third space to the peer, by this name. Returns null, or says why that is not
-  // possible.
+  // Hands an end of a third space to the peer, under the name `name`. Returns null, or the reason
+  // why that is not possible.
   const char* pass(const std::shared_ptr<FarEnd>& e, bool writes, const std::string& type,
                    const std::string& name);
   // Takes over an end whose home is the peer. `from` handed the end over, and holds it under the

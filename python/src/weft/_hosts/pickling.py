@@ -1,5 +1,5 @@
 """Sends values, functions and exceptions from one OS process to another, by pickle 5. A function
-goes by its name if the other OS process can import it.
+is sent by its name if the other OS process can import it.
 
 A value is pickled by its writer and rebuilt by its reader, so an object that cannot be pickled is
 an error at the write.

@@ -247,7 +247,9 @@ class _OfServer(Child):
 
 
 class Begin:
-    """The object that multiprocessing runs in the child, by a server or in a frozen program."""
+    """The object that multiprocessing runs in the child, if a fork server or a frozen program
+    starts the child.
+    """
 
     def __init__(
         self, handed: Handed | None, errors: int, shared: bool, environment: dict[str, str]

@@ -16,7 +16,7 @@ __all__ = ["BUCKET", "MOST", "MOST_HOSTS", "host_of", "named_of", "of", "where"]
 BUCKET = "weft_names"
 MOST = 65_536  # the most bytes of an entry
 SHOWN = 260  # the most characters that are shown of an address, and of a program's name
-MOST_HOSTS = 10_000  # the most OS processes of a host
+MOST_HOSTS = 10_000  # the most OS processes that the agent of one machine may offer
 
 Entry = dict[str, Any]
 

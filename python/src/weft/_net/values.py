@@ -39,7 +39,9 @@ __all__ = ["accepts", "module_of"]
 T = TypeVar("T")
 
 OBJECT = 27  # the tag that is registered for CBOR: [name, …]
-NUMPY = "numpy"  # [NUMPY, dtype, shape, bytes]; no class has this name, since a class has a module
+# An array is [NUMPY, dtype, shape, bytes]. No class is taken for it: the name of a class has its
+# module.
+NUMPY = "numpy"
 LARGE = 1 << 14  # bytes; a larger array that stands alone is copied less often
 BYTES, TEXT, ARRAY, NULL = 2, 3, 4, 0xF6  # the major types of CBOR, and its null
 # The lengths of heads, chosen so that an array's bytes begin at a multiple of eight, where the

@@ -149,7 +149,9 @@ class _Connection:
     def _began(self, request: dict[str, Any]) -> None:
         number = request.get("msgno")
         if not isinstance(number, int) or (number in self._asked and request.get("op") != "cancel"):
-            raise ValueError(f"{number!r} is not the number of a new message")
+            raise ValueError(
+                f"the other program sent the message number {number!r}, which must be a new whole number"
+            )
         if request.get("op") == "cancel":
             if number in self._asked:
                 self._asked[number].cancel()

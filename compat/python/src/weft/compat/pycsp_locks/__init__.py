@@ -236,7 +236,7 @@ class Process:
         """Starts the process in the background.
 
         Raises:
-            BadUse: it was started before.
+            BadUse: the process has already been started.
         """
         _main.spawn(_weft, [self._native()])
 
