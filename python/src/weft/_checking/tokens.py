@@ -147,7 +147,7 @@ def sentence(d: Deviation) -> str:
     if d.kind == "go":
         return f"{where} {d.choice} goes first"
     if d.kind == "time":
-        return f"{where} a time comes, although somebody could go on"
+        return f"{where} a time comes, although a process could go on"
     if d.kind == "guard":
         select = f"select number {d.nth + 1}" if d.nth else "select"
         return f"at step {d.step} of {d.process} its {select} takes guard {d.choice} of those that are ready"
