@@ -26,13 +26,13 @@ const css = await build({
   write: false,
 });
 
-// The licences of what is in the bundle.
+// The licences of the packages in the bundle.
 const packages = new Set();
 for (const input of Object.keys(bundle.metafile.inputs)) {
   const found = /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input);
   if (found) packages.add(found[1]);
 }
-// dagre's own bundle has graphlib in it.
+// The bundle of dagre itself contains graphlib.
 if (packages.has('@dagrejs/dagre')) packages.add('@dagrejs/graphlib');
 const licences = [...packages].sort().map((name) => {
   const folder = join(here, 'node_modules', name);

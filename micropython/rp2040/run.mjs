@@ -15,7 +15,7 @@ const machine = new Machine({ uartDelay: true }).load(readFileSync(firmware));
 let said = '';
 machine.onUart((byte) => (said += String.fromCharCode(byte)));
 
-// Runs until the board has written that text. A prompt that waits for input sleeps for ever.
+// Runs until the board has written `text`. A prompt that waits for input sleeps for ever.
 function until(text, seconds) {
   const end = machine.cycle + seconds * SECOND;
   for (;;) {
@@ -37,8 +37,8 @@ function until(text, seconds) {
   }
 }
 
-// Sends one character at a time: the port's interrupt takes one when the line has been quiet for 32
-// bits.
+// Sends one character at a time: the port's interrupt takes a character when the line has been quiet
+// for 32 bits.
 function send(text) {
   for (const character of text) {
     machine.feed(character);

@@ -24,7 +24,10 @@ export const short = (text, most) =>
     ? text
     : `${text.slice(0, Math.ceil(most / 2) - 1)}…${text.slice(text.length - (most >> 1))}`;
 
-/** Who waits at a channel. @param {{reading: number, writing: number}} of */
+/**
+ * Returns whether a channel flows, or how it is when one side waits: full or empty.
+ * @param {{reading: number, writing: number}} of
+ */
 export const pressure = ({ reading, writing }) =>
   Math.max(reading, writing) < 0.15 ? 'flows' : writing > reading ? 'full' : 'empty';
 
@@ -65,7 +68,7 @@ export class Picture {
     });
     this.svg.call(this.zoom).on('dblclick.zoom', null);
     this.svg.on('click', (event) => event.target === svg && choose(null));
-    this.moved = false; // by the user, so nothing is fitted any more
+    this.moved = false; // by the user; then the picture is not fitted any more
     this.shape = '';
     /** @type {ReturnType<typeof place> | null} */
     this.places = null;
@@ -88,7 +91,7 @@ export class Picture {
     if (fresh && !this.moved) this.fit();
   }
 
-  /** All of it, as large as it fits. */
+  /** Shows the whole network, as large as it fits. */
   fit() {
     const node = this.svg.node();
     if (!this.places || !node) return;

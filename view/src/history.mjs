@@ -1,8 +1,8 @@
 // The last minute: the looks, and for every name the shares of its processes at each look.
 //
 // Invariants
-//  - It is bounded: by SECONDS, and by ROWS for the looks that are kept whole, so that an older
-//    moment can be drawn again. Of looks beyond that the shares are left.
+//  - The history is bounded: by SECONDS, and by ROWS for the looks that are kept whole, so that an
+//    older moment can be drawn again. Of looks beyond ROWS only the shares are kept.
 //  - A look is kept once, in the order in which it came.
 
 import { mean, names } from './model.mjs';
@@ -12,7 +12,7 @@ import { mean, names } from './model.mjs';
 
 export const SECONDS = 60;
 const ROWS = 120_000;
-const NAMES = 2_000; // for how many names the shares are kept
+const NAMES = 2_000; // the number of names whose shares are kept
 
 export class History {
   constructor() {
@@ -54,7 +54,7 @@ export class History {
 }
 
 /**
- * The mean shares of every name, of the first NAMES from the root on.
+ * Returns the mean shares of the names: of the first NAMES names, from the root on.
  * @param {Look} look
  */
 export function shares(look) {

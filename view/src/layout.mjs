@@ -1,7 +1,7 @@
 // Where boxes, lines and frames are drawn: dagre lays the network out in layers, from left to right.
 //
 // Invariant: the place of everything depends on the shape of the drawing alone, never on figures, so
-// nothing moves while the same processes and channels are there.
+// nothing moves as long as there are the same processes and channels.
 
 import { Graph, layout } from '@dagrejs/dagre';
 
@@ -34,7 +34,7 @@ export function place(drawing) {
   for (const frame of frames_) graph.setNode(frame.id, {});
   for (const frame of frames_) if (frame.up) graph.setParent(frame.id, frame.up);
   for (const box of drawing.boxes.values()) {
-    if (box.frame.startsWith('grid ')) continue; // it has its place within the grid
+    if (box.frame.startsWith('grid ')) continue; // the box has its place within the grid
     graph.setNode(
       box.id,
       box.kind === 'grid' ? gridSize(box) : { ...(box.kind === 'hub' ? HUB : BOX) },
@@ -75,7 +75,7 @@ export function place(drawing) {
   return { boxes, frames, routes, width, height };
 }
 
-/** How many boxes a grid has side by side: it is a little wider than high. @param {number} n */
+/** Returns the number of columns of a grid, which is a little wider than high. @param {number} n */
 const columns = (n) =>
   Math.max(1, Math.round(Math.sqrt((n * 1.4 * (BOX.height + GAP)) / (BOX.width + GAP))));
 

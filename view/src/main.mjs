@@ -3,7 +3,7 @@
 //   EventSource ──look──► History ──► (live: the newest, else the chosen moment) ──► draw()
 //
 // Invariants
-//  - All that is drawn is of one look.
+//  - Everything that is drawn belongs to one look.
 //  - A look that comes while another moment is shown, or while the page is paused, changes nothing but
 //    the time line.
 
@@ -66,7 +66,7 @@ function open(id, wide) {
 /** The look that is shown. @returns {Look | null} */
 const current = () => (shown ?? history.moments[history.moments.length - 1])?.look ?? null;
 
-/** Writes a sentence, if it is a new one. @param {string} id @param {string} text */
+/** Writes a sentence, unless it is there already. @param {string} id @param {string} text */
 function say(id, text) {
   if (said.get(id) !== text) at(id).replaceChildren(...sentence(text));
   said.set(id, text);
@@ -74,7 +74,7 @@ function say(id, text) {
 /** @type {Map<string, string>} */
 const said = new Map();
 
-/** A sentence, with its `names` as buttons. @param {string} text */
+/** Returns a sentence with its `names` as buttons. @param {string} text */
 function sentence(text) {
   return text.split(/`([^`]*)`/).map((part, i) => {
     if (i % 2 === 0) return part;

@@ -12,9 +12,9 @@
 
 /** @import { Look, Process, Channel, Name, Box, Bundle, Line, Frame, Drawing, State, Shares } from './types.d.ts' */
 
-export const ROOM = 24; // so many boxes are opened by themselves
-export const KEPT = 60; // and stay open up to so many
-export const ARRAY = 4; // so many processes of one name are folded
+export const ROOM = 24; // groups open by themselves up to so many boxes
+export const KEPT = 60; // open groups stay open up to so many boxes
+export const ARRAY = 4; // from so many on, processes of one name are folded
 export const EACH = 48;
 export const MOST = 400;
 
@@ -112,7 +112,7 @@ export function names(processes) {
 }
 
 /**
- * Counts, sorts, and takes away arrays of few members.
+ * Counts and sorts the names below, and dissolves arrays of few members.
  * @param {Name} of
  */
 function lift(of) {
@@ -135,8 +135,8 @@ function lift(of) {
 }
 
 /**
- * Which names show what is below them: what the user has chosen, and otherwise groups, the
- * outermost first, as long as there is room. `before` stays open if it is not too much.
+ * Returns the names that show the names below them: those that the user has chosen, and otherwise
+ * groups, the outermost first, as long as there is room. Names in `before` stay open, within KEPT.
  * @param {Name} root
  * @param {Map<string, boolean>} chosen
  * @param {Set<string>} before
@@ -160,8 +160,8 @@ export function opened(root, chosen, before) {
 }
 
 /**
- * The rows of an opened name that need a box of their own: not those that only wait for what is
- * below, and have given their ends to that. A box that is there stays.
+ * Returns the rows of an opened name that need a box of their own: not those that only wait for
+ * processes below, and have given their ends to these. A box that was drawn before stays.
  * @param {Name} of
  * @param {Set<string>} before
  */
@@ -176,8 +176,8 @@ function own(of, before) {
 // --- the drawing ---------------------------------------------------------------------------------
 
 /**
- * The mean shares of some processes. Those that only wait for others do not count, if there are
- * others.
+ * Returns the mean shares of some processes. Those that only wait for other processes do not
+ * count, unless all of them do.
  * @param {Process[]} rows
  */
 export function mean(rows) {
@@ -207,7 +207,7 @@ function sentence(rows, shares) {
   return `${WORDS[state]} ${percent(shares[state] ?? 0)}`;
 }
 
-/** The folded path of the verdict: `main/worker[*]` for `main/worker[3]` and `main/worker[0..7]`.
+/** A path of the verdict, folded: `main/worker[*]` for `main/worker[3]` and `main/worker[0..7]`.
  * @param {string} path */
 const folded = (path) => path.replace(/\[(\d+(\.\.\d+)?|\*)\]/g, '[*]');
 
@@ -241,7 +241,7 @@ export function drawing(look, chosen, before = new Set()) {
     for (const row of rows) at.set(row, id);
     return id;
   };
-  /** The frame of the innermost of the groups around these rows, made if it is new.
+  /** Returns the frame of the innermost group around these rows, and makes it if it is new.
    * @param {Process[]} rows @param {Name[]} around */
   const frame = (rows, around) => {
     const pids = new Set(rows.map((row) => row.pid));
@@ -502,7 +502,7 @@ function add(to, one, red) {
   to.stuck ||= red;
 }
 
-/** One name for channels that are drawn as one. @param {Channel[]} channels */
+/** Returns one name for channels that are drawn as one. @param {Channel[]} channels */
 function bundleName(channels) {
   if (channels.length === 1) return channels[0].name;
   const bases = new Set(channels.map((one) => one.name.replace(/\[\d+\]|\d+$/, '')));
@@ -518,8 +518,8 @@ function bundleName(channels) {
 const key = (row) => `${row.pid} ${row.path}`;
 
 /**
- * The stuck processes that wait only for one another: of those that can never go on, the ones that
- * every process for which they wait waits for in turn.
+ * Returns the stuck processes that wait only for one another: of the processes that can never go
+ * on, those for which in turn every process waits for which they wait.
  * @param {Look} look
  */
 export function knots(look) {
@@ -545,7 +545,7 @@ export function knots(look) {
   return new Set(knot.map(key));
 }
 
-/** What is said of the knot, above the verdict. @param {Look} look */
+/** Returns the sentence about the knot, which stands above the verdict. @param {Look} look */
 export function knotSentence(look) {
   const knot = knots(look);
   if (!look.stuck.length) return '';

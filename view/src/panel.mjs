@@ -1,4 +1,4 @@
-// What is told of a box or of a channel that was clicked.
+// The panel with the facts about a box or a channel that was clicked.
 
 import { parts, pressure } from './draw.mjs';
 import { largest, percent, perSecond, STATES, thousands, WORDS } from './model.mjs';
@@ -9,7 +9,7 @@ import { largest, percent, perSecond, STATES, thousands, WORDS } from './model.m
 const LISTED = 200;
 
 /**
- * An element with attributes, listeners (`onclick`) and children.
+ * Returns an element with attributes, listeners (`onclick`) and children.
  * @param {string} tag
  * @param {Record<string, unknown>} [with_]
  * @param {...(Node | string | null | false)} children
@@ -98,7 +98,7 @@ export class Panel {
   constructor(element, does) {
     this.element = element;
     this.does = does;
-    this.pressed = false; // what is under a pressed button stays, or its click would be lost
+    this.pressed = false; // while the pointer is down, elements stay, or the click would be lost
     element.addEventListener('pointerdown', () => (this.pressed = true));
     addEventListener('pointerup', () => (this.pressed = false));
   }

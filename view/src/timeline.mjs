@@ -1,4 +1,4 @@
-// The last minute: a row for each box, a column for each look, coloured by what the processes did.
+// The last minute: a row for each box, a column for each look, in the colours of the states.
 //
 // Invariant: the newest look is at the right edge, and a second has the same width everywhere.
 
@@ -68,7 +68,7 @@ export class Timeline {
         moment,
       };
     });
-    // The verdict, above all: red for a knot, the accent where somebody is slow.
+    // The verdict, above all rows: red for a knot, the accent if a process is slow.
     const kinds = {
       stuck: 'stuck',
       bottleneck: 'runs',

@@ -1,4 +1,4 @@
-/** What `weft view` sends of a look (python/src/weft/_commands/view_server.py). */
+/** The form in which `weft view` sends a look (python/src/weft/_commands/view_server.py). */
 export type State =
   | 'runs' | 'due' | 'reads' | 'writes' | 'either' | 'time' | 'barrier' | 'waits' | 'io';
 export type Shares = Partial<Record<State, number>>;
@@ -53,7 +53,7 @@ export interface Look {
   stuck: Stuck[];
 }
 
-/** A name in the tree of paths: a process, a group of them, or `worker[*]`. */
+/** A name in the tree of paths: a process, a group of processes, or `worker[*]`. */
 export interface Name {
   id: string;
   label: string;

@@ -1,4 +1,4 @@
-// What is drawn of a look (rules 14.10, 14.12): without a browser.
+// Tests the drawing that is made of a look (rules 14.10, 14.12), without a browser.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -81,7 +81,7 @@ test('every process is in one box, also of ten thousand', () => {
   for (const open of [false, true]) {
     const drawn = draw(of, { 'main/worker[*]': open });
     const rows = [...drawn.boxes.values()].filter((b) => b.kind !== 'grid').flatMap((b) => b.rows);
-    assert.equal(rows.length, 10_002); // all but main, which only waits for them
+    assert.equal(rows.length, 10_002); // all but main, which only waits for the others
     assert.equal(new Set(rows).size, rows.length);
     assert.ok(drawn.boxes.size <= EACH + 60, `${drawn.boxes.size}`);
   }
