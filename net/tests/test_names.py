@@ -479,7 +479,7 @@ def test_a_name_that_another_took_meanwhile(server, keys, monkeypatch):  # wire 
 
 
 def test_a_name_is_let_go_though_it_is_written_again_meanwhile(server, keys, monkeypatch):
-    """wire 17.3: a renewal that is cancelled while its message is under way still writes the name."""
+    """wire 17.3: a renewal writes the name although it is cancelled while its message is sent."""
     with joined(server, keys) as network:
         network.offer("lab/again", th.Channel("c"), writers=True)
         look, looks = network._meeting._entry_of, []
@@ -521,7 +521,7 @@ def test_a_renewal_that_waited_writes_no_name_that_was_let_go(server, keys, monk
 
 
 def test_a_session_that_ends_is_heard_out_before_it_is_let_go(server, keys):
-    """wire 17.13: the session's link reads on a thread of its own, so unread bytes would be lost."""
+    """wire 17.13: the session's link reads on its own thread, so unread bytes would be lost."""
     done: queue.Queue[str] = queue.Queue()
 
     class Ending:

@@ -107,7 +107,7 @@ def test_a_pool_asks_another_host(agent, network, gone, monkeypatch):  # wire 17
 
 @pytest.mark.parametrize("trust", [False, True])
 def test_what_was_in_hand_is_reported(agent, server, keys, trust):
-    """The value is also reported without trust, as a plain value: nothing from a host is unpickled."""
+    """Without trust the value is reported too, as a plain value: no host data are unpickled."""
     agent("gpu1", "--hosts", "1", *["--trust"][: int(trust)])
     reported = []
     with net.join(server.url, keys=keys, trust=trust) as network:

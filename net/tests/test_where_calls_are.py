@@ -261,7 +261,7 @@ sys.stdin.read()
 
 
 def test_what_runs_for_a_caller_that_has_gone_is_cancelled(agent, network, server, keys):
-    """wire 17.14: the call is cancelled once, at its next operation, so that it can still clean up."""
+    """wire 17.14: the call is cancelled once, at its next operation, so it can still clean up."""
     agent("gpu1", "--hosts", "1")
     jobs, reports = ([th.Channel(name) for name in "ab"] for _ in range(2))
     held = [c.writer() for c in jobs]  # these writers make the calls wait
