@@ -37,7 +37,7 @@ enum class Kind : std::uint8_t { go, time, guard, fault };
 struct Decision {
   int process;    // the process that had run last
   unsigned step;  // the number of that process's last step
-  unsigned nth;   // of a choice within a step: how many of its kind the step has made before
+  unsigned nth;   // of a guard or fault: how many decisions of its kind the step made before
   Kind kind;
   // the process that goes (kNone if a time comes), or the number of the option that was taken
   int choice;
@@ -105,7 +105,7 @@ class Run {
   }
   int option_process(unsigned i) const noexcept { return i < ready_.size() ? ready_[i] : kNone; }
   bool goes_on() const noexcept { return goes_on_; }
-  unsigned nth() const noexcept { return nth_; }  // Decision::nth of the decision to be made
+  unsigned nth() const noexcept { return nth_; }  // the Decision::nth of the next decision
   const Process& last() const noexcept { return record.at(record.running); }
 
   unsigned steps = 0, early = 0, switches = 0;
@@ -122,13 +122,13 @@ class Run {
 
   Strategy* strategy_ = nullptr;
   Stopped stopped_ = Stopped::no;
-  std::span<const int> ready_;  // the processes that may go; used only while a decision is made
-  std::vector<int> some_;       // the processes of ready_ that do not yield, if some yield
+  std::span<const int> ready_;  // the processes that may go; valid only while a decision is made
+  std::vector<int> some_;       // the array of ready_ if processes that yield are left out
   // the positions in ready_, if some processes are left out
   std::vector<unsigned> positions_;
   std::vector<std::vector<int>> yields_to_;  // by process: the processes that are to go before it
   unsigned yielding_ = 0;
-  unsigned nth_ = 0, guards_ = 0, faults_ = 0;  // the choices that the step has made, by kind
+  unsigned nth_ = 0, guards_ = 0, faults_ = 0;  // the last two: decisions of this step, by kind
   bool clock_ = false, goes_on_ = false;
 };
 

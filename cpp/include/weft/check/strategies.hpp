@@ -42,7 +42,7 @@ class Replay final : public Strategy {
     Kind kind;
     std::string who;      // the process that goes, if the kind is `go`
     unsigned number = 0;  // the number that is taken, if the kind is `guard` or `fault`
-    unsigned nth = 0;     // which choice of its kind within the step this is, from 0
+    unsigned nth = 0;     // which decision of its kind within the step this is, from 0
   };
   struct ByNumber {
     std::size_t decision;

@@ -5,8 +5,8 @@
 //  1 A block can be read without any other: it says when it begins, and defines each process and
 //    place before the first event that names it. So the ring can drop whole blocks, and is bounded.
 //  2 One lane is written by one thread at a time. Blocks of a lane are in order.
-//  3 A thread that writes a file sees a prefix of a block that is being filled: `used` is stored
-//    last. A block is taken from the ring under the lock only.
+//  3 A thread that writes a file sees whole records of a block that is being filled, because `used`
+//    is stored after the bytes. A block is taken from the ring under the lock only.
 //  4 Times are in units of a monotonic clock. The file says how long a unit is, by two moments.
 #pragma once
 #include <unistd.h>
@@ -129,8 +129,8 @@ inline std::int64_t unzigzag(std::uint64_t v) noexcept {
 
 // --- the clock -----------------------------------------------------------------------------------
 
-// The time in units, which are those of the processor's counter where it is steady, and otherwise
-// those of the steady clock.
+// The time in units. A unit is a fixed number of ticks of the processor's counter, if that is
+// steady; otherwise it is 8 ns of the steady clock.
 class Clock {
  public:
   static std::uint64_t now() noexcept {
@@ -351,8 +351,8 @@ class Lane {
   void over(std::uint64_t now, Known& process, Op op, Outcome outcome, Known* place,
             std::uint64_t more, bool has_more) noexcept {
     // All that is needed is read before the first byte is written, and the address is in a local
-    // variable. Otherwise each byte would have to wait for the address in memory, because for the
-    // compiler a byte may change any object.
+    // variable. The compiler must assume that a byte that is written may change any object, so it
+    // would otherwise load the address again after each byte.
     const std::uint64_t waited = process.op == Known::kIdle ? 0 : now - process.since + 1;
     const std::uint32_t me = process.local, where = place ? place->local + 1u : 0;
     process.op = Known::kIdle;
