@@ -116,7 +116,7 @@ class Look::Gather {
   std::unordered_map<std::uint32_t, Facts> facts;
   struct Known {
     std::string name;
-    Passed numbers;                        // not valid if the channel's place is unknown
+    Passed numbers;                        // not known if numbers.place is null
     std::uint32_t reader = 0, writer = 0;  // the processes that last used the channel's ends
   };
   std::unordered_map<const core::SyncObject*, Known> channels;

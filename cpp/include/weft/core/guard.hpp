@@ -35,7 +35,7 @@ struct GuardOps {
   Attempt (*enrol)(Guard&) noexcept;
   void (*leave)(Guard&) noexcept;
   State (*state)(Guard&) noexcept;
-  Attempt (*take)(Guard&) noexcept;  // null for guards that no foreign select can take
+  Attempt (*take)(Guard&) noexcept;  // for a foreign select; null for guards that it cannot take
   bool (*link)(Guard&) noexcept;     // for a standing alternative
   void (*enable)(Guard&, bool) noexcept;
   // For a standing output: tells the foreign reader that it may take the value.

@@ -39,8 +39,8 @@ struct Passed {
   std::uint64_t transfers = 0;
   std::uint64_t dropped = 0;
   // For a look from outside (look.hpp), which takes no lock of a channel: the numbers are those of
-  // about this moment. Only for such a look are the members below set: `waits` says whether `who`
-  // waits at the channel.
+  // about this moment. Only such a look sets `waits` (whether `who` waits at the channel), `depth`
+  // and `capacity`.
   bool glances = false;
   bool counts = true;  // false: the numbers are not asked for, and no lock is taken
   const core::Node* who = nullptr;
