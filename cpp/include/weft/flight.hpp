@@ -6,9 +6,9 @@
 //
 // Invariants
 //  1 Each thread writes to a lane of its own, without a lock.
-//  2 The recorder records what an observer is told (runtime/observer.hpp): that a process has
-//    waited, where it has committed, and that it has ended. Operations that did not wait are not
-//    recorded.
+//  2 The recorder records what an observer is notified of (runtime/observer.hpp): that a process
+//    has waited, where it has committed, and that it has ended. Operations that did not wait are
+//    not recorded.
 #pragma once
 #include <fcntl.h>
 
@@ -151,8 +151,8 @@ class Flight final : public runtime::Observer {
     return writes ? form::Op::select_output : form::Op::select_input;
   }
 
-  // When a process parked, by its id; it may continue on another thread. If two processes share a
-  // slot, it is not known how long one of them waited.
+  // When a process parked, by its id; the process may continue on another thread. If two processes
+  // share a slot, it is not known how long one of them waited.
   static constexpr unsigned kIdBits = 24;
   static constexpr std::uint64_t kIdMask = (1u << kIdBits) - 1;
   std::atomic<std::uint64_t>& slot(std::uint32_t id) noexcept { return since_[id % kSlots]; }
@@ -196,7 +196,7 @@ class flight {
     detail::Watchers::all().record_no_more();
     keep(std::move(recorder_));
   }
-  // Writes the events so far. Throws std::system_error if it cannot.
+  // Writes the events so far. Throws std::system_error if the file cannot be written.
   void write() {
     if (const int error = recorder_->write(path_))
       throw std::system_error(error, std::generic_category(), "flight: cannot write " + path_);

@@ -78,7 +78,8 @@ class Walk final : public Strategy {
 
 // Random priorities (Burckhardt, Kothari, Musuvathi and Nagarakatte, ASPLOS 2010): the process with
 // the highest priority goes. At `depth` - 1 steps of a run, drawn from the first `longest` steps,
-// the process that would go gets a priority below all that have not been lowered yet.
+// the process that would go receives a priority below all priorities that have not been lowered
+// yet.
 class Priorities final : public Strategy {
  public:
   std::uint64_t seed = 1;

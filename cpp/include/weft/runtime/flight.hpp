@@ -69,7 +69,7 @@ enum Tag : std::uint8_t {
   kStart,           // time, process
   kEnd,             // time, process, how, text
   kAway,            // time, process, text: where the process runs
-  // time, process, Op, place + 1, duration: the process was waiting when this was written
+  // time, process, Op, place + 1, duration: the process was waiting when the record was written
   kWaits,
   kOther,  // text: names the operation of the next record, whose Op is `other`
   kTags
@@ -245,8 +245,8 @@ class Ring {
 // A process or place that a lane knows.
 struct Known {
   std::uint64_t key = 0;     // 0 if the slot is free
-  std::uint64_t block = 0;   // the number of the block in which it was last defined
-  std::uint32_t local = 0;   // its number in that block
+  std::uint64_t block = 0;   // the number of the block that last defined it
+  std::uint32_t local = 0;   // the process's or place's number in that block
   std::uint32_t op = kIdle;  // for a process: the Op in which it waits
   std::uint64_t since = 0;   // for a process: since when it waits
   // for a place: distinguishes it from an earlier one at the same address
@@ -254,7 +254,7 @@ struct Known {
   // for a place: its number, and the values read; for a process: where it waits
   std::uint64_t first = 0;
   std::uint64_t read = 0, written = 0;
-  std::uint32_t hidden = 0;  // for a process: what it does is not recorded
+  std::uint32_t hidden = 0;  // for a process: its operations are not recorded
   static constexpr std::uint32_t kIdle = ~0u;
 };
 
@@ -401,7 +401,7 @@ class Lane {
     *at_++ = kOther;
     text(what);
   }
-  // Records that the process waits now. Only the current block has this record.
+  // Records that the process waits now. Only the current block contains this record.
   void waits(std::uint64_t now, const Known& process, Op op, const Known* place,
              std::uint64_t span) noexcept {
     *at_++ = kWaits;
