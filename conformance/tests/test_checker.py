@@ -297,8 +297,8 @@ def test_a_real_clock_lets_timers_go_off_at_any_moment():
 
 
 def spoilers(history, rng):
-    """Yields functions that put one random error into a history, or return None if the history has
-    no place for it."""
+    """Returns a copy of the history with one random error, or None if the history offers no place
+    for the error."""
     h = copy.deepcopy(history)
     rets = [r for r in h if r["e"] == "ret"]
     kind = rng.choice(["exception", "guard", "dropped", "time", "end"])

@@ -333,7 +333,7 @@ def test_demo_runs_both_jobs_on_every_backend_and_writes_the_picture(tmp_path: P
     with Image.open(out) as picture:
         assert picture.size == (30, 30)
     assert str(out) in done.stderr and "coroutines" in done.stderr
-    # Threads draw a picture this small before an OS process has started.
+    # A picture this small is drawn in less time than an OS process needs to start.
     assert "./run demo --size 90" in done.stderr
 
 

@@ -129,7 +129,7 @@ def test_a_soft_reset_while_core_1_runs_and_allocates() -> None:
 @pytest.mark.parametrize("name", [p.stem for p in EXAMPLES if p.stem != "blink_and_button"])
 def test_example(name: str, tmp_path: Path) -> None:
     """Runs an example unchanged, after the module `board`, which provides the pin and the second
-    core. The test presses the button for which blink_and_button waits."""
+    core. blink_and_button is left out, because it waits for a button."""
     example = tiers.HERE / "examples" / f"{name}.py"
     board = example.with_name("board.py").read_text(encoding="utf-8")
     text = example.read_text(encoding="utf-8")

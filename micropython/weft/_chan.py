@@ -21,8 +21,8 @@ from . import _core as core
 from .errors import BadUse, Cancelled, PeerDied, Poisoned, Retired
 
 REQ = "cancelled"  # `at` of a process that was asked to end and does not wait
-HELD = "held"  # `at` of a process to which a Cancelled was thrown, whether raised or not
-FLIGHT = "in flight"  # `at` of a process to which a Cancelled was thrown, raised by now or not
+HELD = "held"  # `at` of a process whose operation has committed but not yet returned
+FLIGHT = "in flight"  # `at` of a process to which a Cancelled was thrown, whether raised or not
 LATE = "late"  # `at` of a reader that has its value and was asked to end afterwards
 NOTHING = object()
 LATER = object()

@@ -61,7 +61,7 @@ class Loopback:
         self.how: dict[str, Any] = {"delay": 0.0, "jitter": 0.0, "loss": 0.0, "cut": []}
         self.counts = {"passed": 0, "lost": 0, "cut": 0}
         self.ways: dict[tuple[int, str], int] = {}
-        self.open: dict[asyncio.Task[None], tuple[int, int]] = {}  # the machines at its ends
+        self.open: dict[asyncio.Task[None], tuple[int, int]] = {}  # the machines of each connection
         self.servers: list[asyncio.Server] = []
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever, name="proxy", daemon=True)

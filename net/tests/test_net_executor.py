@@ -165,7 +165,8 @@ def test_whatever_an_odd_object_does_is_the_failure_of_its_call(agent, server, k
                     and number == 5
                     and name in ("KeyboardInterrupt", "SystemExit", "Cancelled")
                 ):
-                    # If the odd object raises KeyboardInterrupt, this program receives that.
+                    # The argument is pickled in this program, where the exception may be a real
+                    # Ctrl-C: so it is raised as it is.
                     with pytest.raises(parts.ODD[name]):
                         call()
                     continue
@@ -197,7 +198,7 @@ def test_two_functions_at_once(gpu1, caller):
 
 
 def test_a_process_that_dies(agent, network):  # wire 17.12, 17.14
-    """All calls that were under way, or waited, fail with BrokenExecutor, as in
+    """All calls that were under way, or waited, fail with BrokenProcessPool, as in
     ProcessPoolExecutor. Results that had arrived are kept.
     """
     agent("gpu1", "--hosts", "1")

@@ -338,7 +338,7 @@ def test_ctrl_c(how: str) -> None:
         assert p.stdout.readline() == "ready\n"
         until_asleep(
             p.pid
-        )  # on 3.10 it is raised where it arrives: in this code, or in the process before its `try`
+        )  # on 3.10 an earlier Ctrl-C would be raised in the process before its `try`
         p.send_signal(signal.SIGINT)
         out, err = p.communicate()
     assert (out, p.returncode) == ("clean\ninterrupted\n", 0), err

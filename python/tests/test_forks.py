@@ -96,7 +96,7 @@ def of_the_parent() -> dict[str, Callable[[], Any]]:
     barrier, channel = th.Barrier(1), Channel("held")
     reader = channel.reader()
     used = th.Alternative(barrier, th.skip())
-    used.select()  # facts about it that were found here do not hold in the child
+    used.select()  # facts that were found in this program do not hold in the child
     waits = th.Alternative(reader, th.skip())
     waits.select()
     return {

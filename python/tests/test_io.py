@@ -424,7 +424,7 @@ def test_an_interrupt_while_a_call_is_submitted(monkeypatch, where):
         with pytest.raises(Stop):
             gr.run(calls())
     if where == "run":
-        _io._permits.get_nowait()  # a start that is interrupted gives its own back, and its thread will too
+        _io._permits.get_nowait()  # an interrupted start returns its permit, and so will its thread
 
     for _ in range(3):
         assert gr.run([calls() for _ in range(5)]) == [1] * 5
@@ -458,7 +458,7 @@ def test_an_interrupt_once_the_call_is_done_is_raised_in_place_of_its_result(mon
         patch.setattr(threading.Thread, "start", start)
         with pytest.raises(Stop):
             co.run(calls(), host=host)
-    _io._permits.get_nowait()  # the start that was interrupted gave its own back, and its thread will too
+    _io._permits.get_nowait()  # the interrupted start has returned its permit; its thread will too
     assert co.run(calls(), host=host) == 1
     empty_pool()
 

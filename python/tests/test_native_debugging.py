@@ -62,7 +62,7 @@ def test_one_stack_of_python_and_cpp(throws: Any) -> None:
             'if (x < 0) throw std::domain_error("a negative sample");',
         ),
     ]
-    assert frames[0].name == "failed"  # where the network was run; what threw is innermost
+    assert frames[0].name == "failed"  # the line of the run; the function that threw is innermost
     assert frames[-1].name == "checked"
     assert traceback.format_tb(error.__traceback__)[-1].count("\n") == 2  # its place, and its line
 

@@ -92,7 +92,7 @@ def test_a_failure_that_is_watched_is_the_watchers(on: str) -> None:  # rules 7.
 
     @th.process
     def watches(w: Any) -> Any:
-        end = fails.ended()  # asked for first, since a failure without watchers goes to its group
+        end = fails.ended()  # before the run, since a failure without watchers goes to its group
         for n in (0, 1, 2):
             w.write(n)
         return end.wait()

@@ -116,7 +116,7 @@ def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
         waits,
         failing,
     ]
-    failing.ended()  # watched here too, because it may fail before a process looks
+    failing.ended()  # watched from the start, because it may fail before a process looks
     results = b.run(*ps, b.process(cancels)(waits), b.process(ends_at)(failing))
     ends_seen = [(n.process, n.how, n.reason) for n in results[: len(ps)]]
     assert ends_seen == [
@@ -130,7 +130,7 @@ def test_how_each_kind_of_end_is_said(b):  # rules 3.5, 4.3, 6.5, 7.1, 7.11
     ]
     assert results[len(ps)] is None  # the last process has returned None
     how, result, error = results[len(ps) + 1]
-    assert (how, result, str(error)) == ("failed", None, "mine")  # Ended has this already
+    assert (how, result, str(error)) == ("failed", None, "mine")  # Ended already contains this
     assert [bool(n) for n in results[: len(ps)]] == [False] * len(ps)
 
 

@@ -41,7 +41,7 @@ def test_a_process_that_dies_says_how(how: str, number: int | None, status: int 
         run(targets.die(how))
     assert (caught.value.signal, caught.value.status) == (number, status)
     assert "'die'" in str(caught.value) and str(caught.value.pid) in str(caught.value)
-    # After a crash the exception says where it was, and so does a copy of the exception.
+    # After a crash the exception contains the place of the crash, and so does a copy of it.
     crashed = how == "segv"
     assert (
         ("Segmentation fault" in caught.value.stack) == crashed == ("in die" in str(caught.value))
@@ -55,8 +55,8 @@ def test_a_process_that_dies_says_how(how: str, number: int | None, status: int 
 def test_the_system_was_out_of_memory(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A killed process is reported as out of memory if the system's count has grown since it
-    began."""
+    """A killed process is reported as out of memory if the system's count of such kills has
+    grown since the process began."""
     counters = tmp_path / "vmstat"
     counters.write_text("nr_free_pages 7\noom_kill 3\n", encoding="ascii")
     monkeypatch.setattr(_host, "_COUNTERS", counters)
@@ -120,7 +120,7 @@ def test_a_reader_elsewhere_is_told_of_a_writer_elsewhere_that_died() -> None:
 
 @pytest.mark.parametrize("again", [True, False], ids=["it_reads_on", "it_ends"])
 def test_a_value_that_could_not_be_made_is_not_the_end_of_a_channel(again: bool) -> None:
-    """Rule 5.8: a reader in another OS process gets PeerDied once; the channel goes on, and the
+    """Rule 5.8: a reader in another OS process meets PeerDied once; the channel goes on, and the
     reader's end is retired, not dead."""
     c, ready = Channel("c"), Channel("ready")
     met: list[str] = []
@@ -212,7 +212,7 @@ def test_a_host_that_wants_more_memory_than_it_may_have_fails_that_call_alone() 
 
 def test_a_measurement_and_a_trace_see_the_channels_of_a_process_elsewhere(tmp_path: Path) -> None:
     """Rules 14.4, 14.6: values through a channel are counted at its home, and a process
-    elsewhere appears there under its own name."""
+    of another OS process appears in the figures under its own name."""
     a, b = Channel("a"), Channel("b")
 
     @th.process

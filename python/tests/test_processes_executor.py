@@ -299,7 +299,7 @@ def test_many_threads_submit(pool: Executor) -> None:
 
 
 class Reduced:
-    """An argument of an initializer. It calls `does` when it is pickled: when an OS process is
+    """An argument of an initializer. It calls `begins` when it is pickled: when an OS process is
     started, on the thread that submits."""
 
     def __init__(self, begins: Any) -> None:

@@ -161,7 +161,7 @@ def test_an_os_process_that_does_not_answer_is_named(two: Hosts) -> None:
             found = deadlocks()
         finally:
             os.kill(pid, signal.SIGCONT)
-        assert pid in found.silent and not found  # on a busy machine there may be others too
+        assert pid in found.silent and not found  # on a busy machine others may be silent too
         assert f"OS process {pid} does not answer" in str(found)
 
 

@@ -404,7 +404,7 @@ def test_one_that_leaves_is_not_waited_for(
 
     asking = threading.Thread(target=asks)
     asking.start()
-    of_fork.recv(_rounds.ASKED, socket.MSG_WAITALL)  # from now on the round waits for its answer
+    of_fork.recv(_rounds.ASKED, socket.MSG_WAITALL)  # from now on the round waits for an answer
     _rounds.leave(member)
     asking.join()
     of_fork.close()

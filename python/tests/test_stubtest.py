@@ -33,8 +33,7 @@ KNOWN = (
     # Methods of the other style (awaited or blocking): one object serves both styles.
     r"\.(Group|Timeout)\.__a?(enter|exit)__ is not present in stub$",
     r"\.Reader\.__a?(iter|next)__ is not present in stub$",
-    # Calling a reader with an argument is refused by an error of Weft, which the stub declares
-    # without the argument.
+    # At run time a reader accepts any arguments, in order to refuse them with an error of Weft.
     r"\.Reader\.__call__ is inconsistent, stub does not have \*args parameter",
 )
 

@@ -518,8 +518,8 @@ function bundleName(channels) {
 const key = (row) => `${row.pid} ${row.path}`;
 
 /**
- * Returns the stuck processes that wait only for one another: of the processes that can never go
- * on, those for which in turn every process waits for which they wait.
+ * Returns the stuck processes that wait only for one another: those for which every process for
+ * which they wait, waits in turn.
  * @param {Look} look
  */
 export function knots(look) {

@@ -159,7 +159,7 @@ class _Peer:
     def __init__(self, link: Any) -> None:
         self._link = link
         self._found: list[_channels.Channel] = []
-        self._reads: dict[int, int] = {}  # numbers of the channels found -> reader ends over there
+        self._reads: dict[int, int] = {}  # numbers of the channels found -> reader ends there
         last: Any = _weft.Channel("last", capacity=1)
         self._last, self._heard = last.writer(), last.reader()
         self._serving = threading.Thread(target=self._serve, name="pycsp: a peer", daemon=True)
