@@ -76,7 +76,7 @@ def meeting(
     ],
     ids=["rendezvous", "buffer", "large"],
 )
-def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):
+def test_over_a_bad_line(lan, meeting, keys, program, capacity, n, most):  # wire 17.7
     """Some of the packets are lost; each takes 20 to 25 ms, so that some overtake others. All
     values arrive unchanged and in order.
     """

@@ -24,7 +24,7 @@ from weft._net import tls as _net_tls
 from weft._net.incoming import LARGEST, PIECE, Incoming
 from weft._net.link import couple
 
-HEARD = 300.0
+HEARD = 300.0  # seconds after which a test that hangs fails
 
 
 @pytest.fixture(params=["tls", "tcp"], autouse=True)

@@ -209,6 +209,8 @@ def test_many_processes_that_come_and_go(tmp_path: Path) -> None:
     assert len(summary.channels) == 600 and not summary.unfinished
 
 
+# --- the time of writing --------------------------------------------------------------------------
+
 LOST = """
 from weft.coroutines import Channel, process, run
 @process

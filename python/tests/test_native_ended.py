@@ -72,7 +72,7 @@ def test_what_it_throws_may_be_no_text(ended: Any, name: str) -> None:  # rule 1
 
 
 def test_on_the_pool_the_program_ends_and_says_which_process_it_was(ended: Any) -> None:
-    """Other processes need the threads of the pool."""
+    """Other processes need the threads of the pool."""  # rule 7.14
     program = (
         "import weft.native, weft.threads as th\n"
         f"component = weft.native.load({str(SOURCE)!r})\n"
