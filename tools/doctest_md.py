@@ -57,7 +57,7 @@ OPTIONS = {"file", "exit", "timeout", "in"}
 
 
 class BadBlock(Exception):
-    """An info string asks for something unknown. The text says what."""
+    """Raised if an info string asks for something unknown. The text names it."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Block:
 
 def parse_info(info: str, line: int) -> Block | None:
     """Returns the block that an info string describes, with no code yet, or None if the info string
-    says neither run nor save.
+    contains neither run nor save.
     """
     words = info.split()
     flags = {word for word in words[1:] if "=" not in word}

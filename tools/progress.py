@@ -99,7 +99,7 @@ class Listener:
         with self.path.open("rb") as file:
             file.seek(self._at)
             lines = file.read()
-        lines = lines[: lines.rfind(b"\n") + 1]  # the rest of a line is still to come
+        lines = lines[: lines.rfind(b"\n") + 1]  # the end of the last line is still to come
         self._at += len(lines)
         self.signs += bool(lines)
         for line in lines.decode(errors="replace").splitlines():

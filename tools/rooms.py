@@ -52,7 +52,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 POLITE = 3.0  # seconds between SIGTERM and SIGKILL
 EXCERPT = 20  # lines of output that are shown again at the end, above a room's first `FAIL …`
 LINGER = 2.0  # seconds in which a room's children may go after it has ended
-HEARTBEAT = 30.0  # seconds of silence after which a line says that the room still works
+HEARTBEAT = 30.0  # seconds of silence after which a line reports that the room still works
 SOAK = 3600.0  # seconds; the soak's budget for a room that does not give one
 
 

@@ -106,7 +106,7 @@ proctype Standing() {
             :: ready[0] || ready[1] ->
                 if
                 :: atomic { word == WAITING -> word = IDLE }; goto next
-                :: else                                       /* claimed meanwhile */
+                :: else                                       /* meanwhile a writer has claimed it */
                 fi
             :: else
             fi;

@@ -67,7 +67,7 @@ proctype Party(byte me; bool may_withdraw) {
         op++; asked = false; waits[me] = true;
         to_home(OFFER);
         if
-        :: me == 0 && op == ROUNDS -> to_home(RETIRE)      /* another process of the space closes the end meanwhile (rule 3.2) */
+        :: me == 0 && op == ROUNDS -> to_home(RETIRE)      /* meanwhile another process of the space closes the end (rule 3.2) */
         :: me == 0 && op == ROUNDS && MUT != 36 -> to_home(POISON)
         :: else
         fi;

@@ -102,7 +102,7 @@ inline wake(p_) {
     assert(!(named & BIT(p_)));
     waits[p_] = NOWHERE
 }
-/* Process p, which waits at a kind of end, goes on; `more` is a kind of end that it also gets. */
+/* Process p, which waits at a kind of end, goes on; `more` is a kind of end that p also receives. */
 inline answer(p_, kind_, more_) {
     line[kind_] = line[kind_] & ~BIT(p_);
     if
@@ -112,7 +112,7 @@ inline answer(p_, kind_, more_) {
     :: else -> queue(AT(kind_), p_, DONE, kind_, more_)
     fi
 }
-/* No end of this kind is left: parties that wait on the other side are told. */
+/* No end of this kind is left: parties that wait on the other side learn of that. */
 inline ended(kind_) {
     if
     :: loc[kind_] == 0 && lent[kind_] == 0 ->

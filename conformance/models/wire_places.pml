@@ -78,7 +78,7 @@ byte a_waits, last;
     r_waits = false; promised = false; r_leaves = false }
 #define MAY_LEND (lends && !lent && r_waits && !r_leaves && !b_is && !b_waits && !a_waits && !poisoned && !gone)
 
-/* The lending is over: R waits as before, or leaves, or is told how the channel has ended. */
+/* The lending is over: R waits as before, or leaves, or learns how the channel has ended. */
 inline free_it() {
     lent = false; recalled = false; promised = false;
     if

@@ -47,7 +47,7 @@
 #define FRAMES 1                     /* that runs may queue, all together */
 #endif
 #ifndef WAKES
-#define WAKES 0                      /* times that a run of 1 may wake the other */
+#define WAKES 0                      /* how often a run of 1 may wake the other run */
 #endif
 #ifdef DEAF
 #define ANSWERS(p) (p != 2)

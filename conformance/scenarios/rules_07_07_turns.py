@@ -69,7 +69,7 @@ async def writes_that_never_wait():
 async def reads_all(seen, reader):
     done = 0
     async for value in reader:
-        assert value == done  # this also holds for the read after which the others ran
+        assert value == done  # this also holds for the read after which the other processes ran
         done += 1
         if seen:
             break
@@ -181,7 +181,7 @@ async def meets_its_end(seen, end, write):
         if write:
             with pytest.raises(Retired) as met:
                 await end.write(done)
-            assert met.value.value == done  # also in the write after which the others ran
+            assert met.value.value == done  # also in the write after which the other processes ran
         else:
             with pytest.raises(Poisoned):
                 await end.read()

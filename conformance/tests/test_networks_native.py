@@ -59,8 +59,8 @@ def test_networks_beside_processes_that_are_cancelled_and_watched() -> None:
         on.close()
 
 
-# On the first of these networks, components and the model disagreed. Each of the others has one
-# feature of the random networks by itself.
+# On the first of these networks, components and the model disagreed. Each of the other networks has
+# one feature of the random networks by itself.
 FOUND = {
     "rule 5.7: a timeout of 0 is a skip in its place": net(
         1, proc(1, ["0w"], select("priority", out(0, pre=False), within(0), {"g": "skip"}))

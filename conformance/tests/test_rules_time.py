@@ -244,8 +244,8 @@ def test_rule_11_2_a_process_exists_once():
 
 
 def test_rule_12_2_dropped_values_are_released_after_the_step():
-    # An end among dropped values is retired, and a party that waits at its channel is told in the
-    # same step.
+    # An end among dropped values is retired, and a party that waits at its channel learns of that
+    # in the same step.
     t = Table({"capacity": 1, "overflow": "drop_newest"}, {})
     t.write(1, "x")
     t.read(2, 1)

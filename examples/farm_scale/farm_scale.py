@@ -43,7 +43,7 @@ from weft import Channel, Parallel, now, process, run, sleep
 REQUESTS = 2  # requests of a worker, for each job
 # The time of a round trip by TLS on loopback, the median of a run of `./run bench net-int`; other
 # runs measured up to 189 (the newest results are in bench/RESULTS.md). All of it is counted as the
-# home's time, though part of it is spent by the other program and by the system.
+# home's time, although the other program and the system spend a part of it.
 SERVICE_US = 156
 HOSTS = (1, 10, 100, 300, 1000, 3000)
 
@@ -97,7 +97,8 @@ async def fetch(at_top, at_home, batches, jobs, costs):
 
 @process
 async def gather(at_top, at_home, results, batches, costs, size):
-    """Sends results of a home below to the top home, `size` at once, and at the end the rest."""
+    """Sends results of a home below to the top home, `size` at once, and at the end the remaining
+    ones."""
     done = []
     async for part in results:
         done += part

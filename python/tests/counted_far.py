@@ -77,7 +77,7 @@ def tasks(fault: Any) -> None:
         r, w = +c, -c
         await w.write_many([1, 2])
         many = await r.read_many(5)
-        if len(many) < 2:  # read_many had no memory, and left the other values
+        if len(many) < 2:  # read_many had no memory, and has left the other values in the channel
             many += await r.read_many(5)
         assert many == [1, 2]
         await co.select(r, co.after(0), co.Output(w, 1).when(False))

@@ -38,7 +38,7 @@ def _is_there() -> bool:
 
 
 def _pass_through(odd: Odd, **where: Any) -> None:
-    """Checks that a value that its channel accepts comes out at the other side."""
+    """Checks that a value that its channel accepts comes out of the component."""
     for name in VALUES.split():
         if not _is_there():
             return

@@ -89,7 +89,7 @@ def ends_with_another(meeting: str, writes: bool, path: str) -> None:
         def flush(self) -> None:
             # The stream must be flushed only once, and the interpreter flushes it too.
             sys.stdout = sys.__stdout__
-            # Opening a FIFO waits for the other side.
+            # To open a FIFO waits until the other process opens it too.
             with Path(meeting).open("wb" if writes else "rb"):
                 Path(path).write_text("met", encoding="utf-8")
 

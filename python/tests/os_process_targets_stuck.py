@@ -165,8 +165,8 @@ def syncs(barrier: Any) -> str:
 
 @process
 def will_obey_late(path: str, go_on: str) -> None:
-    """From the next call on, a cancellation that arrives here is reported at one FIFO, and is
-    carried out after a word at the other.
+    """From the next call on, a cancellation that arrives here is reported at the FIFO `path`, and
+    is carried out after a word at the FIFO `go_on`.
     """
     from weft._hosts import child
 

@@ -216,7 +216,7 @@ def test_a_second_value_goes_to_who_comes(play: Runner) -> None:
 
         first = asyncio.create_task(read("first"))
         await asyncio.sleep(0)
-        await w.write(0)  # the first reader gets this value
+        await w.write(0)  # this value is for the first reader
         behind = asyncio.create_task(read("behind"))
         await w.write(1)
         with pytest.raises(StopIteration):

@@ -136,7 +136,7 @@ def test_its_driver_may_end_it_after_the_commit(
 @pytest.mark.parametrize("then", ["throw", "close"])
 def test_its_driver_ends_it_with_the_value_yet_to_be_made(
     then,
-):  # rules 5.8, 11.1: its reader is told
+):  # rules 5.8, 11.1: its reader learns of it
     c: Channel = Channel()
     r, w = c.reader(), c.writer()
     received = []

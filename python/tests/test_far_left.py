@@ -1,7 +1,7 @@
 """Operations at far ends that are left before the home has answered (rules 6.2, 11.1; wire 4.3,
 4.8): whatever the home answers, these operations hold nobody up, and their ends retire.
 
-The home is stopped meanwhile, so the request and its withdrawal reach it together.
+In the meantime the home is stopped, so the request and its withdrawal reach it together.
 """
 
 from __future__ import annotations

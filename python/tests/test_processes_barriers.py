@@ -391,8 +391,8 @@ def test_who_is_killed_before_it_has_the_barrier_counts_too() -> None:
 
 
 def test_so_does_one_that_was_to_get_the_barrier_of_a_third() -> None:
-    """Rule 8.7: neither the process that made the barrier nor the one that was killed knew of
-    the other."""
+    """Rule 8.7: neither the process that made the barrier nor the process that was killed knew of
+    the other one."""
     made, c = Channel("made"), Channel("said")
 
     @th.process

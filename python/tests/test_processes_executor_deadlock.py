@@ -520,7 +520,7 @@ def test_a_callback_that_cancels_has_calls_in_hand_until_it_is_over(
         path_open.result()
         path, go = fifo
         before = e.submit(targets.wait_for_file, path)
-        # This call is queued behind the other one, so that its callback is there in time.
+        # This call is queued behind the first call, so that its callback is set in time.
         later = e.submit(targets.power, 3)
         later.add_done_callback(cancels)
         go()

@@ -237,7 +237,7 @@ def test_a_record_that_is_too_long_for_a_piece(two: Hosts, tmp_path: Path) -> No
 
 
 def test_of_a_host_that_is_killed_the_trace_has_what_it_had_sent(tmp_path: Path) -> None:
-    """Rule 14.7: the trace says which OS process was lost."""
+    """Rule 14.7: the trace names the OS process that was lost."""
     file = tmp_path / "t.jsonl"
     a, b = Channel("asked"), Channel("said")
     n = _host_recorders.BLOCK

@@ -136,7 +136,7 @@ FORKED = """
 
 def test_by_a_fork(tmp_path: Path) -> None:
     """The child has a copy of the parent's memory. Nevertheless no text is printed twice, and no
-    child runs the rest of the program.
+    child runs the remaining lines of the program.
     """
     done = program(tmp_path, FORKED)
     assert done.returncode == 0, done.stderr

@@ -46,7 +46,7 @@ class Peer:
         self.seq = 0
         self.opened = False
         self.heard = heard
-        self.why = ""  # the reason for the end of the session, as the peer was told
+        self.why = ""  # the reason for the end of the session, as the peer received it
         self.errors: list[BaseException] = []
         name = struct.pack("<II", 0, 0) + b"played"
         self.send(HELLO, where=0x54464557, txn=1 | 1 << 16, op=ME, val=5 | 65528 << 32, body=name)

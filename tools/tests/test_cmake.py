@@ -182,7 +182,8 @@ def test_a_package_without_the_network_says_so(prefix: Path, tmp_path: Path) -> 
 
 @pytest.mark.soak
 def test_a_consumer_of_the_installed_network(tmp_path: Path) -> None:
-    """Both libraries are shared. The program gets as far as its keys, which it does not have."""
+    """Both libraries are shared. The program runs up to the place where it needs its keys, which it
+    does not have."""
     build, prefix = tmp_path / "build", tmp_path / "prefix"
     how = ["-DWEFT_BUILD_TESTS=OFF", "-DWEFT_NET=ON", "-DBUILD_SHARED_LIBS=ON"]
     cmake("-G", "Ninja", "-S", ROOT, "-B", build, *how)

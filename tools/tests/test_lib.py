@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from conftest import House, plain_signals
 
-# Fails as often as the file `failures` says, then succeeds. Writes down each call.
+# Fails as often as the file `failures` specifies, then succeeds. Writes down each call.
 FLAKY = """
 echo "$(basename "$0") $*" >> calls
 left=$(cat failures 2>/dev/null || echo 0)

@@ -183,7 +183,7 @@ def test_ctrl_c_at_a_terminal_stops_cleanly(house: House, fifo: Path) -> None:
         while chunk := os.read(terminal, 4096):
             shown += chunk
     except OSError:
-        pass  # the other side is closed; a pty reports end of file in this way
+        pass  # the task has closed its side; a pty reports the end of a file in this way
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
     assert b"run: stopped endless" in shown
