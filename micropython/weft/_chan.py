@@ -253,7 +253,7 @@ class Channel:
     # The end of a channel.
 
     def lose(self, v):
-        """Drops a value that no reader gets: if it is an end, the end is retired (2.4)."""
+        """Drops a value that no reader receives: if it is an end, the end is retired (2.4)."""
         if isinstance(v, ENDS):
             v.retire()
 
@@ -263,8 +263,8 @@ class Channel:
             self.lose(self.buf.popleft())
 
     def _tell(self, out):
-        """Tells all parties in a queue that the channel has ended for them. A party that is told
-        may take others out of the queue.
+        """Notifies all parties in a queue that the channel has ended for them. A party that is
+        notified may take others out of the queue.
         """
         line, x = [], self.k.w if out else self.k.r
         while x is not None:
@@ -330,7 +330,7 @@ def keep(p, v):
 
 
 def closed(end, what):
-    """Returns a BadUse that says how `end` was closed; `what` is the operation."""
+    """Returns a BadUse whose text tells how `end` was closed; `what` is the operation."""
     return bad("CLOSED", what, end.x[1].name, end.x[0])
 
 

@@ -196,8 +196,8 @@ def pay(self, v, e):
 
 
 def direct(self):
-    """Returns the waiting reader that gets a written value directly, past the buffer (1.5). None if
-    no reader waits, or if it is an extended read and there is no slot for it.
+    """Returns the waiting reader that receives a written value directly, past the buffer (1.5).
+    None if no reader waits, or if it is an extended read and there is no slot for it.
     """
     x = None if self.buf else self.first(False)
     if x is not None and isinstance(x, Node) and x.alt.ext and self.full():

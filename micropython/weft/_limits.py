@@ -144,10 +144,11 @@ def timeout(seconds):
 
 
 def move_on_after(seconds):
-    """Does what `timeout` does, but the block ends without an error."""
+    """Limits a block like `timeout`, but the block ends without an error."""
     return _Late(seconds, True)
 
 
 def deadline(t):
-    """Does what `timeout` does, for the time t, in seconds of the run's clock as now() returns it."""
+    """Limits a block like `timeout`, until the time t, in seconds of the run's clock as now()
+    returns it."""
     return Limit(None if t is None else _time.ms(t), False)

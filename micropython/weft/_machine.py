@@ -150,7 +150,7 @@ class Thread(_proc.Process):
             error = e
         self.args, self.kw = (), self.NO_NAMES
         with lock:
-            threads -= own  # before the group is told: the next network may begin at once
+            threads -= own  # before the group is notified: then the next network may begin at once
             _proc.finish(self, value, error)
             if before is None:
                 del here[me]

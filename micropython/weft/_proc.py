@@ -232,7 +232,8 @@ def failed(p, error):
 
 
 def finish(proc, value, error):
-    """Ends a process: it lets go of its ends, its watchers are told, then its group (7.7)."""
+    """Ends a process: it lets go of its ends, then its watchers are notified, then its group
+    (7.7)."""
     p = proc.k
     at = p.at
     if isinstance(at, ENDS):
@@ -384,7 +385,7 @@ class Party:
 
 async def Parallel(*processes):
     """Starts the processes in order, waits for all, and returns their results in order (7.1). A
-    failure of one cancels the others and is raised (7.2)."""
+    failure of one process cancels the other processes and is raised (7.2)."""
     p = core.cur()
     if p is None and _chan.outsider():
         return await _chan.outsider().parallel(processes)

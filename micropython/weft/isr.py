@@ -64,7 +64,7 @@ class Ring(IOBase):
         """Returns a new reader end, which reads the values that were put. Must be called within a
         run."""
         if self._c is None or (not self._w.closed and self not in _time._sources):
-            # The first reader of this run gets a new channel, because the channel of an earlier run
+            # The first reader of this run has a new channel, because the channel of an earlier run
             # is over.
             self._c = _chan.Channel(self._name, capacity=self._size, overflow="block")
             self._w = self._c.writer()

@@ -288,12 +288,13 @@ def timeout(seconds):
 
 
 def move_on_after(seconds):
-    """Does what `timeout` does, but the block ends without an error."""
+    """Limits a block like `timeout`, but the block ends without an error."""
     return _Limit(_limits.move_on_after(seconds))
 
 
 def deadline(t):
-    """Does what `timeout` does, for the time t, in seconds of the run's clock as now() returns it."""
+    """Limits a block like `timeout`, until the time t, in seconds of the run's clock as now()
+    returns it."""
     return _Limit(_limits.deadline(t))
 
 

@@ -77,8 +77,8 @@ class Loopback:
         return int(server.sockets[0].getsockname()[1])
 
     def configure(self, **how: Any) -> dict[str, int]:
-        """Does what Machines.configure() does. `passed` counts pieces of bytes, `cut`
-        connections.
+        """Sets how the proxy treats connections from now on, as Machines.configure() does for
+        packets. `passed` counts pieces of bytes, `cut` connections.
         """
 
         async def change() -> dict[str, int]:

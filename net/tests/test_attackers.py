@@ -101,7 +101,7 @@ def test_a_name_that_was_taken_by_the_relay(url, lab, keys_of, how):  # wire 17.
 
 def test_tickets_that_are_stolen(url, lab, keys_of, program):  # wire 17.4
     """A member that takes tickets and shows none delays the client. A member that shows a ticket
-    gets a session, as any member may, and can show the ticket once.
+    has a session, as any member may have, and can show the ticket once.
     """
     home, _ = lab
     reader = offered(home, "lab/results")

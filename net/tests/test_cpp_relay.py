@@ -246,7 +246,7 @@ def test_keys_of_another_authority(server, keys, strange_keys, network, cpp):  #
     "asks", [b"", b"{", b"[]", b'{"session": 1, "from": 2}', b"[" * 900, b'{"session": "x"}']
 )
 def test_rubbish_at_the_meeting_place(server, keys, network, cpp, asks):  # wire 17.18
-    """Rubbish is refused, and the next program gets a session."""
+    """Rubbish is refused, and the next program has a session."""
     home = cpp("is_home", server.url, keys, "c", relay="only")
     assert home.next_report() == "offered"
 

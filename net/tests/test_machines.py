@@ -1,6 +1,6 @@
 """Programs on machines of their own, over networks that lose, delay, disorder and are cut
-(machines.py); and on loopback through a proxy (proxy.py). Where machines cannot be made only the
-latter are run, and pytest says why.
+(machines.py); and on loopback through a proxy (proxy.py). Where machines cannot be made, only the
+tests on loopback are run, and pytest reports the reason.
 
 WEFT_MESSAGES=n: how many messages go over the bad network. WEFT_RESTARTS=n: how often the server is
 restarted.
@@ -169,7 +169,7 @@ def is_of(pid: int, ancestor: int) -> bool:
 @pytest.mark.soak
 def test_a_server_that_is_restarted_under_load(keys, program, tmp_path, own_address):  # wire 17.8
     """The server is killed (SIGKILL) again and again, while names are offered and withdrawn.
-    Meanwhile sessions go on, and each time the next program that comes gets a session.
+    Meanwhile sessions go on, and each time the next program that comes has a session.
     """
     folder = net.make_keys(tmp_path / "server", by=keys)
     server = _net_server.Server(folder, own_address)

@@ -112,8 +112,8 @@ def test_the_server_ends_by_itself(folder, up):
 
 
 def test_two_terminals(folder, up):
-    """Does what the page on networks shows: a program offers a name, and another one finds the
-    server by the folder alone.
+    """Follows the page on networks: a program offers a name, and another program finds the server
+    by the folder alone.
     """
     assert weft("ls", "--keys", folder).stderr == (
         "no names: no program offers a channel, and there is no host\n"

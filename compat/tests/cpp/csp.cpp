@@ -144,7 +144,8 @@ TEST_CASE("csp, Listings 14, 18: channels become ends; CommsTime of process obje
   };
   one2one_chan<unsigned long long> a, b, c, d;
   vector<unsigned long long> got;
-  // The consumer ends and the others wait for ever: Weft reports the deadlock, where C++CSP hangs.
+  // The consumer ends and the other processes wait for ever: Weft reports the deadlock, where
+  // C++CSP hangs.
   const par network{csp::plugnplay::prefix<unsigned long long>(0, c, a),
                     csp::plugnplay::delta<unsigned long long>(a, {b, d}),
                     csp::plugnplay::successor<unsigned long long>(b, c), consumer(d, &got)};

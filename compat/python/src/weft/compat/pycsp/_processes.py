@@ -197,8 +197,9 @@ class _Apart(BaseProcess):
     """A MultiProcess: a process in an interpreter of its own, with a lock of its own.
 
     Args:
-        fn, args, kwargs: as of a Process. `fn` is a function at the top of a module, or cloudpickle is installed; the ends of channels
-            among the arguments go with it, the others by pickle.
+        fn, args, kwargs: as of a Process. `fn` is a function at the top of a module, or cloudpickle
+            is installed; the ends of channels among the arguments go with the process, all other
+            arguments by pickle.
         pycsp_host, pycsp_port: the address of its channels, on this machine; not given to `fn`.
     """
 

@@ -1,5 +1,5 @@
 """The names of the older `pycsp.processes`. A process is a thread of this interpreter, and a
-warning at the import says so.
+warning at the import reports this.
 """
 
 from __future__ import annotations

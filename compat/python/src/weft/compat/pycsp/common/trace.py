@@ -89,7 +89,7 @@ def TraceMsg(s: Any) -> None:
 
 
 def process(func: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-redef]
-    """Does what the current module's @process does; the start and end of the processes are
+    """Makes a process as the current module's @process does; the start and end of the processes are
     traced.
     """
 
@@ -125,17 +125,17 @@ def _composed(name: str, plist: Any) -> Any:
 
 
 def Parallel(*plist: Any) -> Any:
-    """Does what the current module's Parallel does, and traces its beginning and end."""
+    """Runs processes by the current module's Parallel, and traces its beginning and end."""
     return _composed("Parallel", plist)
 
 
 def Sequence(*plist: Any) -> Any:
-    """Does what the current module's Sequence does, and traces its beginning and end."""
+    """Runs processes by the current module's Sequence, and traces its beginning and end."""
     return _composed("Sequence", plist)
 
 
 def Spawn(*plist: Any) -> None:
-    """Does what the current module's Spawn does, and traces it."""
+    """Starts processes by the current module's Spawn, and traces this."""
     sendTrace({"type": "Spawn", "processes": _of(plist), "process_id": _pycsp.current_process_id()})
     _names["Spawn"](*plist)
 
