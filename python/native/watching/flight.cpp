@@ -32,8 +32,8 @@ struct Recorder {
 std::unique_ptr<Recorder> recorder;
 PyObject* on_failure = nullptr;  // the function that is called when an outermost run raises
 
-// Returns the name of a thread that is not a process. Called before the lane is touched, because it
-// runs Python code.
+// Returns the name of a thread that is not a process. The function runs Python code, so it is
+// called before the lane is changed.
 const std::string& name_of_thread() noexcept {
   static thread_local std::string name;
   if (!name.empty()) return name;
@@ -54,7 +54,8 @@ const std::string& name_of_thread() noexcept {
   return recorder->lane.process(std::uint32_t(b.id), [&] { return runtime::path_of(b); });
 }
 Known* the_thread();
-// Returns the entry of `b`, the process that runs here; null if it is not to be recorded.
+// Returns the entry of `b`, the process that runs here, or of this thread; null if there is nothing
+// to be recorded.
 [[gnu::always_inline]] inline Known* the_running(ProcessBase* b) {
   if (b && (coroutine_of(b) || process_object(b))) [[likely]]
     return &the_process(*b);
@@ -68,9 +69,9 @@ Known* the_thread();
   return &recorder->lane.process(-id, [&]() -> const std::string& { return name; });
 }
 
-// When the last process parked, and which one its scheduler runs next: for that one no time has
-// passed when it goes on. So a process that waited takes no reading of the clock of its own, which
-// is a third of what an event costs.
+// The time when the last process parked, and the process that its scheduler runs next. For the next
+// process no time has passed when it goes on, so it does not read the clock, which is a third of
+// the cost of an event.
 struct GoneOn {
   std::uint64_t time = 0;
   const core::Waker* next = nullptr;
@@ -80,14 +81,14 @@ std::uint64_t time_of(const Known& me, const ProcessBase* b) noexcept {
   return next && me.op != Known::kIdle && next == b ? gone_on.time : form::Clock::now();
 }
 
-// Returns a place's name as Python code has it, without quotes.
+// Returns a place's name as it is in Python code, without quotes.
 std::string plain_name(const core::SyncObject& place) {
   return place.line || !place.name ? runtime::name_of(place) : place.name;
 }
 // Distinguishes a place from an earlier one at its address, whose name may have had the same
 // address.
 const void* identity(PyObject* name, const core::SyncObject& place) noexcept {
-  // A string keeps its hash, once that was asked for.
+  // A string keeps its hash once the hash has been computed.
   Py_hash_t hash = PyUnicode_CheckExact(name) ? reinterpret_cast<PyASCIIObject*>(name)->hash : -1;
   if (hash == -1) hash = PyObject_Hash(name);
   return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(hash) + place.line + 1);
@@ -147,7 +148,7 @@ void flight_parks() noexcept {
   me->op = 0;
   gone_on = {me->since, nullptr};
   if (!b || !coroutine_of(b) || !c->executor) return;
-  // The scheduler of a guest returns to the loop of its host between two steps, for any time.
+  // Between two steps the scheduler of a guest returns to the foreign loop, for any length of time.
   const auto* const here = static_cast<const runtime::Scheduler*>(c->executor);
   if (!here->host()) gone_on.next = here->next_ready();
 }
@@ -302,7 +303,8 @@ PyObject* f_write(PyObject*, PyObject* args) {
   }
   Py_RETURN_NONE;
 }
-// _flight_hide(on): says whether what the calling process does is Weft's own work.
+// _flight_hide(on): sets whether the operations of the calling process are Weft's own work, which
+// is not recorded.
 PyObject* f_hide(PyObject*, PyObject* on) {
   if (!recorder) Py_RETURN_NONE;
   const bool hides = PyObject_IsTrue(on) == 1;
