@@ -1,6 +1,6 @@
 """Finds out whether a function is a coroutine function or a generator function. The answers are
-those of `inspect`, but `inspect` is imported only for unusual functions: its import would cost
-every program and every new OS process some milliseconds.
+those of `inspect`, but `inspect` is imported only for unusual functions: importing `inspect` would
+cost every program and every new OS process some milliseconds.
 """
 
 from __future__ import annotations

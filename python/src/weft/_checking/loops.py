@@ -1,16 +1,16 @@
 """asyncio in a checked function (rule 17.13).
 
-A task that only awaits networks and asyncio.sleep, alone on its loop, does what ordinary code does
-that runs these networks one after the other (rules 13.1, 13.6). So a check runs no loop: the
-coroutine of `asyncio.run` is ordinary code, and `run_async` in it is `run`.
+A task that is alone on its loop, and only awaits networks and asyncio.sleep, does the same as
+ordinary code that runs these networks one after the other (rules 13.1, 13.6). So a check runs no
+loop: the coroutine of `asyncio.run` is ordinary code, and `run_async` in it is `run`.
 
     asyncio.run(main) ──main.send()──► run_async() ──► run()   decided, as any network is
                           ├─────────► asyncio.sleep()          virtual time
                           └─────────► anything else of asyncio: refused
 
 Invariants
-- main never suspends: what it awaits is over when it goes on, or is refused. So there is no turn of
-  a loop whose order could be decided.
+- main never suspends: each operation that it awaits is either refused, or over at once. So there is
+  no turn of a loop whose order could be decided.
 - World.driven is true exactly while the coroutine is under way.
 """
 
@@ -38,7 +38,7 @@ _ORDINARY = 0  # what _native.where() returns in ordinary code
 
 
 def of_weft(world: World) -> Iterator[Replacement]:
-    """Returns what is replaced in Weft's own modules, for which asyncio need not be imported."""
+    """Yields the replacements in Weft's own modules, for which asyncio need not be imported."""
     shared = importlib.import_module("weft._backends.shared")
     old = shared.run_async
 
@@ -54,7 +54,7 @@ def of_weft(world: World) -> Iterator[Replacement]:
 
 
 def replacements(world: World) -> Iterator[Replacement]:
-    """Returns what is replaced in asyncio, which the program has imported."""
+    """Yields the replacements in asyncio, which the program has imported."""
     import asyncio
 
     run, sleep = _run(world, asyncio.run), _sleep(world, asyncio.sleep)
@@ -125,8 +125,9 @@ def _without_loop(world: World, old: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _needs_loop(error: BaseException) -> bool:
-    """Returns whether the error says that there is no loop: what raised it would be possible in a
-    task. A BadUse that came through Weft's code in Python is that of a process.
+    """Returns whether the error says that there is no loop: the code that raised it would be
+    possible in a task. A BadUse that has come through Weft's code in Python was raised in a
+    process.
     """
     if isinstance(error, Refused):
         return False

@@ -7,8 +7,8 @@ classes for aggregates.
     Annotated[memoryview, "float64", 2]       an array of two dimensions
     Annotated[memoryview, "const float64"]    an array that is read-only
 
-Invariant: each aggregate has one class, of which Python gets objects: a class of the program, if
-the program has named one, else a class that this module makes.
+Invariant: each aggregate has one class, whose objects Python code receives: a class of the program,
+if the program has named one, otherwise a class that this module makes.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def _text(tp: Any, within: tuple[Any, ...]) -> str:
         raise BadUse(f"{within[0]!r} holds types within types more than {_DEEPEST} deep")
     try:
         plain = _PLAIN.get(tp)
-    except TypeError:  # `tp` has no hash, as Annotated[int, {}]; it is dealt with below
+    except TypeError:
+        # `tp` has no hash, as Annotated[int, {}] has none; such types are handled below
         plain = None
     if plain:
         return plain
@@ -140,7 +141,7 @@ def type_text(tp: Any) -> str:
 
 
 def claim(text: str, cls: type) -> None:
-    """Makes `cls` the class of the objects that Python gets for the aggregate `text`.
+    """Makes `cls` the class of the objects that Python code receives for the aggregate `text`.
 
     A class that is defined again, in a cell of a notebook or by importlib.reload, replaces its
     predecessor.
