@@ -25,8 +25,8 @@ class Checked(Generic[P, R]):
         tokens: the tokens of `@weft.check.replay(…)`, which are run before the search.
     """
 
-    #: Set by the pytest plugin: options that replace those of the test, or "off" to call the :
-    #function once, unchecked.
+    #: Set by the pytest plugin: options that replace those of the test, or "off" to call the
+    #: function once, unchecked.
     override: dict[str, Any] | str | None = None
 
     __name__: str

@@ -61,8 +61,9 @@ class Options:
     seed: int = 1
     bound: int = 2
     depth: int = 3
-    limit: int = 20_000  #: a run that takes more steps than this, plus 100 for each process, counts
-                         #as a run without an end
+    #: a run that takes more steps than this, plus 100 for each process, counts as a run without an
+    #: end
+    limit: int = 20_000
     early: int = 2
     seconds: float = math.inf  #: how long to search
     schedules: int | None = None  #: the largest number of schedules to run
@@ -101,8 +102,8 @@ class Outcome:
     lost: int = 0  #: values that were left in blocking buffers without poison
     #: Pairs of a channel's name and the number of values lost in it.
     lost_in: tuple[tuple[str, int], ...] = ()
-    starved: tuple[str, ...] = ()  #: sentences about the processes and guards that were passed over
-                                   #(rule 17.6)
+    #: sentences about the processes and guards that were passed over (rule 17.6)
+    starved: tuple[str, ...] = ()
     early: int = 0  #: times that came although a process could run
     cut: str = ""  #: a bound that this run met: "early", "limit", "size"
     difference: str = ""  #: of a replay: the first deviation that does not fit; this is no failure
@@ -214,7 +215,7 @@ class Search:
         self.runs = 0  #: schedules that were run
         self.blocked = 0  #: runs that were no schedules
         #: the schedules that were run stand for all schedules (for "few": for all with at most
-        #`bound` deviations)
+        #: `bound` deviations)
         self.complete = False
         #: What cut the search: "early", "limit", "size", "seconds", "schedules".
         self.cut: set[str] = set()

@@ -60,8 +60,8 @@ class Report:
     grain: str = ""  #: a sentence about the grain that the failure needs
     told: list[str] = field(default_factory=list)
     searches: list[Search] = field(default_factory=list)
-    races: tuple[int, int] = (0, 0)  #: how many races were run in both orders, and how many races
-                                     #there are
+    #: how many races were run in both orders, and how many races there are
+    races: tuple[int, int] = (0, 0)
     estimate: float = 0.0  #: how many schedules there may be, without reduction; 0: unknown
     command: str = ""  #: the command that replays the failing schedule
     time: str = "quiet"

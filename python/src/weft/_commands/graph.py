@@ -25,8 +25,8 @@ from weft._watching import trace as _trace
 from weft._watching.verdict import folded
 
 FORMATS = ("svg", "dot", "mermaid")
-MOST_NODES = 400  #: the largest number of nodes that are drawn; the drawing says how many are left
-                  #out
+#: the largest number of nodes that are drawn; the drawing says how many are left out
+MOST_NODES = 400
 
 
 @dataclass

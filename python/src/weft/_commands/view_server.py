@@ -62,8 +62,8 @@ class Looks:
         self.pid = pid
         self.interval = interval
         self.most = most
-        self.ended = threading.Event()  #: set once the program has ended and each browser has been
-                                        #notified
+        #: set once the program has ended and each browser has been notified
+        self.ended = threading.Event()
         self._changed = threading.Condition()
         self._browsers = 0  # guarded by _changed, like the fields that follow
         self._number = 0

@@ -37,8 +37,8 @@ class Row(NamedTuple):
     at: str
     pid: int
     hidden: bool  #: whether the process waits for others as their parent, or for a call
-    places: tuple[tuple[str, _Key, bool], ...]  #: for each place: name, channel, whether the
-                                                #process writes
+    #: for each place: name, channel, whether the process writes
+    places: tuple[tuple[str, _Key, bool], ...]
     names: tuple[str, ...]  #: the names of these places, and of channels that have ended
 
     def line(self) -> str:

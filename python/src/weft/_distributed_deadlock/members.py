@@ -46,23 +46,23 @@ class Space(NamedTuple):
 
     pid: int
     incarnation: int
-    waits: bool  #: whether all its runs wait for other spaces, and nothing else of the space is at
-                 #work
-    sessions: list[tuple[int, int, int]]  #: for each session: incarnation of the peer, frames sent,
-                                          #frames received
+    #: whether all its runs wait for other spaces, and nothing else of the space is at work
+    waits: bool
+    #: for each session: incarnation of the peer, frames sent, frames received
+    sessions: list[tuple[int, int, int]]
     #: Ends that peers hold: the peer's incarnation, name (WIRE.md 10.7), place, whether it is a
     #: writer, the number of open ends of that channel.
     lent: list[tuple[int, int, int, bool, int]]
-    far: list[tuple[int, int, int, int]]  #: for each far channel: place, incarnation of the home,
-                                          #name, open ends here
-    held: list[tuple[int, int, bool, int]]  #: for each end held: process, place, whether it is a
-                                            #writer, the end
+    #: for each far channel: place, incarnation of the home, name, open ends here
+    far: list[tuple[int, int, int, int]]
+    #: for each end held: process, place, whether it is a writer, the end
+    held: list[tuple[int, int, bool, int]]
     facts: list[tuple[Any, Any]]  #: the facts of each run, as _watching/deadlocks.py describes them
     strangers: bool  #: whether foreign threads may hold ends without Weft's knowledge
     calls: dict[int, str]  #: process → the call that it runs, if this OS process is a host
     away: dict[tuple[int, str], int]  #: (pid of a host, call) → process that waits
-    others: tuple[str, ...] = ()  #: anything else that may act: signal handlers, open `Outside`
-                                  #tokens
+    #: anything else that may act: signal handlers, open `Outside` tokens
+    others: tuple[str, ...] = ()
 
 
 class Asking:

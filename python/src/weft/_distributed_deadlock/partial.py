@@ -50,15 +50,15 @@ class Moment(NamedTuple):
 
     pid: int
     incarnation: int
-    sessions: list[tuple[int, int, int]]  #: for each session: incarnation of the peer, frames sent,
-                                          #frames received
+    #: for each session: incarnation of the peer, frames sent, frames received
+    sessions: list[tuple[int, int, int]]
     #: Ends that peers hold: the peer's incarnation, name (WIRE.md 10.7), place, whether it is a
     #: writer, the number of open ends of that channel.
     lent: list[tuple[int, int, int, bool, int]]
-    far: list[tuple[int, int, int, int]]  #: for each far channel: place, incarnation of the home,
-                                          #name, open ends here
-    held: list[tuple[int, int, bool, int]]  #: for each end held: process, place, whether it is a
-                                            #writer, the end
+    #: for each far channel: place, incarnation of the home, name, open ends here
+    far: list[tuple[int, int, int, int]]
+    #: for each end held: process, place, whether it is a writer, the end
+    held: list[tuple[int, int, bool, int]]
     facts: list[tuple[Any, Any]]  #: the facts of each run, as _watching/deadlocks.py describes them
     figures: dict[int, tuple[int, int, int]]  #: place → values passed, dropped, in the buffer
     shared: list[int]  #: places of far channels with an end in a value, or under way
@@ -137,7 +137,7 @@ class Spaces:
         }
         calls = {(s.pid, call): (s.incarnation, p) for s in spaces for p, call in s.calls.items()}
         #: A process that waits for a call → the process that runs the call; None: that process has
-        #ended.
+        #: ended.
         self.callees = {
             (s.incarnation, process): calls.get(call)
             for s in spaces
@@ -191,8 +191,7 @@ class Round(Spaces):
             self._add(*one)
 
     def _sessions(self) -> set[tuple[int, int]]:
-        """Records the counters of each session. Returns the pairs of spaces that have two sessions.
-        """
+        """Records the counters of each session. Returns the pairs of spaces that have two sessions."""
         seen: Counter[tuple[int, int]] = Counter()
         for s in self.spaces.values():
             for peer, sent, received in s.sessions:

@@ -76,8 +76,8 @@ __all__ = [
 AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 PATIENCE = 1.0  #: seconds to wait for the answers to all questions but STATE
-SLICE = 0.1  #: the first limit, in seconds, of silence after which a thread that asks for STATE
-             #gives way
+#: the first limit, in seconds, of silence after which a thread that asks for STATE gives way
+SLICE = 0.1
 
 
 class _Gone(Exception):
