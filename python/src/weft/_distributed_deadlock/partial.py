@@ -122,8 +122,8 @@ class Spaces:
         self.holders: dict[tuple[_Key, bool], set[_Node]] = {}
         self.waiters: dict[_Node, Waiter] = {}
         self.facts: list[tuple[Any, Waiter, dict[int, Place]]] = []
-        #: Ends that peers hold. `doubled` has pairs of spaces with two sessions: their ends cannot
-        #: be told apart, and are left out.
+        #: Ends that peers hold. `doubled` contains the pairs of spaces with two sessions. The ends
+        #: of these spaces cannot be told apart, and are left out.
         self.lent = {
             (s.incarnation, peer, name): (s.incarnation, place)
             for s in spaces
