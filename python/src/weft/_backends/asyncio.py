@@ -333,7 +333,8 @@ async def _wait_for(
 
 async def _leave(guest: Any, block: BaseException | None) -> bool:
     """Runs at the end of the block of an `async with Group()`. `block` is the exception that left
-    the block, or None."""
+    the block, or None.
+    """
     if _is(block, GeneratorExit):
         guest.abandon()
         return False

@@ -153,7 +153,8 @@ def _work_once(permits: SimpleQueue[None]) -> None:
 
 def _see_to_it(watch: SimpleQueue[None]) -> None:
     """Starts further threads as long as calls wait for a thread and no running call ends (invariant
-    3)."""
+    3).
+    """
     _native._worker(True)
     try:
         while _waiting.qsize() > _idle.qsize():

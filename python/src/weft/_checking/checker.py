@@ -60,7 +60,8 @@ def _now() -> float:
 
 def _sleep(seconds: float) -> bool:
     """Sleeps in the time of the run. Returns False if the caller is not a process with a stack of
-    its own."""
+    its own.
+    """
     process = _native.current_process()
     if process is None or _native.where() not in _BLOCKS:
         return False
@@ -246,7 +247,8 @@ class _Check:
 
     def _first_run(self) -> None:
         """Runs the usual order twice, observed. If the function cannot be checked, these two runs
-        show that."""
+        show that.
+        """
         outside = _functions.channels_outside(self._function)
         if outside:
             raise self._refused(outside)
@@ -411,7 +413,8 @@ class _Check:
 
     def find(self, search: _engine.Search) -> list[_Failure]:
         """Runs a search until a schedule fails (keep_going: to its end), and records the
-        figures."""
+        figures.
+        """
         found: dict[tuple[str, str], _Failure] = {}
         shown = 0.0
         self._search_under_way = search

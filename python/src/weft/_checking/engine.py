@@ -169,7 +169,8 @@ def run_once(function: Function) -> Outcome:
 
 def decided(outcome: Outcome) -> Outcome:
     """Adds the decisions of the last run to its outcome. A search does so only if the run
-    failed."""
+    failed.
+    """
     outcome.decisions = tuple(Decision(*d) for d in _engine.decisions())
     return outcome
 

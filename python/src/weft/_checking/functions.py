@@ -18,7 +18,8 @@ def run_plainly(function: Callable[[], Any]) -> Any:
 
 def called(function: Callable[[], Any]) -> Callable[[], Any]:
     """Returns the function, wrapped so that, if the function returns a process, that process is
-    run."""
+    run.
+    """
     import weft
     from weft.coroutines import process
 

@@ -25,7 +25,8 @@ FAULTS = ("kill", "delay", "partition", "slow")
 
 def near(word: str, known: Iterable[str]) -> str:
     """Returns `; did you mean 'x'?` with the nearest of `known`; if none is near, the list of all
-    of `known`."""
+    of `known`.
+    """
     import difflib
 
     known = tuple(known)

@@ -1,5 +1,6 @@
 """The outcome of a run in a few words, for reports: errors and values, and whether two of them are
-alike."""
+alike.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ def innermost(
     error: BaseException | None, kinds: tuple[type[BaseException], ...]
 ) -> BaseException | None:
     """Returns the first exception of these kinds: the error itself, one in the group that it is, or
-    its cause."""
+    its cause.
+    """
     if error is None or isinstance(error, kinds):
         return error
     for inner in getattr(error, "exceptions", ()):

@@ -41,7 +41,8 @@ class Drawn:
 
 def network(events: Iterable[dict[str, Any]]) -> Drawn:
     """Returns the network of a trace: which process writes to which channel, and which process
-    reads from it."""
+    reads from it.
+    """
     writes: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     reads: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     seen: dict[str, None] = {}

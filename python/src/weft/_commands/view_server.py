@@ -219,7 +219,8 @@ class Server(http.server.ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Reports nothing, since it is no error if a browser goes away in the middle of a
-        request."""
+        request.
+        """
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

@@ -225,7 +225,8 @@ _shown = ""  # the name of this OS process, as the system shows it
 
 def _show_name(name: str) -> None:
     """Makes `top` and `ps` show the name of what runs in this OS process, as they do for threads
-    (rule 14.13)."""
+    (rule 14.13).
+    """
     global _shown
     if name != _shown:
         _shown = name
@@ -419,7 +420,8 @@ def _breakpoint(*args: Any, **keywords: Any) -> Any:
 
 def _initialized(prepared: dict[str, Any]) -> BaseException | None:
     """Calls the initializer, if there is one. Returns the exception that the initializer raised, or
-    None."""
+    None.
+    """
     if prepared["initializer"] is not None:
         before = os.getpid()
         try:

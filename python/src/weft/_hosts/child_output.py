@@ -305,7 +305,8 @@ def _open_outputs() -> dict[int, tuple[ChildOutput, list[int]]]:
 
 def _take_of(output: ChildOutput, descriptors: list[int]) -> bool:
     """Takes the output that has come from one child. Returns whether the descriptors of that output
-    have changed."""
+    have changed.
+    """
     _take_here(output)
     return output.descriptors() != descriptors
 
@@ -339,7 +340,8 @@ os.register_at_fork(after_in_child=_forget)
 
 def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
     """Sends a record or a warning to the parent. Returns false if the record or warning is too
-    long."""
+    long.
+    """
     try:
         packed = pickle.dumps((kind, what, text))
     except Exception:  # an object that the user has added cannot be pickled, so its text is sent

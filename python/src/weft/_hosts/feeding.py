@@ -103,7 +103,8 @@ def next_size(size: int, calls: int, seconds: float) -> int:
 
 def _compute(tasks: Any, results: Any) -> None:
     """Reads batches of calls, and writes their results. This function is the process in the
-    host."""
+    host.
+    """
     functions: dict[bytes, Any] = {}
     me = _native.current_process()
     assert me is not None
@@ -258,7 +259,8 @@ class _Feeder(_pool.Feeder):
 
     def _call(self, tasks: Any, results: Any) -> None:
         """Runs the process in the host, and waits for its end. This method runs on a thread of its
-        own."""
+        own.
+        """
         _helper_threads.helps()
         try:
             self._host.call(_compute, (tasks, results), {})

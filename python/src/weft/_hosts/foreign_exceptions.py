@@ -103,7 +103,8 @@ def traceback_of(error: BaseException) -> str:
 
 def cause_set(error: BaseException, cause: BaseException) -> None:
     """Sets the cause as `raise error from cause` does, whatever the class defines in place of
-    `__cause__`."""
+    `__cause__`.
+    """
     vars(BaseException)["__cause__"].__set__(error, cause)
 
 

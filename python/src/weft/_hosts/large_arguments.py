@@ -71,7 +71,8 @@ class Large:
 
     def copy(self, bytes_now: memoryview, calls: Any, may_make: bool) -> Any:
         """Returns the argument as a Shared, for one of these calls; None if the argument is to be
-        sent in another way."""
+        sent in another way.
+        """
         if (there := self._copy) is not None and there[1] is calls:
             return there[0]
         if there is None and not may_make:

@@ -1,5 +1,6 @@
 """The functions of weft.processes that weft.threads does not have: processes in OS processes of
-their own."""
+their own.
+"""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ _ALONE = "--multiprocessing-fork"  # the argument by which a frozen program know
 
 class Handed(NamedTuple):
     """The descriptors that are passed to a child. `main()` of _hosts/child.py describes their
-    purpose."""
+    purpose.
+    """
 
     link: int
     preparation: int

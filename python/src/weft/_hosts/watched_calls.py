@@ -51,7 +51,8 @@ class Watch:
 
     def after(self, error: BaseException | None) -> bool:
         """Returns whether the call is run again after it has raised this exception. If it is,
-        counts one retry."""
+        counts one retry.
+        """
         return error is not None and isinstance(error, self.retry_on) and self.once_more()
 
 

@@ -416,7 +416,8 @@ def result_sent(value: Any, trusted: bool) -> Any:
 
 def _sent(failure: _pickling.Failure | None, trusted: bool) -> Any:
     """Returns the failure as it is sent: pickled if both peers trust each other, otherwise as plain
-    values."""
+    values.
+    """
     return failure if trusted or failure is None else _failure_fields(failure)
 
 

@@ -182,7 +182,8 @@ class Incoming(asyncio.StreamReader):
 
     def is_between(self) -> bool:
         """Returns whether all bytes that have come were whole pieces and have been passed to a
-        session."""
+        session.
+        """
         to = self._to
         return isinstance(to, _ToSession) and not (to._left or to._head or to._peer_finished)
 

@@ -98,7 +98,8 @@ class Again(BadUse):
 
 class NotHis(BadUse):
     """The other side's certificate does not grant the name under which the other side has written
-    its entry."""
+    its entry.
+    """
 
 
 class Closed(BadUse):
@@ -199,7 +200,8 @@ class Session:
 
 def _watch_over(writer: asyncio.StreamWriter) -> None:
     """Makes the system notice when the other machine has fallen silent. (Sessions through the relay
-    have a lease instead.)"""
+    have a lease instead.)
+    """
     own: socket.socket | None = writer.get_extra_info("socket")
     if own is None:
         return
@@ -326,8 +328,7 @@ async def carry(feed: Any, there: Streams) -> None:
 
 
 async def close_writer(writer: asyncio.StreamWriter) -> None:
-    """Closes a connection. Queued bytes are sent first, unless the other side does not accept them.
-    """
+    """Closes a connection. Queued bytes are sent first, if the other side accepts them."""
     writer.close()
     try:
         await asyncio.wait_for(writer.wait_closed(), GREETING / 2)

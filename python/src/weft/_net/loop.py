@@ -47,8 +47,9 @@ _thread: threading.Thread | None = None
 _users = 0
 
 
-#: The descriptors of sessions' sockets. Each has a function that takes the bytes that have come,
-#: and returns true if that needed no step of the loop. The table belongs to the loop's thread.
+#: The descriptors of sessions' sockets. Each maps to a function that takes the bytes that have
+#: come, and returns true if that needed no step of the loop. The table belongs to the loop's
+#: thread.
 quickly: dict[int, Callable[[], bool]] = {}
 
 

@@ -254,7 +254,8 @@ class Meeting:
 
     async def _hear(self, offer: Offer) -> None:
         """Makes the server report this entry and later ones to _wrote(), unless it does so
-        already."""
+        already.
+        """
         with contextlib.suppress(*_LOST):
             if offer.hears is None:
                 inbox = self._nats.new_inbox()

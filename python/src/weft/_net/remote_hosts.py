@@ -185,7 +185,8 @@ class _Far(Elsewhere, abc.ABC):
 
     def _far_call(self, host: str, session: Any) -> _remote_calls.FarCall:
         """Returns the session's call, in the form in which its agent can be asked where the call
-        is."""
+        is.
+        """
         network, call = self._network, str(session._answer_fields.get("call"))
 
         def ask() -> cf.Future[list[str] | None]:

@@ -76,7 +76,8 @@ os.register_at_fork(after_in_child=_forget)
 
 class Parts(NamedTuple):
     """The parts of a connection: a descriptor of its socket, which the code that receives the Parts
-    owns, and TLS."""
+    owns, and TLS.
+    """
 
     descriptor: int
     came_in: ssl.MemoryBIO
@@ -238,7 +239,8 @@ class Tls(asyncio.Transport, abc.ABC):
 
     def _fail(self, error: OSError) -> None:
         """Ends a connection that has failed; before that, TLS reports the reason to the other
-        side."""
+        side.
+        """
         self._error = error
         if self._protocol_knows:
             self._reader.set_exception(error)
@@ -335,7 +337,8 @@ class Coming:
 
 def _give_back() -> None:
     """Returns to the system the memory of many closed connections, which the C library (glibc)
-    would keep."""
+    would keep.
+    """
     import ctypes  # imported late: few programs ever need it
 
     with contextlib.suppress(AttributeError, OSError, TypeError):

@@ -240,7 +240,8 @@ def _long_head(head: int, more: int) -> bytes:
 
 def _large_found(packed: bytes | bytearray) -> Any:
     """Returns the array that _large_packed() has packed. Returns None if `packed` is another
-    value."""
+    value.
+    """
     if len(packed) < LARGE or not packed.startswith(_LARGE):
         return None
     try:

@@ -189,7 +189,8 @@ def to_tell(row: Stuck, pid: int) -> dict[str, Any]:
 
 def stuck_from(record: dict[str, Any]) -> Stuck:
     """Returns the stuck process of a record whose names have been changed into those of this OS
-    process."""
+    process.
+    """
     where = record["operation"], record["places"], record["at"]
     others = tuple(sorted(other["p"] for other in record["others"]))
     return Stuck(record["p"], *where, others, record["pid"])

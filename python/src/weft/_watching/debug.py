@@ -149,7 +149,8 @@ def is_atom(value: Any) -> bool:
 
 def fingerprint(value: Any) -> bytes | None:
     """Returns a hash that changes when the object changes, or None if the object cannot be
-    watched."""
+    watched.
+    """
     pickle_hash = _hasher()
     try:
         first = pickle_hash(value)
@@ -401,7 +402,8 @@ class Debug:
 
     def _host_ended(self, pid: int) -> None:
         """Does nothing: changes that the OS process had found, and had not sent yet, are not
-        reported."""
+        reported.
+        """
 
 
 _present: Debug | None = None
