@@ -21,7 +21,8 @@ def readable(those: Iterable[Any], timeout: float | None = None) -> list[Any]:
     Args:
         those: descriptors, or objects with a fileno().
         timeout: seconds after which [] is returned; None: waits until there is such an item.
-    Raises: OSError, ValueError: a descriptor is closed.
+    Raises:
+        OSError, ValueError: a descriptor is closed.
     """
     poll, by = select.poll(), {}
     for each in those:

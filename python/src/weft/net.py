@@ -171,12 +171,13 @@ def listen(
             program, listen at "0.0.0.0:PORT".
         keys: the folder with the certificate (`make_keys`); None: $WEFT_NET, or ~/.config/weft/net.
         trust: whether values are pickled, with each program that trusts too: such a program can
-            make this program run any code. name: the name that this program gives itself; None: the
-            name of the machine, and the pid. rounds: whether programs that share channels ask each
-            other whether all of them wait, so that a deadlock is reported in all. Through these
-            questions the other programs learn where the processes of this program wait, and a
-            program that lies can end a run that waits for others. With False this program neither
-            asks nor answers, unless it has made another call with True.
+            make this program run any code.
+        name: the name that this program gives itself; None: the name of the machine, and the pid.
+        rounds: whether programs that share channels ask each other whether all of them wait, so
+            that a deadlock is reported in all. Through these questions the other programs learn
+            where the processes of this program wait, and a program that lies can end a run that
+            waits for others. With False this program neither asks nor answers, unless it has made
+            another call with True.
 
     Raises:
         BadUse: there are no keys, or `address` is not an address.
@@ -207,7 +208,8 @@ def connect(
 
     Raises:
         BadUse: there are no keys; the other program's certificate is not right, or that program
-            refuses this program's certificate. OSError: no program listens at the address.
+            refuses this program's certificate.
+        OSError: no program listens at the address.
     """
     if rounds:
         _rounds.answer_programs()
@@ -310,7 +312,7 @@ class Network:
             name: letters, digits, - and _, in parts separated by / or "." characters.
             channel: a channel that this program has made.
             readers, writers: whether other programs obtain readers, and whether they obtain
-            writers; at least one must be true.
+                writers; at least one must be true.
 
         Raises:
             BadUse: the name is taken or not valid, or this program's keys do not grant it
@@ -350,8 +352,9 @@ class Network:
         Raises:
             BadUse: no program offers the name, or none offers readers; it is a name of this
                 program; the home refuses, is not the home that was announced, or may not hold the
-                name; the server does not answer. ConnectionError: the home does not answer.
-                PeerDied: the home has died meanwhile.
+                name; the server does not answer.
+            ConnectionError: the home does not answer.
+            PeerDied: the home has died meanwhile.
         """
         return self._end(name, "reader", patience)
 
@@ -400,8 +403,8 @@ class Network:
         there are `n`.
 
         Args:
-            n: the least number of hosts. patience: the seconds to wait for these hosts, and for
-            which a call waits for a host.
+            n: the least number of hosts.
+            patience: the seconds to wait for these hosts, and for which a call waits for a host.
 
         Raises:
             BadUse: there are fewer hosts; the server does not answer.
@@ -464,16 +467,18 @@ def join(
 
     Args:
         server: the server's URL, "nats://HOST:PORT"; None: $WEFT_SERVER, or the URL that `weft net
-            up` has written beside the keys. keys, trust, name, rounds: as for `listen`. address:
-            "HOST:PORT" where other programs reach this one; port 0: a free one. The default is for
-            programs on one machine. relay: "auto": sessions go directly, and through the server if
-            the other program's address cannot be reached. "only": always through the server; this
-            program listens at no address. "never": no session goes through the server.
+            up` has written beside the keys.
+        keys, trust, name, rounds: as for `listen`.
+        address: "HOST:PORT" where other programs reach this one; port 0: a free one. The default is
+            for programs on one machine.
+        relay: "auto": sessions go directly, and through the server if the other program's address
+            cannot be reached. "only": always through the server; this program listens at no
+            address. "never": no session goes through the server.
 
     Raises:
         BadUse: there are no keys; the server does not answer, or refuses the keys; `address` is not
-            an address, or `relay` is not one of these. OSError: it is not possible to listen at the
-            address.
+            an address, or `relay` is not one of these.
+        OSError: it is not possible to listen at the address.
     """
     if relay not in ("auto", "only", "never"):
         raise BadUse(f"relay must be 'auto', 'only' or 'never', not {relay!r}")

@@ -110,9 +110,10 @@ def connect(
 
     Args:
         line: the path of a serial device; or a connected socket, or the descriptor of an open line:
-            of a socket or a descriptor a copy is used. baud: the speed in bits a second, for a
-        device that has one; 0 leaves it as it is. lease: the seconds without a sign of life after
-        which the board counts as dead; 0: it counts as dead only when the line ends.
+            of a socket or a descriptor a copy is used.
+        baud: the speed in bits a second, for a device that has one; 0 leaves it as it is.
+        lease: the seconds without a sign of life after which the board counts as dead; 0: it counts
+            as dead only when the line ends.
 
     Raises:
         OSError: there is no such device, or it is in use.

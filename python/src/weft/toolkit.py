@@ -79,8 +79,10 @@ def write_file(
 
     Args:
         append: whether to keep the contents of the file, and write after them; otherwise the file
-            is made anew. newlines: whether to add a newline to each value. Raises: OSError,
-            UnicodeError: the file cannot be written.
+            is made anew.
+        newlines: whether to add a newline to each value.
+    Raises:
+        OSError, UnicodeError: the file cannot be written.
     """
     n = 0
     with Path(path).open("a" if append else "w", encoding=encoding) as file:

@@ -64,7 +64,9 @@ def clones(process: Any, function: Any, body: Any, n: int) -> list[Any]:
     Args:
         body: what the process will run. For a coroutine process this is a coroutine that has not
             begun, whose frame holds the arguments; for a thread process it is (function, arguments,
-            keywords). Raises: BadUse: n is less than 0, or the arguments cannot be determined.
+            keywords).
+    Raises:
+        BadUse: n is less than 0, or the arguments cannot be determined.
     """
     made = _room(f"process {process.name}", n)
     if isinstance(body, tuple):

@@ -3,11 +3,13 @@
 Invariants
  1 A thread of the pool either runs a call or is idle; a thread that has been idle for IDLE seconds
  ends. 2 There are at most LIMIT threads (and one more for each start that was interrupted). Further
- calls wait their turn, in the order in which they came. 3 All running calls may depend on a call
- that waits its turn. So while calls wait for a thread, another thread watches. Whenever no call has
- ended for PATIENCE seconds, the watcher starts one thread beyond LIMIT, which ends after one call.
- The watcher starts only one thread at a time, because slow calls look the same: thousands of slow
- calls must not become thousands of threads at once.
+ calls
+   wait their turn, in the order in which they came.
+ 3 All running calls may depend on a call that waits its turn. So while calls wait for a thread,
+   another thread watches. Whenever no call has ended for PATIENCE seconds, the watcher starts one
+   thread beyond LIMIT, which ends after one call. The watcher starts only one thread at a time,
+   because slow calls look the same: thousands of slow calls must not become thousands of threads at
+   once.
 """
 
 from __future__ import annotations

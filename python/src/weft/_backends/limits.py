@@ -157,9 +157,10 @@ def timeout(seconds: float | None) -> Timeout:
 
     Args:
         seconds: by the run's clock, counted from the moment when the block is entered; 0 or less
-            ends the block at its first operation, None never. Raises: TimeoutError: at the block's
-            end, if this timeout ended it. BadUse: nan; the timeout is entered twice, or left out of
-            order or in another process.
+            ends the block at its first operation, None never.
+    Raises:
+        TimeoutError: at the block's end, if this timeout ended it. BadUse: nan; the timeout is
+            entered twice, or left out of order or in another process.
     """
     return Timeout("timeout", seconds, True, False)
 

@@ -179,13 +179,15 @@ def run(
             8.6).
         host: "weft": Weft's own scheduler; or "asyncio": inside `asyncio.run`, so that processes
             may await objects of asyncio (rule 13). For another event loop, await `run_async` in it.
-            trace: a file to which all events are written (:func:`tracing`). watchdog: seconds after
-            which a process that has not returned to its scheduler is named (:func:`watchdog`).
-            partial: "warn" or "raise" when processes are stuck for ever while others go on
-            (:func:`watching_deadlocks`). Raises: What failed in the network (several failures: an
-            ExceptionGroup); for exactly one process also the Retired, Poisoned or Cancelled that
-            left it (rule 7.1); Deadlock; BadUse; KeyboardInterrupt, once the network has been
-            cancelled.
+        trace: a file to which all events are written (:func:`tracing`).
+        watchdog: seconds after which a process that has not returned to its scheduler is named
+            (:func:`watchdog`).
+        partial: "warn" or "raise" when processes are stuck for ever while others go on
+            (:func:`watching_deadlocks`).
+    Raises:
+        What failed in the network (several failures: an ExceptionGroup); for exactly one process
+        also the Retired, Poisoned or Cancelled that left it (rule 7.1); Deadlock; BadUse;
+        KeyboardInterrupt, once the network has been cancelled.
     """
     if host not in ("weft", "asyncio"):
         raise BadUse(f"run: host must be 'weft' or 'asyncio', not {host!r}")

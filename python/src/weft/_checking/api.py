@@ -92,18 +92,24 @@ class Check:
         Args:
             function: a function that builds and runs a network, a process function without
                 arguments, or an `async def`. It may be called some thousand times.
-            seconds: how long to search; 10 by default. schedules: how many schedules to run at
-            most. search: "auto", "all", "walk", "pct" or "few". time: "quiet": a time comes only
-            when no process can run; "any": also earlier. faults: the faults that may happen to
-            processes on hosts, such as "kill:1,delay" (also "partition", "slow"). same: results,
-            and how each process ends, must be the same in all schedules. strict: findings that are
-            otherwise only reported count as a failure. grain: "operation", or "park": a process is
-            stopped only where it waits. all: it is a failure if not every schedule was run. seed:
-            the seed of all random choices. keep_going: whether to look for other failures after the
-            first. jobs: how many OS processes search. stub: names of functions, `module.function`,
-            that are not called. replay: a token; only its schedule is run. Raises: BadUse: there is
-            no such option, or the token cannot be read. CheckFailed: the decorated function raises
-            it.
+            seconds: how long to search; 10 by default.
+            schedules: how many schedules to run at most.
+            search: "auto", "all", "walk", "pct" or "few".
+            time: "quiet": a time comes only when no process can run; "any": also earlier.
+            faults: the faults that may happen to processes on hosts, such as "kill:1,delay" (also
+                "partition", "slow").
+            same: results, and how each process ends, must be the same in all schedules.
+            strict: findings that are otherwise only reported count as a failure.
+            grain: "operation", or "park": a process is stopped only where it waits.
+            all: it is a failure if not every schedule was run.
+            seed: the seed of all random choices.
+            keep_going: whether to look for other failures after the first.
+            jobs: how many OS processes search.
+            stub: names of functions, `module.function`, that are not called.
+            replay: a token; only its schedule is run.
+        Raises:
+            BadUse: there is no such option, or the token cannot be read.
+            CheckFailed: the decorated function raises it.
         """
         if function is None:
             replay = given.pop("replay", None)

@@ -107,9 +107,10 @@ def check_function(
         search: False if only the tokens are run.
         name: the name of the function in the report.
         command: the command that replays a schedule, without the token.
-        progress: is called with a line that says how far the search is. world: the world, if the
-        caller has entered it already. Raises: BadUse: a token cannot be read, or a check is under
-        way already.
+        progress: is called with a line that says how far the search is.
+        world: the world, if the caller has entered it already.
+    Raises:
+        BadUse: a token cannot be read, or a check is under way already.
     """
     with _alone():
         process = _native.current_process()
@@ -412,9 +413,7 @@ class _Check:
         return self.run()
 
     def find(self, search: _engine.Search) -> list[_Failure]:
-        """Runs a search until a schedule fails (keep_going: to its end), and records the
-        figures.
-        """
+        """Runs a search until a schedule fails (keep_going: to its end), and records the figures."""
         found: dict[tuple[str, str], _Failure] = {}
         shown = 0.0
         self._search_under_way = search

@@ -168,9 +168,7 @@ def run_once(function: Function) -> Outcome:
 
 
 def decided(outcome: Outcome) -> Outcome:
-    """Adds the decisions of the last run to its outcome. A search does so only if the run
-    failed.
-    """
+    """Adds the decisions of the last run to its outcome. A search does so only if the run failed."""
     outcome.decisions = tuple(Decision(*d) for d in _engine.decisions())
     return outcome
 
@@ -337,8 +335,9 @@ def shrink(
 
     Args:
         alike: returns whether an outcome is the same failure. By default it is if it is of the same
-            kind, with an exception of the same type. runs: how many runs the search for fewer
-            deviations may take. seconds: how long that search may take.
+            kind, with an exception of the same type.
+        runs: how many runs the search for fewer deviations may take.
+        seconds: how long that search may take.
     """
     options = options or Options()
     alike = alike or (lambda outcome: _alike(outcome, failed))

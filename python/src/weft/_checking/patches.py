@@ -97,8 +97,9 @@ class World:
 
     Args:
         now: returns the time of the run, in seconds.
-        seed: the seed of all random numbers. stub: names of functions that are not called. sleep:
-        lets a thread process or a greenlet sleep; it returns False if the caller is neither.
+        seed: the seed of all random numbers.
+        stub: names of functions that are not called.
+        sleep: lets a thread process or a greenlet sleep; it returns False if the caller is neither.
     """
 
     def __init__(
@@ -552,9 +553,7 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
 
 
 class NeverBack(BaseException):
-    """Raised if the function has not returned to Weft for a long time; the text says where it
-    is.
-    """
+    """Raised if the function has not returned to Weft for a long time; the text says where it is."""
 
 
 @contextlib.contextmanager

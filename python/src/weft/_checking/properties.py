@@ -54,10 +54,11 @@ class Watch:
 
     Attributes:
         endings: by path, how a process ended: "returned", "Retired", "Poisoned", "PeerDied",
-            "Cancelled", or the type of the exception that it raised. left: by path, the sentence
-        about a process that the end of a channel has ended. shared: a sentence for each object that
-        two processes share, or that changed after it was sent. processes: how many processes were
-        started.
+            "Cancelled", or the type of the exception that it raised.
+        left: by path, the sentence about a process that the end of a channel has ended.
+        shared: a sentence for each object that two processes share, or that changed after it was
+            sent.
+        processes: how many processes were started.
     """
 
     def __init__(self, objects: bool = True) -> None:

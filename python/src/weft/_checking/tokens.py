@@ -92,7 +92,7 @@ def parse(token: str) -> list[Deviation] | list[ByNumber]:
 
     Raises:
         BadUse: the text is no token, or a token of another version; the message says which, and
-        what to do.
+            what to do.
     """
     token = token.strip()
     if not re.match(r"w\d+(?![^-:])", token):

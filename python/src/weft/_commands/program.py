@@ -90,10 +90,12 @@ def run_program(
     """Runs the file `name` as `__main__` on `backend` and returns the exit status.
 
     Args:
-        trace: a file to which all events are written. verbose: whether stderr names the processes
-        and guards that ended quietly. flight: a file to which the last events are written when the
-        program ends. Raises: BadUse: there is no such file or backend, the file is not Python, or
-        the trace cannot be written.
+        trace: a file to which all events are written.
+        verbose: whether stderr names the processes and guards that ended quietly.
+        flight: a file to which the last events are written when the program ends.
+    Raises:
+        BadUse: there is no such file or backend, the file is not Python, or the trace cannot be
+            written.
     """
     import weft
 

@@ -325,7 +325,7 @@ def where(
     Args:
         patience: seconds to wait for answers.
         only: if it is given, of the processes elsewhere only those that run for these processes are
-        included.
+            included.
     """
     until, far = time.monotonic() + patience, _remote_calls.asked()
     answers, silent = ask(list(_members), WHERE, None, patience)
@@ -679,7 +679,7 @@ def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | Non
     Args:
         tell: the announcement for the other programs; empty if they have announced the deadlock.
         who: if other programs have announced it, the processes that waited in the runs here; these
-        runs are condemned already.
+            runs are condemned already.
     """
     from weft._distributed_deadlock import knots as _knots
 

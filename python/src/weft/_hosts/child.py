@@ -590,10 +590,11 @@ def main(descriptor: int, preparation: int, asked: int, records: int, shared: bo
     Args:
         descriptor: the socket of the link.
         preparation: a file with the settings for the start. If this program crashes, it writes the
-            reason at the end of the file, for the parent. asked: a socket over which the parent
-            asks whether everything here stands still. records: a socket for log records and
-            warnings from here. shared: whether the link is in shared memory. If this is None, the
-            parent sends the answer over `asked`, as 0 or 1.
+            reason at the end of the file, for the parent.
+        asked: a socket over which the parent asks whether everything here stands still.
+        records: a socket for log records and warnings from here.
+        shared: whether the link is in shared memory. If this is None, the parent sends the answer
+            over `asked`, as 0 or 1.
     """
     questions = socket.socket(fileno=asked)
     if shared is None:

@@ -180,17 +180,21 @@ class Executor(_Executor):
 
     Args:
         max_workers: the number of processes. None stands for the number of CPUs that this process
-            may use. mp_context: a context of multiprocessing. If the context starts processes by
-            forkserver, so does the Executor; otherwise each process is a fresh interpreter.
-            initializer, initargs: called in each process before anything else. max_tasks_per_child:
-            after this number of calls a process is replaced by a new one. preload: modules that
-            each process imports first. threads: the number of threads of BLAS and OpenMP in each
-            process. None leaves that to the environment. on: hosts of a network (weft.net) whose OS
-            processes take the calls, in place of processes of this program: network.hosts(),
-            network.host(name), or the name of a host. Then `max_workers` is the number of calls
-            that run at once (None means as many as there are OS processes), and the agents choose
-            the other settings. Raises: ValueError, TypeError: an argument makes no sense. BadUse:
-            `on` is not a host of a network, or there is no such host.
+            may use.
+        mp_context: a context of multiprocessing. If the context starts processes by forkserver, so
+            does the Executor; otherwise each process is a fresh interpreter.
+        initializer, initargs: called in each process before anything else.
+        max_tasks_per_child: after this number of calls a process is replaced by a new one.
+        preload: modules that each process imports first.
+        threads: the number of threads of BLAS and OpenMP in each process. None leaves that to the
+            environment.
+        on: hosts of a network (weft.net) whose OS processes take the calls, in place of processes
+            of this program: network.hosts(), network.host(name), or the name of a host. Then
+            `max_workers` is the number of calls that run at once (None means as many as there are
+            OS processes), and the agents choose the other settings.
+    Raises:
+        ValueError, TypeError: an argument makes no sense.
+        BadUse: `on` is not a host of a network, or there is no such host.
     """
 
     def __init__(
@@ -275,19 +279,24 @@ class Executor(_Executor):
 
         Args:
             timeout: the seconds after the call of map() within which the results must be there.
-            chunksize: has no effect. ordered: False: each result comes when its call is over, in
-            whatever order. return_exceptions: True: an exception of a call is its result, so that
-            the other results come too. False: the exception is raised in place of the result, and
-            ends the iteration. progress: True: a bar on standard error says how many calls are
-            over, if standard error is a terminal; "always": also if it is not a terminal. rich
-            draws the bar. retries: how often a call is run again after its OS process has died.
-            Then the death of an OS process is an error of its call alone, `ProcessDied`, once there
-            are no retries left. None: the death breaks the pool. retry_on: classes of exceptions
-            after which a call is run again too. time_limit: how many seconds a call may take in its
-            OS process. A process whose call takes longer is killed and replaced. That call raises
-            TimeoutError; the other calls go on. Raises: ValueError, TypeError: an argument makes no
-            sense. BadUse: rich is not installed; or the Executor calls on hosts of a network, which
-            have neither retries nor time limits.
+            chunksize: has no effect.
+            ordered: False: each result comes when its call is over, in whatever order.
+            return_exceptions: True: an exception of a call is its result, so that the other results
+                come too. False: the exception is raised in place of the result, and ends the
+                iteration.
+            progress: True: a bar on standard error says how many calls are over, if standard error
+                is a terminal; "always": also if it is not a terminal. rich draws the bar.
+            retries: how often a call is run again after its OS process has died. Then the death of
+                an OS process is an error of its call alone, `ProcessDied`, once there are no
+                retries left. None: the death breaks the pool.
+            retry_on: classes of exceptions after which a call is run again too.
+            time_limit: how many seconds a call may take in its OS process. A process whose call
+                takes longer is killed and replaced. That call raises TimeoutError; the other calls
+                go on.
+        Raises:
+            ValueError, TypeError: an argument makes no sense.
+            BadUse: rich is not installed; or the Executor calls on hosts of a network, which have
+                neither retries nor time limits.
         """
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")

@@ -420,8 +420,8 @@ class Host:
 
         Raises:
             What the function raised, with its traceback as the cause; Cancelled, once the
-            cancellation has ended the process; ProcessDied; BadUse, if something in the call cannot
-            be sent.
+                cancellation
+            has ended the process; ProcessDied; BadUse, if something in the call cannot be sent.
         """
         if os.getpid() != self._maker:
             raise BadUse(

@@ -101,21 +101,28 @@ class Hosts(Elsewhere):
     `worker(…).on(hosts[0])`.
 
     Args:
-        n: the number of hosts; None: as many as the CPUs that this process may use. preload:
-        modules that each host imports first. initializer, initargs: called in each host before
-        anything else; if it raises, so does every call on that host. affinity: for each host in
-        turn the CPUs on which it may run; or "spread": one CPU for each host. memory_limit: bytes
-        of address space of each host (RLIMIT_AS). nice: added to the niceness of each host.
-        max_tasks: the number of calls after which a host is replaced by a fresh one. threads: the
-        number of threads of BLAS and OpenMP in each host (OMP_NUM_THREADS and the like); None: as
-        the environment says. restarts: how often in all each host is replaced after its death;
-        None: always. start: "spawn": each host is a fresh interpreter. "forkserver": a copy of a
-        server that has imported the preloaded modules, which takes some milliseconds; the copy has
-        the environment with which the server started. "fork": a copy of this program, with all that
-        is in its memory; this is possible only while this program has one thread, and a host that
-        died is not replaced. backoff: seconds before the second start in a row that follows a
-        death; doubled each time, at most 10. Raises: BadUse: an argument makes no sense. OSError:
-        the system starts no process.
+        n: the number of hosts; None: as many as the CPUs that this process may use.
+        preload: modules that each host imports first.
+        initializer, initargs: called in each host before anything else; if it raises, so does every
+            call on that host.
+        affinity: for each host in turn the CPUs on which it may run; or "spread": one CPU for each
+            host.
+        memory_limit: bytes of address space of each host (RLIMIT_AS).
+        nice: added to the niceness of each host.
+        max_tasks: the number of calls after which a host is replaced by a fresh one.
+        threads: the number of threads of BLAS and OpenMP in each host (OMP_NUM_THREADS and the
+            like); None: as the environment says.
+        restarts: how often in all each host is replaced after its death; None: always.
+        start: "spawn": each host is a fresh interpreter. "forkserver": a copy of a server that has
+            imported the preloaded modules, which takes some milliseconds; the copy has the
+            environment with which the server started. "fork": a copy of this program, with all that
+            is in its memory; this is possible only while this program has one thread, and a host
+            that died is not replaced.
+        backoff: seconds before the second start in a row that follows a death; doubled each time,
+            at most 10.
+    Raises:
+        BadUse: an argument makes no sense.
+        OSError: the system starts no process.
     """
 
     def __init__(

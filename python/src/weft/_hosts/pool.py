@@ -119,9 +119,7 @@ def tell(future: Future[Any], value: Any = None, error: BaseException | None = N
 
 
 def tell_result(future: Future[Any], value: Any, error: BaseException | None) -> None:
-    """Sets a call's future to the value or the error that a host has sent
-    (_hosts/user_values.py).
-    """
+    """Sets a call's future to the value or the error that a host has sent (_hosts/user_values.py)."""
     try:
         value = _user_values.opened(value)
     except BaseException as wrong:
@@ -197,7 +195,8 @@ class Feeder(abc.ABC):
 
         Raises:
             What begin() raises. RuntimeError: the system can start no thread for the feeder.
-            BadUse: the threads of this program are greenlets.
+                BadUse: the threads
+            of this program are greenlets.
         """
         if why := _patched.why_not("an Executor"):  # patched after the import of weft.processes
             raise BadUse(why)
@@ -347,7 +346,8 @@ class State(abc.ABC):
 
         Raises:
             What check() raises; what the start of an OS process or a signal handler raises. After
-            any of these, the calls that have not begun are dropped again.
+                any of these,
+            the calls that have not begun are dropped again.
         """
         self.check()
         lot = _Lot(self, len(calls))
@@ -429,8 +429,8 @@ class State(abc.ABC):
 
         Args:
             most: returns how many calls may be taken together with the first one. Fewer are
-                returned if other feeders need calls too. same: whether all calls must be of one
-                function.
+                returned if other feeders need calls too.
+            same: whether all calls must be of one function.
         """
         while not self._whys:
             ended = self.ended  # `ended` must be read before `waiting`

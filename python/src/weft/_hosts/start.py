@@ -509,12 +509,16 @@ def begin(
 
     Args:
         way: one of _host.WAYS.
-        handed: the descriptors that are passed to the child. errors: the descriptor of its standard
-        error. shared: whether the link is in shared memory. A forked child learns that later, over
-        `asked`. preload: modules that a server imports before it forks. environment: the variables
-        that differ from this program's. unwanted: descriptors that only the parent may have.
-        Raises: BadUse: this program cannot fork now, or is frozen and would start itself without
-        end. OSError: the system starts no process.
+        handed: the descriptors that are passed to the child.
+        errors: the descriptor of its standard error.
+        shared: whether the link is in shared memory. A forked child learns that later, over
+            `asked`.
+        preload: modules that a server imports before it forks.
+        environment: the variables that differ from this program's.
+        unwanted: descriptors that only the parent may have.
+    Raises:
+        BadUse: this program cannot fork now, or is frozen and would start itself without end.
+        OSError: the system starts no process.
     """
     for child in list(_ending):
         child.poll()

@@ -76,25 +76,31 @@ class Supervisor:
 
     Args:
         hosts: Hosts, or one host of them. With None each attempt has an OS process of its own.
-        restarts: how often a process is started again; None means always. within: the seconds in
-        which `restarts` restarts are allowed. With None, `restarts` is the number in all. backoff:
-        seconds before the first restart. The time doubles with each death in a row, up to 10
-        seconds. healthy: the seconds of life after which the back-off starts over. strategy: which
-        processes are started again when one dies. "one for one": the process that has died. "one
-        for all": all processes of this supervisor, which share one count. "rest for one": the
-        process that has died, and the processes that were placed on this supervisor later (by
-        `.on()`); these share one count, too. under: the supervisor above. When this supervisor has
-        no restart left, all its processes are started again as a restart of the supervisor above,
-        and its own count begins anew. redeliver: whether `for job in reader` holds each job until
-        the loop asks for the next. max_values, max_age, max_memory: the number of values of `for`
-        loops, of seconds, and of bytes of memory at which a process ends in its loop between two
-        values (Cancelled is raised there), and is started again. This does not count as a death.
+        restarts: how often a process is started again; None means always.
+        within: the seconds in which `restarts` restarts are allowed. With None, `restarts` is the
+            number in all.
+        backoff: seconds before the first restart. The time doubles with each death in a row, up to
+            10 seconds.
+        healthy: the seconds of life after which the back-off starts over.
+        strategy: which processes are started again when one dies. "one for one": the process that
+            has died. "one for all": all processes of this supervisor, which share one count. "rest
+            for one": the process that has died, and the processes that were placed on this
+            supervisor later (by `.on()`); these share one count, too.
+        under: the supervisor above. When this supervisor has no restart left, all its processes are
+            started again as a restart of the supervisor above, and its own count begins anew.
+        redeliver: whether `for job in reader` holds each job until the loop asks for the next.
+        max_values, max_age, max_memory: the number of values of `for` loops, of seconds, and of
+            bytes of memory at which a process ends in its loop between two values (Cancelled is
+            raised there), and is started again. This does not count as a death.
         memory_limit: bytes of address space of each process (RLIMIT_AS). A MemoryError that leaves
-        the process is a death. report: called with the ProcessDied and the list of values that were
-        in hand, after the last death too. These values do not go back. For a value that cannot be
-        unpickled here, the list contains the error that says why. An exception that `report` raises
-        ends the supervision. name: the supervisor's name in events and in the log. Raises: BadUse:
-        an argument makes no sense.
+            the process is a death.
+        report: called with the ProcessDied and the list of values that were in hand, after the last
+            death too. These values do not go back. For a value that cannot be unpickled here, the
+            list contains the error that says why. An exception that `report` raises ends the
+            supervision.
+        name: the supervisor's name in events and in the log.
+    Raises:
+        BadUse: an argument makes no sense.
     """
 
     def __init__(
@@ -201,7 +207,8 @@ class Supervisor:
         death.
 
         Raises:
-            What the function raised; the last ProcessDied; Cancelled; BadUse; what `report` raised.
+            What the function raised; the last ProcessDied; Cancelled; BadUse; what `report`
+            raised.
         """
         return self.placed()(function, args, keywords)
 

@@ -26,8 +26,8 @@ class Watch:
         number: the place of the call among those of its map().
         seconds: how long the call may run; None: for ever.
         retries: how often it may still be run again. None: the death of its OS process breaks the
-            pool, as it does for a call without a Watch. retry_on: the exceptions after which the
-            call is run again.
+            pool, as it does for a call without a Watch.
+        retry_on: the exceptions after which the call is run again.
     """
 
     __slots__ = ("number", "retries", "retry_on", "seconds")

@@ -11,9 +11,8 @@ that the agent allows (WIRE.md 17.9, 17.12). `weft host` is an agent.
 
 Invariants
 - Fields are used on the loop's thread only; but any thread may call `_hosts`.
-- A caller's message is JSON. No part of it is run, and no module is imported here.
-  The OS processes import the modules of the allowed functions: one of them does so when the agent
-  begins.
+- A caller's message is JSON. No part of it is run, and no module is imported here. The OS processes
+  import the modules of the allowed functions: one of them does so when the agent begins.
 - Each call has a thread that waits for it. Its future in `_calls` is set when the call is over, and
   kept for KEPT further calls.
 """
@@ -93,7 +92,7 @@ def _remove_left(path: Path) -> None:
 
     Raises:
         OSError: the folder's owner lives, the folder belongs to another user, or `path` is not a
-        folder.
+            folder.
     """
     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:

@@ -89,8 +89,8 @@ def make_keys(
     Raises:
         BadUse: the folder contains keys already or, without `by`, keys of an authority; or `by`
             contains no authority's key; or one of `offers` is not a name to offer, or `offers` is
-            empty; or `offers` is None and `name` cannot be a part of a name. OSError: a file cannot
-            be written.
+            empty; or `offers` is None and `name` cannot be a part of a name.
+        OSError: a file cannot be written.
     """
     # This import takes 50 ms, and most programs have their keys already.
     from weft._net import certificates as _net_certificates

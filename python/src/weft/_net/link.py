@@ -114,8 +114,8 @@ class Session:
 
     Attributes:
         host: the name that the other program gives itself.
-        trusted: whether both programs trust each other; if so, values are pickled. relayed: whether
-        the session goes through the NATS server.
+        trusted: whether both programs trust each other; if so, values are pickled.
+        relayed: whether the session goes through the NATS server.
     """
 
     def __init__(self, link: Any, host: str, trusted: bool, carried: asyncio.Task[None]) -> None:
@@ -557,8 +557,8 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
 
     Raises:
         BadUse: the program's certificate is not right, or the program refuses this program's
-        certificate. OSError: no program listens at the address, or it does not answer within
-        `patience` seconds.
+            certificate.
+        OSError: no program listens at the address, or it does not answer within `patience` seconds.
     """
     host, port = parted(address)
     connects = _net_tls.connect(tls, host, port, LARGEST, GREETING)

@@ -253,9 +253,7 @@ class Meeting:
                 self._start(self._deaf(offer.hears))
 
     async def _hear(self, offer: Offer) -> None:
-        """Makes the server report this entry and later ones to _wrote(), unless it does so
-        already.
-        """
+        """Makes the server report this entry and later ones to _wrote(), unless it does so already."""
         with contextlib.suppress(*_LOST):
             if offer.hears is None:
                 inbox = self._nats.new_inbox()
@@ -599,8 +597,9 @@ class Meeting:
 
         Raises:
             BadUse: the home's certificate is not right, or the home refuses this program's
-            certificate. OSError: the home does not answer; the text contains "at …", "by the relay
-            …" or both, with the reasons.
+                certificate.
+            OSError: the home does not answer; the text contains "at …", "by the relay …" or both,
+                with the reasons.
         """
         now = asyncio.get_running_loop().time()
         address, home = entry["address"], entry["home"]

@@ -95,8 +95,9 @@ class _Far(Elsewhere, abc.ABC):
 
         Raises:
             What the function raised, with its traceback as the cause; Cancelled, once the
-            cancellation has ended the process; ProcessDied; ConnectionError, if no host answers;
-            BadUse, if the host refuses, or something in the call cannot be sent.
+                cancellation has
+            ended the process; ProcessDied; ConnectionError, if no host answers; BadUse, if the host
+            refuses, or something in the call cannot be sent.
         """
         asked = _net_calls.asked_of(function)
         host, session = self._begun(asked)

@@ -89,9 +89,11 @@ class Tls(asyncio.Transport, abc.ABC):
     """A connection with TLS. The classes that carry its bytes derive from this class.
 
     Args:
-        tls: the context, with the certificates. server: whether the other side has connected to
-        this one. on_connection: called with the streams after the hand-shake; None if a task waits
-        in streams(). limit: bytes that may wait in the StreamReader.
+        tls: the context, with the certificates.
+        server: whether the other side has connected to this one.
+        on_connection: called with the streams after the hand-shake; None if a task waits in
+            streams().
+        limit: bytes that may wait in the StreamReader.
     """
 
     def __init__(
@@ -238,9 +240,7 @@ class Tls(asyncio.Transport, abc.ABC):
         return True
 
     def _fail(self, error: OSError) -> None:
-        """Ends a connection that has failed; before that, TLS reports the reason to the other
-        side.
-        """
+        """Ends a connection that has failed; before that, TLS reports the reason to the other side."""
         self._error = error
         if self._protocol_knows:
             self._reader.set_exception(error)

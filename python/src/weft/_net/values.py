@@ -145,7 +145,7 @@ def accepts(kind: type[T]) -> type[T]:
 
     Raises:
         BadUse: `kind` is not a class of these kinds, or has a field for which msgspec knows no
-        check.
+            check.
     """
     asked: Any = kind
     shape = _shape_of(asked) if isinstance(kind, type) else None
@@ -239,9 +239,7 @@ def _long_head(head: int, more: int) -> bytes:
 
 
 def _large_found(packed: bytes | bytearray) -> Any:
-    """Returns the array that _large_packed() has packed. Returns None if `packed` is another
-    value.
-    """
+    """Returns the array that _large_packed() has packed. Returns None if `packed` is another value."""
     if len(packed) < LARGE or not packed.startswith(_LARGE):
         return None
     try:

@@ -148,9 +148,7 @@ def is_atom(value: Any) -> bool:
 
 
 def fingerprint(value: Any) -> bytes | None:
-    """Returns a hash that changes when the object changes, or None if the object cannot be
-    watched.
-    """
+    """Returns a hash that changes when the object changes, or None if the object cannot be watched."""
     pickle_hash = _hasher()
     try:
         first = pickle_hash(value)
@@ -424,8 +422,9 @@ def debug(on: bool, report: Callable[[Changed], object] | None = None) -> Debug 
 
     Args:
         report: called with a :class:`Changed`; for changes in another OS process it is called on a
-            thread of Weft. None: a WeftWarning at the line of the write. Returns: The debug mode
-            that has begun, or the one that has ended; None if there was none.
+            thread of Weft. None: a WeftWarning at the line of the write.
+    Returns:
+        The debug mode that has begun, or the one that has ended; None if there was none.
     """
     global _present
     before = _present

@@ -145,8 +145,9 @@ def flight(path: str | os.PathLike[str], size: int = 16 << 20) -> Iterator[None]
     Args:
         path: the file, for `weft trace`.
         size: how many bytes are kept; 16 MB by default, which are some 3 million events. If the
-            program records already (WEFT_FLIGHT), the size stays as it is. Raises: BadUse: the file
-            cannot be written, or the size is out of range.
+            program records already (WEFT_FLIGHT), the size stays as it is.
+    Raises:
+        BadUse: the file cannot be written, or the size is out of range.
     """
     if not LEAST <= size <= MOST:
         raise BadUse(f"flight: size={size} is not from {LEAST} to {MOST} bytes")

@@ -160,8 +160,8 @@ class Measurement:
 
     @property
     def verdict(self) -> str:
-        """Where the time goes, in one sentence: which process of this OS process is the
-        bottleneck, if there is one (rule 14.12).
+        """Where the time goes, in one sentence: which process of this OS process is the bottleneck,
+        if there is one (rule 14.12).
         """
         return _verdict.verdict(self._shares.nodes()).text
 

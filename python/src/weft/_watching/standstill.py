@@ -38,8 +38,8 @@ def text(
     Args:
         others: threads that are not processes.
         handlers: signals whose handlers may act.
-        tokens: how many open `Outside` tokens there are. seconds: the time for which nothing has
-        run.
+        tokens: how many open `Outside` tokens there are.
+        seconds: the time for which nothing has run.
     """
     paths = {w.id: w.path for w in waiters}
     waiting = sorted(
@@ -132,9 +132,10 @@ def alone(
     token that may still wake the code may go away.
 
     Args:
-        places: the names of the places where the code waits, each with a space before it. signals:
-        whether signal handlers run on this thread. tokens: how many open `Outside` tokens there
-        are. seconds: the time for which the code has waited.
+        places: the names of the places where the code waits, each with a space before it.
+        signals: whether signal handlers run on this thread.
+        tokens: how many open `Outside` tokens there are.
+        seconds: the time for which the code has waited.
     """
     if threading.current_thread().name.startswith("weft: "):
         return False  # a thread of Weft itself, which waits for other threads to act

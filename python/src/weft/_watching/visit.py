@@ -427,7 +427,7 @@ class Looking:
 
         Raises:
             NoLook: the program does not answer, or its version of Weft is too old for this
-            question.
+                question.
         """
         answer = self._visits[self.pid].ask("stuck")
         return [

@@ -183,8 +183,10 @@ def watchdog(limit: float = 0.1, report: Callable[[Hog], object] | None = None) 
     `limit` seconds.
 
     Args:
-        limit: the allowed seconds from one return to the scheduler to the next. report: called on
-        the watchdog's thread with a :class:`Hog`, once for each incident; None: a WeftWarning.
-        Raises: BadUse: the limit is not more than 0.
+        limit: the allowed seconds from one return to the scheduler to the next.
+        report: called on the watchdog's thread with a :class:`Hog`, once for each incident; None: a
+            WeftWarning.
+    Raises:
+        BadUse: the limit is not more than 0.
     """
     return Watchdog(limit, report)
