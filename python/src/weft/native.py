@@ -2,9 +2,8 @@
 ordinary channels (rule 16).
 
     import weft.native
-    # built if it has changed; or a library, "filter.so";
-                                              or a name, "filter", "package.filter" filter =
-                                              weft.native.load("filter.cpp")
+    filter = weft.native.load("filter.cpp")   # built if it has changed; or a library, "filter.so";
+                                              # or a name, "filter", "package.filter"
     run(source(-a), filter.scale(+a, -b, factor=0.5), sink(+b))
 
 <weft/component.hpp>, which is in `include_dir()`, says what a component is, and how to write one.

@@ -413,7 +413,7 @@ class _Check:
         return self.run()
 
     def find(self, search: _engine.Search) -> list[_Failure]:
-        """Runs a search until a schedule fails (keep_going: to its end), and records the figures."""
+        """Runs a search until a schedule fails (keep_going: to its end); records the figures."""
         found: dict[tuple[str, str], _Failure] = {}
         shown = 0.0
         self._search_under_way = search

@@ -168,7 +168,7 @@ def run_once(function: Function) -> Outcome:
 
 
 def decided(outcome: Outcome) -> Outcome:
-    """Adds the decisions of the last run to its outcome. A search does so only if the run failed."""
+    """Adds the last run's decisions to its outcome. A search does so only if the run failed."""
     outcome.decisions = tuple(Decision(*d) for d in _engine.decisions())
     return outcome
 

@@ -553,7 +553,7 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
 
 
 class NeverBack(BaseException):
-    """Raised if the function has not returned to Weft for a long time; the text says where it is."""
+    """Raised if the function has not returned to Weft for long; the text says where it is."""
 
 
 @contextlib.contextmanager

@@ -218,7 +218,7 @@ class Server(http.server.ThreadingHTTPServer):
             self.slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Reports nothing, since it is no error if a browser goes away in the middle of a request."""
+        """Reports nothing, since it is no error if a browser goes away during a request."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

@@ -191,7 +191,7 @@ class Round(Spaces):
             self._add(*one)
 
     def _sessions(self) -> set[tuple[int, int]]:
-        """Records the counters of each session. Returns the pairs of spaces that have two sessions."""
+        """Records the counters of each session. Returns the pairs of spaces with two sessions."""
         seen: Counter[tuple[int, int]] = Counter()
         for s in self.spaces.values():
             for peer, sent, received in s.sessions:

@@ -102,7 +102,7 @@ def next_size(size: int, calls: int, seconds: float) -> int:
 
 
 def _compute(tasks: Any, results: Any) -> None:
-    """Reads batches of calls, and writes their results. This function is the process in the host."""
+    """The process in the host: reads batches of calls, and writes their results."""
     functions: dict[bytes, Any] = {}
     me = _native.current_process()
     assert me is not None

@@ -119,7 +119,7 @@ def tell(future: Future[Any], value: Any = None, error: BaseException | None = N
 
 
 def tell_result(future: Future[Any], value: Any, error: BaseException | None) -> None:
-    """Sets a call's future to the value or the error that a host has sent (_hosts/user_values.py)."""
+    """Sets a call's future to the value or error that a host has sent (_hosts/user_values.py)."""
     try:
         value = _user_values.opened(value)
     except BaseException as wrong:

@@ -253,7 +253,7 @@ class Meeting:
                 self._start(self._deaf(offer.hears))
 
     async def _hear(self, offer: Offer) -> None:
-        """Makes the server report this entry and later ones to _wrote(), unless it does so already."""
+        """Makes the server report this entry and later ones to _wrote(), if it does not yet."""
         with contextlib.suppress(*_LOST):
             if offer.hears is None:
                 inbox = self._nats.new_inbox()

@@ -56,7 +56,7 @@ class Offer:
         return ticket
 
     def takes(self, ticket: Any, now: float) -> bool:
-        """Returns whether the ticket is good, and makes it void, since a ticket is good only once."""
+        """Returns whether the ticket is good. Makes it void, since a ticket is good only once."""
         until = self.tickets.pop(ticket, 0.0) if isinstance(ticket, str) else 0.0
         return until is None or until > now
 

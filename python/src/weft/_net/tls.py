@@ -240,7 +240,7 @@ class Tls(asyncio.Transport, abc.ABC):
         return True
 
     def _fail(self, error: OSError) -> None:
-        """Ends a connection that has failed; before that, TLS reports the reason to the other side."""
+        """Ends a connection that has failed, once TLS has reported the reason to the other side."""
         self._error = error
         if self._protocol_knows:
             self._reader.set_exception(error)

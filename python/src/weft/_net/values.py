@@ -239,7 +239,7 @@ def _long_head(head: int, more: int) -> bytes:
 
 
 def _large_found(packed: bytes | bytearray) -> Any:
-    """Returns the array that _large_packed() has packed. Returns None if `packed` is another value."""
+    """Returns the array that _large_packed() has packed; None if `packed` is another value."""
     if len(packed) < LARGE or not packed.startswith(_LARGE):
         return None
     try:

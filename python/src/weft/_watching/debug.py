@@ -148,7 +148,7 @@ def is_atom(value: Any) -> bool:
 
 
 def fingerprint(value: Any) -> bytes | None:
-    """Returns a hash that changes when the object changes, or None if the object cannot be watched."""
+    """Returns a hash that changes with the object, or None if the object cannot be watched."""
     pickle_hash = _hasher()
     try:
         first = pickle_hash(value)

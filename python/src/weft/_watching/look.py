@@ -128,7 +128,7 @@ class Look:
         }
 
     def begin(self) -> None:
-        """Begins an interval: values that passed and samples that were taken before do not count."""
+        """Begins an interval: earlier values and samples do not count."""
         _native._look_base(self._native)
 
     def channels(self, start: float) -> tuple[dict[str, Any], int, float]:

@@ -50,7 +50,7 @@ class Shares:
         self._last = 0
 
     def seen(self, key: object, path: str, at: object, now: int) -> None:
-        """Records that the process exists. `at` is equal for processes that share an interpreter."""
+        """Adds the process if it is new. `at` is equal for processes that share an interpreter."""
         if self._first is None:
             self._first = now
         self._last = max(self._last, now)
