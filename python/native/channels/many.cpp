@@ -10,7 +10,7 @@
 // Invariants
 //  1 Observers see operations, so while there is an observer, each value is an operation of its
 //    own. Each value is an operation of its own at a rendezvous too, and at channels to other OS
-//  processes.
+//    processes.
 //  2 Every value taken from the buffer is in the list that is returned. So the list is made before
 //    the read begins, and room for a value is made in it before the value is taken. If a value
 //    cannot be converted to a Python object, the exception is raised and the list is lost.

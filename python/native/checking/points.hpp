@@ -12,9 +12,8 @@
 //    do meanwhile, including their own networks, is not part of the check.
 //  2 The engine is a module of its own, which sees no variable of the extension: it uses Services.
 //  3 While nothing is checked the points cost an operation of a coroutine process nothing, except
-//    an io call,
-//    which tests `checking`. For a check, as for observers, the functions that the interpreter
-//    calls (am_send) are exchanged.
+//    an io call, which tests `checking`. For a check, as for observers, the functions that the
+//    interpreter calls (am_send) are exchanged.
 #pragma once
 #include <atomic>
 

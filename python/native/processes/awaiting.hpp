@@ -9,8 +9,8 @@
 //  1 `waits` of a process is null, or the operation that the process awaits, which refers back to
 //    the process. Whichever of the two is destroyed first clears both references.
 //  2 `base.op` is null from the moment at which the process is resumed until it begins to wait
-//  again. 3 While a process is `owed` a wake-up nothing begins at its node, and it does not end:
-//  that
+//    again.
+//  3 While a process is `owed` a wake-up nothing begins at its node, and it does not end: that
 //    wake-up runs it first.
 #pragma once
 #include "processes/process.hpp"

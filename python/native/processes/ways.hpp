@@ -17,7 +17,7 @@
 //  2 Where wait() suspends, the operation's object refers to the process or the task waiter that
 //    waits: `process` or `task_waiter`.
 //  3 give() is the last thing that is done with a result: instead, an exception may be thrown into
-//  a greenlet there.
+//    a greenlet there.
 #pragma once
 #include "channels/marks.hpp"
 #include "processes/caller.hpp"

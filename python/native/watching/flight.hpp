@@ -2,9 +2,9 @@
 // for the same events as the observer (observe.hpp), before the observer, and calls no Python code.
 //
 // Invariants
-//  1 The recorder is used only with the GIL held (inside the gate), so there is one lane. 2 An
-//  operation is recorded when it is over, with the time for which it waited. An operation that
-//  waits when the file is written is recorded as a wait. So a communication is two events.
+//  1 The recorder is used only with the GIL held (inside the gate), so there is one lane.
+//  2 An operation is recorded when it is over, with the time for which it waited. An operation that
+//    waits when the file is written is recorded as a wait. So a communication is two events.
 #pragma once
 #include "owned.hpp"
 #include "processes/process.hpp"

@@ -8,8 +8,7 @@
 // Invariants
 //  1 Packing runs code of the user's, so afterwards the value's place is searched again.
 //  2 While values are packed, readers may take packed values from a channel that is not wired yet.
-//    These values
-//    are unpacked all the same (received(), held.cpp).
+//    These values are unpacked all the same (received(), held.cpp).
 #include "wire/wiring.hpp"
 
 #include "channels/held.hpp"
