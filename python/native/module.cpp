@@ -54,8 +54,8 @@ GateObject gate_object{PyObject_HEAD_INIT(&PyBaseObject_Type)};
 
 PyMODINIT_FUNC PyInit__native() {
   using namespace weft::py;
-  if (!in_main_interpreter()) {  // CPython uses the same text where it refuses a module in a
-                                 // subinterpreter by itself
+  // CPython uses the same text where it refuses a module in a subinterpreter by itself
+  if (!in_main_interpreter()) {
     PyErr_SetString(PyExc_ImportError,
                     "module weft._native does not support loading in subinterpreters");
     return nullptr;

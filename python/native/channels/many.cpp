@@ -262,8 +262,9 @@ PyObject* read_block(PyObject* reader, Py_ssize_t most, bool next) {
   const bool waits = awaits();
   Owned list(new_block());
   if (!list) return nullptr;
-  if (waits) {  // steps that may fail come before the operation, since an operation that is never
-                // awaited gives a warning
+  // steps that may fail come before the operation, since an operation that is never awaited gives a
+  // warning
+  if (waits) {
     Owned m(new_many(reader, {}, std::move(list), most));
     if (m && !(many(m.get())->op = operation_read(reader, next))) return nullptr;
     return m.release();

@@ -84,9 +84,9 @@ class Abroad final : public wire::FarOp {
   std::vector<Seat> seats_;
   std::shared_ptr<Value[]> values_;
   std::vector<std::unique_ptr<wire::Room>> rooms_;
-  std::vector<std::shared_ptr<wire::FarEnd>> ends_;  // these references keep the ends from being
-                                                     // given back
-  std::vector<wire::FarGuard> offer_;                // the offer, if one home decides
+  // these references keep the ends from being given back
+  std::vector<std::shared_ptr<wire::FarEnd>> ends_;
+  std::vector<wire::FarGuard> offer_;  // the offer, if one home decides
   std::optional<wire::Span> span_;
   const std::uint32_t generation_ = generation;
   bool over_ = false, nobodys_ = false, unwanted_ = false;

@@ -585,8 +585,8 @@ PyObject* run_call(NativeCall& c) {
   c.process = c.thread = static_cast<ThreadProcess*>(t);
   c.run = t->run;
   if (ProcessObject* const p = process_object(t)) p->native_code = 1;
-  go_to(c, {c.info->file, c.info->line});  // this place is valid until an operation gives a place
-                                           // of its own
+  // this place is valid until an operation gives a place of its own
+  go_to(c, {c.info->file, c.info->line});
   if (c.cpu >= 0) pin(c.cpu);
   weft_failure f{0, nullptr, nullptr};
   weft_status s;

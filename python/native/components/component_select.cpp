@@ -172,9 +172,8 @@ void tell(Call& c, Call::Choosing& x, weft_status s, int i) noexcept {
 // cancelled.
 weft_status end(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* chosen, int i) {
   const weft_status s = settle(c, x, guards, chosen, i);
-  if (c.deciding != &x)
-    tell(c, x, s, i);  // otherwise deliver() reports the outcome, once it has
-                       // the value
+  // while the value is being made, deliver() will report the outcome
+  if (c.deciding != &x) tell(c, x, s, i);
   return s;
 }
 

@@ -229,9 +229,8 @@ void Caller::settle() noexcept {
     send_said(nullptr);
   if (!wire::Lazily::owes()) [[likely]]
     return;
-  PyThreadState* const state =
-      give_up_lock();  // needed because the attendant's locks must be taken before the
-                       // interpreter's
+  // needed because the attendant's locks must be taken before the interpreter's
+  PyThreadState* const state = give_up_lock();
   wire::Lazily::not_so();
   take_lock(state);
 }

@@ -132,8 +132,8 @@ Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect
       places[place].is_channel = collect.channels.count(place) != 0;
   for (const One& one : all)
     each_end_held(*one.process, [&](const EndObject* e, const core::SyncObject* at, bool writes) {
-      const auto place = places.find(at);  // if `place` is the end of `places`, no process waits
-                                           // there
+      // if `place` is the end of `places`, no process waits there
+      const auto place = places.find(at);
       if (place != places.end()) place->second.add(one.process->id, e, writes);
     });
   const auto beyond = [](std::uint32_t open, std::size_t known) {

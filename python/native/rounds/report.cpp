@@ -381,9 +381,7 @@ bool thread_outside(runtime::Run& run) noexcept {
 }
 bool anything_outside(runtime::Run& run) noexcept {
   if (ends_pending()) return true;  // the thread that retires those ends will ask again
-  if (wake_owners())
-    return true;  // the woken owners will ask again too, when they are about to
-                  // sleep
+  if (wake_owners()) return true;   // the woken owners too will ask again before they sleep
   const PyRun& r = run_of(run);
   return !r.checked && (thread_outside(run) || r.loop_acts || handlers_may_act());
 }

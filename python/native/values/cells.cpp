@@ -211,8 +211,8 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
     if (natives.contains(c)) return attach(c, t, who);  // another thread has attached a type first
     return becomes_native(c, n);
   }
-  carry_ends(c);  // makes all reads, also those that wait already, examine the values that they
-                  // take
+  // makes all reads, also those that wait already, examine the values that they take
+  carry_ends(c);
   Converted done;
   int r = 0;
   for (Value* v; r == 0 && (v = first_bare(c->core));) {

@@ -29,10 +29,10 @@ struct alignas(16) BlockHead {
 BlockHead* head_of(void* block) noexcept { return static_cast<BlockHead*>(block) - 1; }
 
 struct DLManaged;
-struct Loan {           // exists while the debug mode is on
-  Owned<> note;         // the lender and the place of the loan, for the debug mode
-  std::uint64_t sum;    // the checksum of the numbers, for the time in which they must not be
-                        // changed
+struct Loan {    // exists while the debug mode is on
+  Owned<> note;  // the lender and the place of the loan, for the debug mode
+  // the checksum of the numbers, for the time in which they must not be changed
+  std::uint64_t sum;
   std::string touched;  // how a change was noticed; empty if none was
   std::string holder;   // the process that has the array, or had it last
 };

@@ -2,8 +2,8 @@
 
 Invariants
  1 A thread of the pool either runs a call or is idle; a thread that has been idle for IDLE seconds
- ends. 2 There are at most LIMIT threads (and one more for each start that was interrupted). Further
- calls
+   ends.
+ 2 There are at most LIMIT threads (and one more for each start that was interrupted). Further calls
    wait their turn, in the order in which they came.
  3 All running calls may depend on a call that waits its turn. So while calls wait for a thread,
    another thread watches. Whenever no call has ended for PATIENCE seconds, the watcher starts one
