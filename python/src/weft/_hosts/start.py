@@ -441,12 +441,12 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
 
 def freeze_support() -> None:
     """Does the work of an OS process that a frozen program has started. A program that is to be
-    frozen, for example by PyInstaller, must call this function first below `if __name__ ==
-    "__main__":`.
+    frozen, for example by PyInstaller, must call this function first below
+    `if __name__ == "__main__":`.
 
-    In such an OS process the function does its work, and ends it; elsewhere it does nothing. Where
-    multiprocessing.freeze_support() works, it can be called instead; Python's own does nothing
-    except on Windows.
+    In such an OS process the function does that work, and ends the OS process; elsewhere it does
+    nothing. Where multiprocessing.freeze_support() works, it can be called instead; Python's own
+    does nothing except on Windows.
     """
     if getattr(sys, "frozen", False):
         spawn.freeze_support()
