@@ -53,7 +53,7 @@ void closed_twice(bool mended) {
               fills(2, out.writer(), done.writer(), false));
 }
 
-// --- a signal is given only if somebody waits for it ---
+// --- a signal is given only if a process waits for it ---
 
 Process waits(Writer<int> asks, Reader<int> signal) {
   co_await asks.write(1);
@@ -109,7 +109,7 @@ void result_by_default(bool mended) {
             asks_for(jobs.writer(), results.reader()));
 }
 
-// --- the first answer wins; the others stay behind, because an end is kept ---
+// --- the first answer is taken; the processes with the others wait for ever, as an end is kept ---
 
 Process answers(int n, Writer<int> out) { co_await out.write(n); }
 Process takes_the_first(Reader<int> in, int more) {
@@ -123,7 +123,7 @@ void first_answer(bool mended) {
             takes_the_first(c.reader(), mended ? 1 : 0));
 }
 
-// --- the answer comes when the time limit is over, and nobody takes it ---
+// --- the answer comes after the time limit, and nobody takes the answer ---
 
 Process serves(Reader<int> requests, Writer<int> replies) {
   const int v = co_await requests.read();

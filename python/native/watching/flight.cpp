@@ -69,12 +69,12 @@ Known* the_thread();
   return &recorder->lane.process(-id, [&]() -> const std::string& { return name; });
 }
 
-// The time when the last process parked, and the process that its scheduler runs next. For the next
-// process no time has passed when it goes on, so it does not read the clock, which is a third of
-// the cost of an event.
+// The time at which the last process parked, and the process that its scheduler runs next. When
+// that process goes on, no time has passed since, so its event needs no reading of the clock of its
+// own.
 struct GoneOn {
   std::uint64_t time = 0;
-  const core::Waker* next = nullptr;
+  const core::Waker* next = nullptr;  // null if it is not known
 } gone_on;
 std::uint64_t time_of(const Known& me, const ProcessBase* b) noexcept {
   const core::Waker* const next = std::exchange(gone_on.next, nullptr);
@@ -148,7 +148,7 @@ void flight_parks() noexcept {
   me->op = 0;
   gone_on = {me->since, nullptr};
   if (!b || !coroutine_of(b) || !c->executor) return;
-  // Between two steps the scheduler of a guest returns to the foreign loop, for any length of time.
+  // Between two steps the scheduler of a guest returns to its host's loop, which may take any time.
   const auto* const here = static_cast<const runtime::Scheduler*>(c->executor);
   if (!here->host()) gone_on.next = here->next_ready();
 }

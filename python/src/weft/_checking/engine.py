@@ -83,7 +83,7 @@ class Decision(NamedTuple):
     #: whether the usual choice lets the process that had run last go on, so that another choice
     #: preempts that process
     goes_on: bool
-    #: For a choice within a step: how many choices of its kind the step has made before.
+    #: For a guard or a fault: how many decisions of its kind the step made before this one.
     nth: int
 
 
@@ -220,7 +220,7 @@ class Search:
         self.cut: set[str] = set()
         self.ways: dict[str, int] = {}  #: schedules, by the way of searching
         #: Whether the end of the reduced search proves nothing, because processes share an object.
-        #: Then an auto search goes on at random to its bounds.
+        #: If so, an auto search goes on with "walk", "pct" and "few" to its bounds.
         self.unproven = False
         self.races = (0, 0)  #: how many races were run in both orders, and how many races there are
         self._chances = 0.0
