@@ -25,7 +25,7 @@
 
 namespace weft::py {
 
-// What a guard from Python stands for.
+// The meaning of a guard from Python.
 struct Spec {
   GuardKind kind;
   PyObject* target;

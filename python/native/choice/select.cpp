@@ -109,7 +109,7 @@ PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
   return r;
 }
 
-thread_local SelectMemory plain_memory;  // for a thread that is no process
+thread_local SelectMemory plain_memory;  // for a thread that is not a process
 SelectMemory* memory_of(ProcessObject* p) {
   if (!p) {
     return &plain_memory;

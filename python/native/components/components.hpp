@@ -9,9 +9,9 @@ struct ProcessObject;
 struct ThreadProcess;
 
 void start_pooled(runtime::Group& g, ProcessObject* p);
-// Called before a native channel gets ends in other OS processes. When it returns, no component is
-// in an operation at the channel without the GIL, and none begins one. The function may release the
-// GIL, but not after its last look at the components.
+// Called before ends of a native channel are made in other OS processes. When it returns, no
+// component is in an operation at the channel without the GIL, and none begins one. The function
+// may release the GIL, but not after its last look at the components.
 void go_abroad(const ChannelObject* c);
 
 // Runs a process on the pool; the address of this function also marks the wakers of processes on

@@ -10,7 +10,7 @@
 //  2 A Link refers to its loop weakly. The Link is kept alive by the loop's reader, by
 //    `weft._backends.asyncio`, and by everything that waits.
 //  3 A guest and a task waiter keep the task that waits alive, and the task keeps the loop alive. A
-//    closed loop drops its reader, a Bell, which tells the link's guests and waiters to drop their
+//    closed loop drops its reader, a Bell, which makes the link's guests and waiters drop their
 //    tasks. So tasks that asyncio has left pending can be collected; the operations for which they
 //    waited are given up then.
 #pragma once

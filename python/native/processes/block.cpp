@@ -208,8 +208,8 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e);
 // Sets the block's scheduler and groups, in a thread or in ordinary code.
 void open_in_thread(GroupObject* g, runtime::ThreadProcess* t) {
   runtime::Scheduler* const of_block = scheduler_of_block(*t);
-  // A thread that has no scheduler gets one only to wait for the end, unless this is a new block in
-  // ordinary code.
+  // For a thread that has no scheduler one is made only to wait for the end, unless this is a new
+  // block in ordinary code.
   g->scheduler = of_block ? of_block : new runtime::Scheduler(*t->run, g->outermost ? nullptr : t);
   g->borrowed = of_block != nullptr;
   // Coroutine processes of a group in a thread run on the scheduler of the outermost run, because

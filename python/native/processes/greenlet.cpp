@@ -174,8 +174,8 @@ PyObject* greenlet_frame(ProcessObject* p) {
   return nullptr;
 }
 
-// This is not done when weft is imported, because a program without greenlet processes does not
-// need the package greenlet.
+// The package is not imported when weft is imported, because a program without greenlet processes
+// does not need the package greenlet.
 int need_greenlets() {
   if (!_PyGreenlet_API) PyGreenlet_Import();
   if (_PyGreenlet_API) return 0;

@@ -3,7 +3,7 @@
 //
 //   Guest() ──► scheduled ──turn()──► more is ready: scheduled again
 //                  ▲                  nothing is: resting (no callback but that of the earliest timer) ──rung by a wake-up──► scheduled
-//                  └─timer            all have ended: ended, the task that waits is told ──finish()──► results or failures
+//                  └─timer            all have ended: ended, the waiting task is woken ──finish()──► results or failures
 //
 // A turn is bounded by time, so that the loop's own timers and sockets are served in between. An
 // idle network schedules nothing.

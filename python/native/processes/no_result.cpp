@@ -1,7 +1,7 @@
 // Why a process has no result (rule 7.1): the record of how it ended, and the weft.NoResult that
 // explains it.
 //
-//   end_process() ──quiet──► a Why in p->outcome ──somebody asks for the result: result_of()──► a NoResult in p->outcome
+//   end_process() ──quiet──► a Why in p->outcome ──the result is asked for: result_of()──► a NoResult in p->outcome
 //                 ──a failure that is its watchers'──► a Why in its Watch ──result_of()──► a NoResult there
 //
 // Processes commonly end without a result, and usually the reason is not needed. So when a process

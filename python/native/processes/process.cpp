@@ -188,7 +188,7 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   std::exception_ptr ptr;
   if (left && !(failure && watched_by_others(p)))
     ptr = std::make_exception_ptr(Failure(left.release()));
-  left.reset();  // before the group is told, because the run may be over then
+  left.reset();  // before the group is notified, because the run may be over afterwards
   const auto how = static_cast<weft::Ending>(p->how);
   if (checking) [[unlikely]]
     checking->ended(p, g);
@@ -565,7 +565,7 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
   g.run.activated();
   if (begin_thread(thread_body, t, t->function, "use coroutine processes (async def)"))
     return static_cast<void>(its.release());
-  end_process(p, *t, nullptr);  // the process has failed, and its group is told
+  end_process(p, *t, nullptr);  // the process has failed, and its group is notified
   delete t;
   g.run.deactivated();
 }
@@ -625,7 +625,7 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
     static_cast<void>(its.release());
     return static_cast<void>(beyond.release());
   }
-  end_process(p, p->base, nullptr);  // the process has failed, and its group is told
+  end_process(p, p->base, nullptr);  // the process has failed, and its group is notified
   delete std::exchange(p->own, nullptr);
   g.run.deactivated();
 }

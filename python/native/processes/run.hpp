@@ -22,8 +22,8 @@ struct PyRun {
   PyThreadState* state = nullptr;
   runtime::Group* spawned = nullptr;
   // The exception that a signal handler raised while the run slept. In a block of ordinary code,
-  // the thread raises the exception where it waits, or at its next operation (Cancel::host tells
-  // the thread to do so). Elsewhere the run is cancelled, and raises the exception at its end.
+  // the thread raises the exception where it waits, or at its next operation (Cancel::host makes
+  // the thread do so). Elsewhere the run is cancelled, and raises the exception at its end.
   PyObject* interrupt = nullptr;
   bool interrupted = false;  // whether Ctrl-C has interrupted the run
   // for a guest: its scheduler, which looks for such an exception in its next turn

@@ -45,7 +45,7 @@ namespace weft::py {
 
 namespace {
 
-// What a process does, in the order of STATES in weft/_watching/look.py.
+// The states of a process, in the order of STATES in weft/_watching/look.py.
 enum Now : std::uint8_t { runs, due, reads, writes, either, timed, barrier, children, io, kStates };
 
 PyObject* cr_running = nullptr;  // Coroutine.cr_running; kept for ever

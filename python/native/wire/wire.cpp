@@ -459,8 +459,8 @@ PyObject* wire_refused(PyObject* o, PyObject*) {
 void close_link(WireObject* w, const char* why) noexcept {
   auto* const link = std::exchange(w->link, nullptr);
   if (!link || w->generation != generation) return;
-  // The threads that serve the link may be stopped while they hold its locks. The system tells the
-  // peer that this program has ended.
+  // The threads that serve the link may be stopped while they hold its locks. The peer learns from
+  // the system that this program has ended.
   if (door_is_closed()) return;
   count(**link, false);
   {  // in an orderly end, barriers of which this program has a share do not die (rule 8.7)

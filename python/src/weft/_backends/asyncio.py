@@ -454,7 +454,7 @@ class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
 
 # ----------------------------------------------------------------------------------------- timeouts
 
-# In Python 3.10 this text tells Weft's request to cancel from other requests.
+# In Python 3.10 this text distinguishes Weft's request to cancel from other requests.
 _EXPIRED = "a timeout of Weft has expired"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["is_coroutine", "yields"]
 
-# These bits of a code object's co_flags have names in inspect.
+# Bits of a code object's co_flags, which have names in inspect.
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 

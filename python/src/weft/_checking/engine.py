@@ -75,8 +75,8 @@ class Decision(NamedTuple):
     process: str  #: path of the process that had run last
     step: int  #: the number of that process's last step, from 1
     kind: str  #: "go", "time", "guard", "fault"
-    #: The path of the process that goes on, "" for a time, else the number of the choice that was
-    #: taken.
+    #: The path of the process that goes on, "" for a time, otherwise the number of the choice that
+    #: was taken.
     choice: Any
     options: int  #: how many choices there were
     index: int  # type: ignore[assignment]  #: which was taken; 0: the usual one

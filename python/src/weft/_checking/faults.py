@@ -8,7 +8,7 @@ copied.
 
     runs ──kill, partition──► dead: its ends have died, so each operation at them fails; when its
       │                       function is left, in whatever way, its caller gets ProcessDied
-      └──slow──► before each operation it waits for a time, which comes when nobody else can go on
+      └──slow──► before each operation it waits for a time, which comes when no other can go on
 
 Invariants
 - Each fault is a decision of the engine, made where the process comes to an operation.

@@ -350,7 +350,7 @@ class World:
         def refusing(*args: Any, **named: Any) -> Any:
             if self.here and not by_weft():
                 for coroutine in filter(inspect.iscoroutine, args):
-                    coroutine.close()  # nobody will await this coroutine
+                    coroutine.close()  # no code will await this coroutine
                 raise self.refuse(what, instead)
             return old(*args, **named)
 

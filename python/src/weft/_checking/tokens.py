@@ -92,7 +92,7 @@ def parse(token: str) -> list[Deviation] | list[ByNumber]:
     """Returns the deviations that a token names.
 
     Raises:
-        BadUse: the text is no token, or a token of another version; the message says which, and
+        BadUse: the text is not a token, or a token of another version; the message says which, and
             what to do.
     """
     token = token.strip()

@@ -29,7 +29,8 @@ __all__ = ["claim", "class_of", "type_text"]
 _PLAIN = {int: "i", float: "d", bool: "b", str: "s", bytes: "y", None: "n", type(None): "n"}
 _ITEMS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "float32": "f", "float64": "d"}
 _ITEMS |= {f"u{name}": code.upper() for name, code in _ITEMS.items() if name.startswith("int")}
-_DEEPEST = 30  # This is less than kDeepest of native_types.cpp, which counts in another way.
+# The limit is less than kDeepest of native_types.cpp, where nesting is counted in another way.
+_DEEPEST = 30
 
 _classes: dict[str, type] = {}
 _made: set[type] = set()  # the classes among _classes that this module made

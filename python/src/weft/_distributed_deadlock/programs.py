@@ -58,7 +58,7 @@ def _one(s: Space) -> bytes:
             struct.pack("<Q", s.incarnation),
             _text("python"),
             struct.pack("<IB", s.pid, s.waits),
-            _all([]),  # all runs are looked at in one moment, so there is no count of runs
+            _all([]),  # all runs are examined at one moment, so there is no count of runs
             _all(struct.pack("<QII", *session) for session in s.sessions),
             _all(
                 struct.pack(

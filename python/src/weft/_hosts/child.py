@@ -161,7 +161,7 @@ def _obey(orders: Any, process: Any) -> None:
     finally:
         _at_work.attends_no_more(orders)
     show()
-    _helper_threads.not_ours()  # another thread may get the same identifier
+    _helper_threads.not_ours()  # another thread may have the same identifier later
 
 
 def _obedient(function: Any, orders: Any, call: str) -> Any:

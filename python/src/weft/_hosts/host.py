@@ -560,7 +560,7 @@ class Host:
         if self._member is not None:
             self._member.closing = True
         if self._member is None:  # join() did not finish: the child ends when its sockets close
-            # Other descriptors will get these numbers.
+            # Other descriptors will have these numbers.
             _forked_before.difference_update(self._mine)
             for by in (self._ours, self._asks):
                 if by is not None:

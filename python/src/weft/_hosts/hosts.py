@@ -364,7 +364,7 @@ class Hosts(Elsewhere):
 
 
 class OneHost(Elsewhere):
-    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, the next call gets a new host."""
+    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, a new one takes the next call."""
 
     def __init__(self, of: Hosts, place: _Place) -> None:
         self._of = of

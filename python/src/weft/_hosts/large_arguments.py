@@ -34,8 +34,8 @@ from weft.errors import BadUse
 __all__ = ["Table", "in_buffers"]
 
 LEAST = 1 << 20  # bytes; a smaller argument goes with each call
-# Bytes; an argument of this size gets a copy even if one call has it. A smaller argument is sent
-# faster through memory that the channel has used before.
+# Bytes. For an argument of this size a copy is made even if only one call has it. A smaller
+# argument is sent faster through memory that the channel has used before.
 ALONE = 16 << 20
 # the largest number of copies that an Executor has at a time, since each copy takes a descriptor in
 # each OS process

@@ -15,7 +15,7 @@ from typing import Any
 
 __all__ = ["as_here", "begin", "pass_on"]
 
-# The levels of logging when nobody has set them: the root's level is WARNING.
+# The levels of logging if the program has not set them: the root's level is WARNING.
 _AS_IT_COMES: dict[str, Any] = {"root": 30, "disable": 0, "named": {}}
 
 # Sends a record's fields; returns False if they are too long.

@@ -311,7 +311,7 @@ def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
 
     Args:
         path: a socket of the agent, which passes bytes on between this OS process and the caller.
-        token: tells the agent which call this OS process has come for.
+        token: shows the agent for which call this OS process has come.
         run: the function, as "module:function".
         trusted: whether both peers trust each other.
         many: whether the session is for calls one after another (17.14).
@@ -437,7 +437,7 @@ class _Caller:
             self._link.wait()
         self.gone = True
         self._process.cancel()
-        _helper_threads.not_ours()  # another thread may get the same identifier
+        _helper_threads.not_ours()  # another thread may have the same identifier later
 
 
 def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:

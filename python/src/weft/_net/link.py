@@ -596,7 +596,7 @@ async def _greeted(
                 f"{where} is not the program that was announced: its certificate has another fingerprint. "
                 "If the program there was restarted with other keys, its name is free in 15 seconds; else somebody stands in for it"
             )
-        # This must be checked before anything is sent: any member may have written the entry
+        # The name must be checked before anything is sent: any member may have written the entry
         # (17.3), so a program that may not hold the name may have taken it over.
         name = request.get("name")
         if name is not None and not (member := way.member()).may_hold(name):

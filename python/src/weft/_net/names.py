@@ -2,7 +2,7 @@
 programs meet by such a name (WIRE.md 17.3, 17.4, 17.8).
 
     offer() ──create──► the entry has a ticket
-        ──a program takes it out (compare-and-set)──► the entry has none, and the home is told
+        ──a program takes it out (compare-and-set)──► the entry has none, and the home is notified
         ──a new ticket: one was taken, or RENEW has gone by──► the entry has a ticket
 
 Invariants

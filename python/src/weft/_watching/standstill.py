@@ -141,7 +141,7 @@ def alone(
         return False  # a thread of Weft itself, which waits for other threads to act
     loops = getattr(sys.modules.get("weft._backends.asyncio"), "running_loops", None)
     if loops is not None and loops():
-        return True  # an event loop that waits for its sockets is no standstill
+        return True  # an event loop that waits for its sockets is not a standstill
     file, line = caller()
     if (verb, file, line) in _alone:
         return True
