@@ -1,7 +1,7 @@
 // A blocking function on a worker thread, and the process that waits for it (rule 7.9).
 //
 //   fresh ──awaited, or wait(): begin()──► waiting ──run() on a worker──► done
-//     │                                       └──cancelled, closed: no process waits, the call goes on
+//     │                                       └──cancelled, closed: left; the call goes on
 //     ├──collected: RuntimeWarning
 //     └──the pool could not take it: refused
 //
