@@ -1,16 +1,16 @@
-// The gate: what the interpreter lock (the GIL) does for the extension where there is none, on
-// free-threaded builds of CPython.
+// The gate. On free-threaded builds of CPython, which have no interpreter lock (GIL), the gate does
+// what the GIL does elsewhere for the extension.
 //
 //   Python ──method, slot, finaliser, callback: gated<f>──► Gate: inside ──OutsideGate: code of the user──► outside ──back──► inside
 //
-// The gate is one critical section of CPython's, over an object that nothing else has. So whatever
-// makes a thread release its critical sections opens the gate too, as it would release the GIL
-// elsewhere: waiting for a lock of the interpreter's, sleeping, PyEval_SaveThread(). Afterwards the
-// thread takes the gate again.
+// The gate is one critical section of CPython's, over an object that no other code knows. So
+// whatever makes a thread release its critical sections opens the gate too, as it would release the
+// GIL elsewhere: waiting for a lock of the interpreter's, sleeping, PyEval_SaveThread(). Afterwards
+// the thread takes the gate again.
 //
 // Invariants
 //  1 A function that Python calls and that touches anything of the extension's is registered as
-//    gated<f>. tp_traverse is not: all threads are stopped then.
+//    gated<f>. tp_traverse is not, because all threads are stopped while it runs.
 //  2 Where the extension calls the user's code (a process's body, what a select computes, an
 //    observer, iterables, finalisers of values that are dropped) the extension holds an
 //    OutsideGate, so that this code runs in parallel. Other calls of the interpreter may run such
@@ -21,8 +21,8 @@
 //    outside; the section that was suspended comes back when the function returns.
 //  4 Under a lock of the runtime or of the core nothing is called that might open the gate: the
 //    next holder of the gate would wait for that lock, and the lock's holder for the gate. Under
-//    such a lock one may read and make objects, fill those that no other code knows, and take
-//    references; references are dropped by defer_decref().
+//    such a lock code may read and make objects, fill objects that no other code knows, and take
+//    references. It drops references by defer_decref().
 //  5 Builds with an interpreter lock have none of this: gated<f> is f, and the classes are empty.
 #pragma once
 #define PY_SSIZE_T_CLEAN
@@ -36,7 +36,7 @@ namespace weft::py {
 
 #ifdef Py_GIL_DISABLED
 
-extern "C" {  // functions of CPython, which it exports and its headers do not declare
+extern "C" {  // functions that CPython exports, and that its headers do not declare
 void _PyCriticalSection_SuspendAll(PyThreadState*);
 void _PyCriticalSection_Resume(PyThreadState*);
 }
@@ -54,7 +54,7 @@ inline PyCriticalSection* inside_gate() noexcept {
   return s && s->_cs_mutex == &gate_object.ob_base.ob_mutex ? s : nullptr;
 }
 
-// The interpreter ends a thread that outlives it by pthread_exit(), which destroys the objects on
+// By pthread_exit() the interpreter ends a thread that outlives it, which destroys the objects on
 // the thread's stack without a thread state. So the thread stays here for ever, as threads do in
 // later versions of CPython.
 inline void stay_if_ended() noexcept {
@@ -136,7 +136,7 @@ class NoCriticalSections {
 // Makes all threads count the references to `o` alike. `o` must be new, or one of the interpreter's
 // immortal objects. Without this, if another thread drops the last reference, the object is freed
 // only when the thread that made it runs Python code again. That thread may sleep until the object
-// is freed (rule 12.2), or be a link's, which never runs Python code.
+// is freed (rule 12.2), or be the thread of a link, which never runs Python code.
 inline void count_alike(PyObject* o) noexcept {
   if (_Py_IsImmortal(o)) return;
   o->ob_tid = _Py_UNOWNED_TID;

@@ -1,6 +1,7 @@
 // References to Python's objects.
 //
-//   Owned      has one reference, or none. It moves, and drops the reference where its scope ends.
+//   Owned      has one reference, or none. It can be moved, and drops the reference where its scope
+//              ends.
 //   PyObject*  as a parameter or a variable is borrowed: other code owns the reference.
 //   Value      (value.hpp)  is what a channel moves. A Value may be destroyed under a lock of the
 //              core, so its reference is dropped at the next safe point (pending.cpp); Owned drops
@@ -53,7 +54,8 @@ class [[nodiscard]] Owned {
   T* o_ = nullptr;
 };
 
-// Makes a new reference to an object whose reference is borrowed; for null it holds none.
+// Makes a new reference to an object whose reference is borrowed. For null, the result holds no
+// reference.
 template <class T>
 Owned<T> new_ref(T* borrowed) noexcept {
   Py_XINCREF(reinterpret_cast<PyObject*>(borrowed));

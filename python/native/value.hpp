@@ -1,13 +1,13 @@
-// What a channel moves, and the engines of the core that move it.
+// The values that channels move, and the engines of the core that move them.
 //
-// Every channel is a core::ChannelEngine<Value, Shared>, whatever meets on it: coroutine processes
-// on a scheduler, thread processes, plain threads. The caller of an operation determines how it
-// waits (ways.hpp): in a coroutine process it is an awaitable; elsewhere it blocks the thread, or
-// the greenlet (caller.cpp).
+// Every channel is a core::ChannelEngine<Value, Shared>, whatever kinds of callers meet there:
+// coroutine processes on a scheduler, thread processes, plain threads. The caller of an operation
+// determines how the operation waits (ways.hpp): in a coroutine process the operation is an
+// awaitable; elsewhere it blocks the thread, or the greenlet (caller.cpp).
 //
 // Invariants
-//  1 Engines over Value, and all that the files of the extension keep, are touched only with the
-//    GIL held. The GIL is released only in a real sleep (runtime::around_sleep) and in calls of the
+//  1 Engines over Value, and all state of the extension, are read and changed only with the GIL
+//    held. The GIL is released only in a real sleep (runtime::around_sleep) and in calls of the
 //    interpreter's, never under a lock. On a free-threaded build "the GIL" means the gate
 //    (gate.hpp).
 //  2 Under a lock of the core no Python code runs: a Value that is destroyed there is queued

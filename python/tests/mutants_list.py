@@ -367,8 +367,8 @@ MUTANTS: dict[str, Mutant] = {
     "io-stop": Mutant(
         "a StopIteration of an io call looks like its result",
         "processes/io.cpp",
-        "PyErr_ExceptionMatches(PyExc_StopIteration)) {  // it would look",
-        "!@ && PyErr_ExceptionMatches(PyExc_StopIteration)) {  // it would look",
+        "PyErr_ExceptionMatches(PyExc_StopIteration)) {",
+        "!@ && PyErr_ExceptionMatches(PyExc_StopIteration)) {",
         "test_io.py",
     ),
     # --- components, watching, the wire, the interpreter

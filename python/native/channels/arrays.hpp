@@ -1,4 +1,4 @@
-// The functions behind `channel * 3` and `process * 3`, which make several of a kind.
+// The functions behind `channel * 3` and `process * 3`, which make several channels or processes.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

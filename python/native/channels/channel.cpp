@@ -223,8 +223,8 @@ PyObject* make_end(PyObject* o, PyObject*) {
   if (checking) [[unlikely]]
     checking->touches(place_at(c->core), Access::make);
   if (!(S == Side::in ? c->core.first_reader() : c->core.first_writer())) {
-    // The status says what an operation on this end would raise (rule 2.5). If the operation would
-    // raise nothing, all ends of this side are gone.
+    // The status is the one with which an operation on this end would fail (rule 2.5). If an
+    // operation would not fail, all ends of this side are gone.
     Status s = c->core.how_ended<S>();
     if (!is_end(s)) s = c->core.how_ended < S == Side::in ? Side::out : Side::in > ();
     return raise_end(is_end(s) ? s : Status::retired, c, verb, -1, nullptr, false);
@@ -357,7 +357,7 @@ void end_dealloc(PyObject* o) {
   // In a free-threaded build other threads may change the count, so the count proves nothing.
   constexpr bool only_one = false;
 #else
-  // If nothing else refers to the channel, there is no party to be told.
+  // If nothing else refers to the channel, there is no party to notify.
   const bool only_one = Py_REFCNT(e->channel) == 1;
 #endif
   if (e->state == EndState::open && !only_one)

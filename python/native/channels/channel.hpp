@@ -1,5 +1,5 @@
-// The objects that Python code sees as a channel and as its ends. marks.hpp has the marks of a
-// channel, ends.hpp the functions for ends.
+// The objects that Python code sees as a channel and as its ends. marks.hpp defines the marks of a
+// channel, ends.hpp declares the functions for ends.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -75,8 +75,8 @@ void extended_dealloc(PyObject* o) {
                          channel_name(ext(o)->end->channel).c_str()) < 0)
       PyErr_WriteUnraisable(Py_None);
   }
-  // A loop of a supervised process that is left drops its block. If an exception is set, the
-  // exception has left the loop.
+  // When a loop of a supervised process is left, it drops its block. If an exception is set then,
+  // the exception has left the loop.
   const bool died =
       PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError) && limited(ext(o));
   end_block(ext(o), ext(o)->keeps || died);
@@ -94,7 +94,8 @@ PyObject* extended_aenter(PyObject* o, PyObject*) {
   return new_operation(OpType_::extended, o);
 }
 // Returns whether the value goes back, by the arguments of __exit__. With redeliver=True it goes
-// back if an exception left the block; without it, if a MemoryError did that ends this OS process.
+// back if an exception left the block; without it, if a MemoryError that ends this OS process left
+// the block.
 bool goes_back(const ExtendedObject* x, PyObject* args) noexcept {
   PyObject* const raised = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : Py_None;
   if (raised == Py_None) return false;
@@ -151,7 +152,8 @@ PyObject* extended_new(PyObject* end, bool keeps) {
   return reinterpret_cast<PyObject*>(x);
 }
 
-// iter(reader) and aiter(reader). Not gated: in a supervised process the loop is Python code.
+// iter(reader) and aiter(reader). The function is not gated, since in a supervised process the loop
+// is Python code.
 PyObject* reader_iter(PyObject* o) {
   const ChannelObject* const c = reinterpret_cast<EndObject*>(o)->channel;
   const int loops = is_far(c) ? side_of(c).loops : 0;

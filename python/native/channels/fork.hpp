@@ -1,4 +1,4 @@
-// The generation of this OS process. It tells whether this process or a parent of it has made an
+// The generation of this OS process. It shows whether this OS process or a parent of it has made an
 // object (rule 11.2): the child of a fork has a generation of its own.
 #pragma once
 #include <cstdint>

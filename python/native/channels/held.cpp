@@ -1,7 +1,7 @@
-// The ends that processes hold until they end (rule 2.3): those that they were given, which the
-// process object lists, and those that they received as values (rule 2.4), which this file lists.
+// The ends that processes hold until they end (rule 2.3): the process object lists the ends that
+// the process was given, and this file the ends that it received as values (rule 2.4).
 //
-//   channel ──carry_ends(): an end is about to be written to it──► its reads look at what they take
+//   channel ──carry_ends(): an end is about to be written to it──► its reads examine what they take
 //   end under way ──taken by a process: note_received()──► received ──the process ends──► closed, unless it was sent on, given to a
 //                                                             │        process or returned
 //                                                             └──collected──► retired, as any (rule 2.2)
@@ -57,7 +57,7 @@ void drop(EndObject* e) noexcept {
   receipts.erase(at);
 }
 
-// Returns whether only the process that received the end still has it.
+// Returns whether only the process that received the end still holds it.
 bool is_held(const EndObject* e) noexcept {
   return e->state == EndState::open && e->holders == 0 && of_this_fork(e->channel);
 }

@@ -21,8 +21,8 @@ inline PyObject* taken_from(const ChannelObject* c, PyObject* value) {
 void let_go(ProcessObject* p) noexcept;
 // Poisons what the process holds, because the exception `poisoned` has ended it.
 void poison_held(ProcessObject* p, PyObject* poisoned) noexcept;
-void forget_received(EndObject* e) noexcept;  // called when the end is collected
-// Returns the open ends that the process received as values and still has.
+void forget_received(EndObject* e) noexcept;  // called when the end is garbage-collected
+// Returns the open ends that the process received as values and still holds.
 std::vector<const EndObject*> received_by(const ProcessObject* p);
 
 }  // namespace weft::py

@@ -3,16 +3,17 @@
 //   read_many:  a read ──► its value, then what is in the buffer, without waiting: gather()
 //   write_many: values into the buffer, without waiting: pass_on() ──► a write of the next, if there are more ──► pass_on() …
 //
-// One operation in a block is an ordinary read or write (operation.cpp): it waits, is cancelled,
-// meets the channel's end, lets others run. The other values are moved in one loop under the GIL,
+// One operation in a block is an ordinary read or write (operation.cpp): it may wait, be cancelled,
+// meet the channel's end and let others run. The other values are moved in one loop under the GIL,
 // at moments when no party waits: ChannelEngine::pass().
 //
 // Invariants
 //  1 Observers see operations, so while there is an observer, each value is an operation of its
-//    own. The same holds at a rendezvous, and at channels to other OS processes.
+//    own. Each value is an operation of its own at a rendezvous too, and at channels to other OS
+//    processes.
 //  2 Every value taken from the buffer is in the list that is returned. So the list is made before
-//    the read begins, and gets room for a value before the value is taken. If a value cannot be
-//    converted to a Python object, the exception is raised and the list is lost.
+//    the read begins, and room for a value is made in it before the value is taken. If a value
+//    cannot be converted to a Python object, the exception is raised and the list is lost.
 #include <algorithm>
 
 #include "channels/ends.hpp"
@@ -147,7 +148,7 @@ const char* verb_of(const ManyObject* m) noexcept { return m->values ? "write_ma
 
 void many_dealloc(PyObject* o) {
   ManyObject* const m = many(o);
-  if (!m->begun && m->values) {  // for a read, its operation gives this warning
+  if (!m->begun && m->values) {  // for read_many, the operation of the read gives this warning
     const SavedException kept;
     if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                          "write_many on channel %s was never awaited: write `await` before it",
@@ -161,8 +162,8 @@ void many_dealloc(PyObject* o) {
   PyObject_Free(o);
 }
 
-// Continues with the operation that waits. `step` gives its outcome. A write continues with the
-// next value.
+// Continues with the operation that waits. `step` returns the operation's outcome. A write
+// continues with the next value.
 template <class Step>
 PySendResult go_on(ManyObject* m, PyObject** r, Step step) {
   *r = nullptr;
@@ -204,8 +205,9 @@ PySendResult many_send(PyObject* o, PyObject* arg, PyObject** r) {
 }
 PyObject* many_iternext(PyObject* o) { return iternext_by(gated<many_send>, o); }
 PyObject* many_pysend(PyObject* o, PyObject*) { return send_by(gated<many_send>, o); }
-// Throws into the operation that waits. In a task that operation may have committed, and then it
-// completes (rule 6.3): the cancellation comes at the next write, or after the block that was read.
+// Throws into the operation that waits. In a task that operation may have committed. Then it
+// completes (rule 6.3), and the cancellation comes at the next write, or after the block that was
+// read.
 PyObject* many_throw(PyObject* o, PyObject* const* args, Py_ssize_t n) {
   ManyObject* const m = many(o);
   m->begun = true;
@@ -255,12 +257,14 @@ Py_ssize_t most_of(PyObject* number, const char* verb) {
   return PyErr_Occurred() ? -1 : n;
 }
 
-// With `next`, the end of the channel gives null without an exception.
+// If `next` is set, the function returns null without an exception at the end of the channel.
 PyObject* read_block(PyObject* reader, Py_ssize_t most, bool next) {
   const bool waits = awaits();
   Owned list(new_block());
   if (!list) return nullptr;
-  if (waits) {  // steps that may fail come before the operation, which warns if it is never awaited
+  // steps that may fail come before the operation, since an operation that is never awaited gives a
+  // warning
+  if (waits) {
     Owned m(new_many(reader, {}, std::move(list), most));
     if (m && !(many(m.get())->op = operation_read(reader, next))) return nullptr;
     return m.release();

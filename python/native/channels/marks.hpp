@@ -16,7 +16,7 @@ inline bool of_this_fork(const ChannelObject* c) noexcept {
 // take the slow path.
 inline constexpr std::uint32_t kWired = 0x40000000;
 inline constexpr std::uint32_t kFar = 0x20000000;
-// The channel has had an end of a component (cells.hpp).
+// A component has held an end of the channel (cells.hpp).
 inline constexpr std::uint32_t kNative = 0x10000000;
 // The channel is wired to a board, or to an untrusted program on another machine: its values are
 // CBOR (WIRE.md 12.8, 17.6). With kObjects the values of such a program may be objects (17.15).

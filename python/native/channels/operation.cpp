@@ -221,7 +221,7 @@ template <class W>
   return way.give(nullptr);
 }
 
-// Gives the operation its outcome.
+// Concludes the operation, whose outcome is known.
 template <class W>
 [[gnu::always_inline]] inline PySendResult conclude(Operation& o, W& way, Status s) {
   way.decided(s);
@@ -306,7 +306,7 @@ template <class W>
 }
 
 // Called when the caller has abandoned the operation and its outcome is known. A value that the
-// operation took is lost, and a value that it gave stays given.
+// operation took is lost; a value that it wrote stays with its receiver.
 void OpObject::over(ProcessBase& p, Status s) noexcept {
   state = OpState::done;
   if (what.type == OpType_::extended) {

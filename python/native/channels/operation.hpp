@@ -36,7 +36,7 @@ struct ExtendedObject {
   bool inside;
   bool entered;  // whether the block was entered, with or without success
   // At a far end: if an exception leaves the block, or this program dies in it, the next reader
-  // gets the value (WIRE.md 4.7).
+  // receives the value (WIRE.md 4.7).
   bool keeps;
 };
 extern PyTypeObject ExtendedType;

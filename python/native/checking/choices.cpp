@@ -1,6 +1,6 @@
 // Choices of Python processes in a check (CheckedChoice). CheckedSelect (weft/checked_select.hpp)
-// decides with what a choice conflicts; this file decides how a choice with priorities may starve a
-// guard (rule 17.6).
+// decides with which operations a choice conflicts; this file decides whether a choice with
+// priorities starves a guard (rule 17.6).
 #include <algorithm>
 
 #include "checking/engine.hpp"

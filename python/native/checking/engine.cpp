@@ -1,4 +1,5 @@
-// How the points of Python processes decide, and what they tell the engine (engine.hpp).
+// How the points of Python processes choose the process that goes on, and what they report to the
+// engine (engine.hpp).
 #include "checking/engine.hpp"
 
 #include "processes/rare.hpp"
@@ -70,7 +71,8 @@ void Checker::is(const ProcessBase* p, int n) noexcept {
   of(n).begin_anew(p);
 }
 
-// Ordinary code goes on where nothing else does: what has run before has ended. Its step begins.
+// Ordinary code goes on once nothing else does, so all processes that ran before have ended. A step
+// of ordinary code begins here.
 void Checker::in_ordinary_code(ProcessBase* p, runtime::Run* program) noexcept {
   if (number(p) != 0) is(p, 0);
   program_ = program;
@@ -95,7 +97,7 @@ void Checker::wakes(int n) noexcept {
 
 // --- deciding -----------------------------------------------------------------------------------
 
-// The ready processes but the chosen one are passed over at this step.
+// Called when `chosen` goes on: all other ready processes are passed over at this step.
 void Checker::passes_over(std::size_t chosen) noexcept {
   if (!fair) return;
   of(ready_[chosen]).ready_since = 0;
@@ -109,8 +111,8 @@ void Checker::passes_over(std::size_t chosen) noexcept {
   }
 }
 
-// Puts the process that runs into the queue. Does another go before it goes on? None does beside
-// ordinary code outside a block.
+// Puts the running process into the queue, and returns whether another process goes on before it.
+// Outside a block no other process runs beside ordinary code, so the result is false.
 bool Checker::another_goes(ProcessBase* p) noexcept {
   core::RunQueue* const queue = services->queue();
   return queue && Deciding::another_goes(*queue, p, number(p), true);
@@ -118,8 +120,8 @@ bool Checker::another_goes(ProcessBase* p) noexcept {
 
 // --- points -------------------------------------------------------------------------------------
 
-// Calls what this process was marked with. The call is a part of the step that ends here, and it
-// may have operations of its own.
+// Calls the function with which this process was marked. The call is a part of the step that ends
+// here, and it may have operations of its own.
 void Checker::call_marked(const ProcessBase* p) noexcept {
   const auto found = marked.find(p);
   if (found == marked.end()) return;
@@ -169,7 +171,7 @@ bool Checker::begun(ProcessBase* p, Begun how) noexcept {
   if (n == kNone) return false;
   Arrival a = std::exchange(of(n).arrival, {});
   if (!a.any || run.stopped()) return false;
-  if (run.record.kept)  // notes whom the operation has woken
+  if (run.record.kept)  // records which processes the operation has woken
     if (core::RunQueue* const queue = services->queue()) look(*queue);
   if (a.choice) a.place = of(n).choice.begun(how, a.how);
   run.record.passes(n, a.place, how, a.how);

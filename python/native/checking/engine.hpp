@@ -1,9 +1,10 @@
-// A Checker is what the points of Python's processes call (points.hpp), and decides who goes next
-// (weft/deciding.hpp).
+// A Checker is called at the points of Python's processes (points.hpp), and decides which process
+// goes next (weft/deciding.hpp).
 //
 // Invariants
-//  1 Process 0 is ordinary code, "main". It goes on while nothing else runs, or when it is decided
-//    so: its operations in a block (rule 7.5) are points, as those of other processes are.
+//  1 Process 0 is ordinary code, "main". It goes on while nothing else runs, or when it is chosen
+//    at a point: its operations in a block (rule 7.5) are points, as the operations of other
+//    processes are.
 #pragma once
 #include <map>
 #include <memory>
@@ -46,7 +47,7 @@ class CheckedChoice final : public CheckedSelect {
   Checker& engine_;
   Choice* choice_ = nullptr;
   // For a select with priorities, in a fair order: the step at which each guard was first passed
-  // over although it was ready; 0: it was not ready, or was taken, the last time.
+  // over although it was ready. 0: at the last select the guard was not ready, or was taken.
   std::unordered_map<std::uint64_t, std::vector<unsigned>> waits_since_;
   std::vector<unsigned>* since_ = nullptr;  // the entry for the select that has begun
 };
@@ -86,7 +87,8 @@ class Checker final : public Points, public Deciding<Checker> {
   std::string name_at(const void* place) const;  // the name of a channel
 
   // Starvation (rule 17.6) is looked for only in orders that are fair: the usual one, and random
-  // ones. starving() returns how many steps of others prove it.
+  // ones. starving() returns after how many steps of others a process that is ready counts as
+  // starved.
   bool fair = false;
   unsigned starving() const noexcept {
     return 1000 + run.settings.limit_each * static_cast<unsigned>(run.record.count);
@@ -103,7 +105,7 @@ class Checker final : public Points, public Deciding<Checker> {
   bool any_timer(runtime::Run& r) noexcept { return services->any_timer(r); }
   void fire_one(runtime::Run& r) noexcept { services->fire_one(r); }
 
-  // What the operation that begins has told.
+  // What has been reported of the operation that begins.
   struct Arrival {
     const void* place = nullptr;
     Access how = Access::all;
@@ -120,8 +122,8 @@ class Checker final : public Points, public Deciding<Checker> {
       choice.forget();
     }
     const ProcessBase* base = nullptr;
-    const void* paused = nullptr;  // the operation before which it lets others go
-    unsigned ready_since = 0;      // the step at which another first went before it; 0: none has
+    const void* paused = nullptr;  // the operation before which the process lets others go
+    unsigned ready_since = 0;      // the step at which another first went before it; 0: none
     Arrival arrival;
     CheckedChoice choice;
   };

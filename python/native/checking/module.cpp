@@ -198,7 +198,8 @@ PyObject* f_decisions(PyObject*, PyObject*) {
   return list.release();
 }
 
-// choose(options, kind): returns which of `options` options is taken; 0 outside a check.
+// choose(options, kind): returns the index of the option that is taken, of `options` in all; 0
+// outside a check.
 PyObject* f_choose(PyObject*, PyObject* args) {
   unsigned options;
   const char* name;
@@ -213,7 +214,7 @@ PyObject* f_steps(PyObject*, PyObject*) {
 }
 
 // mark(callback): the callback is called before each operation of the process that calls mark().
-// None ends that.
+// None removes the callback.
 PyObject* f_mark(PyObject*, PyObject* callback) {
   const ProcessBase* const p = checker->on ? checker->services->running() : nullptr;
   if (!p) return refuse("mark() was called outside a process of a checked run");
@@ -289,7 +290,8 @@ PyModuleDef definition{PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__engine() {
   using namespace weft::py;
-  // Importing weft._extension raises an error that says why there is no extension.
+  // Importing weft._extension raises an error whose message gives the reason why there is no
+  // extension.
   const Owned extension(PyImport_ImportModule("weft._extension"));
   const Owned native(extension ? PyObject_GetAttrString(extension.get(), "native") : nullptr);
   const Owned capsule(native ? PyObject_GetAttrString(native.get(), "_checking") : nullptr);

@@ -1,5 +1,5 @@
-// What the extension gives to the engine of a check, and how operations are reported to the engine
-// (points.hpp).
+// The Services that the extension gives to the engine of a check, and the reports of operations to
+// the engine (points.hpp).
 #include "checking/points.hpp"
 
 #include "processes/block_thread.hpp"

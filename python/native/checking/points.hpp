@@ -11,9 +11,9 @@
 //  1 `checking` is true only in a run of a check, on the thread of that run. So what other threads
 //    do meanwhile, including their own networks, is not part of the check.
 //  2 The engine is a module of its own, which sees no variable of the extension: it uses Services.
-//  3 While nothing is checked no operation of a coroutine process pays for it, except an io call,
-//    which tests `checking`. The functions that the interpreter calls (am_send) are exchanged, as
-//    for observers.
+//  3 While nothing is checked the points cost an operation of a coroutine process nothing, except
+//    an io call, which tests `checking`. For a check, as for observers, the functions that the
+//    interpreter calls (am_send) are exchanged.
 #pragma once
 #include <atomic>
 
@@ -30,34 +30,36 @@ using weft::checking::Begun;
 class Points {
  public:
   virtual void starts(ProcessObject*) noexcept = 0;
-  // Called when a process is about to end. Returns true if another goes first: the process is then
-  // in the run queue, and ends when it is run again.
+  // Called when a process is about to end. Returns true if another process goes first: the process
+  // that is about to end is then in the run queue, and ends when it is run again.
   virtual bool ends_later(ProcessObject*) noexcept = 0;
   virtual void ended(ProcessObject*, const void* group) noexcept = 0;
 
   // Called when an operation is about to begin. Returns true if another process goes first; this
-  // process is then in the run queue, and the operation begins when it is run again. `yields` says
+  // process is then in the run queue, and the operation begins when it is run again. `yields` means
   // that the ready processes go first (rule 7.7).
   virtual bool pauses(ProcessBase*, const void* operation, bool yields) noexcept = 0;
-  // Called when the operation begins at a place; null: at none that others see.
+  // Called when the operation begins at a place. The place is null if other processes cannot see
+  // it.
   virtual void arrives(ProcessBase*, const void* place, Access) noexcept = 0;
   // Called when a select begins, and tries its guards from `from` on. Returns the guard that it
   // must take, or -1.
   virtual int selects(ProcessBase*, Choice&, std::uint32_t from, std::uint64_t key) noexcept = 0;
-  // Called when the operation has begun. Returns true if it is over and another goes first: then
-  // its outcome must be kept.
+  // Called when the operation has begun. Returns true if the operation is over and another process
+  // goes first: then the outcome of the operation must be kept.
   virtual bool begun(ProcessBase*, Begun) noexcept = 0;
   // Called when a process with a stack of its own is in the run queue; it waits here until it goes
   // on.
   virtual void stops(ProcessBase*) noexcept = 0;
 
-  // Called when ordinary code enters a block (rule 7.5), or has an operation: it is a process of
-  // the check, of that run. Null: it is in no block, so no other process can go.
+  // Called when ordinary code enters a block (rule 7.5), or begins an operation: ordinary code is a
+  // process of the check, and belongs to that run. A null run means that ordinary code is in no
+  // block, so no other process can go.
   virtual void in_ordinary_code(ProcessBase*, runtime::Run*) noexcept = 0;
   // Called when the process goes on after the end of this group.
   virtual void joined(ProcessBase*, const void* group) noexcept = 0;
 
-  // These report what else happens in a step.
+  // The next functions report the other events of a step.
   virtual void made(const void* place, std::uint32_t capacity, bool loses) noexcept = 0;
   virtual void gone(const void* place, std::uint64_t dropped) noexcept = 0;
   virtual void touches(const void* place, Access) noexcept = 0;
@@ -114,15 +116,16 @@ struct Services {
 // Returns the key by which the engine identifies the place of a channel or a barrier.
 inline const void* place_at(core::SyncObject& place) noexcept { return &place; }
 
-// Each exchanges the functions that the interpreter calls, and is in the file that has these
-// functions.
+// Each of these functions exchanges functions that the interpreter calls, and is defined in the
+// file that defines those.
 void check_operations(bool on) noexcept;
 void check_selects(bool on) noexcept;
 
 class Caller;
 
 // An operation of a process with a stack of its own, or of ordinary code. Other processes may go
-// before it begins, and again when it is over. Without a check it is false and does nothing.
+// before the operation begins, and again when it is over. Outside a check the object is false and
+// does nothing.
 class CheckedCall {
  public:
   explicit CheckedCall(Caller& caller, bool yields = false) noexcept {
@@ -133,7 +136,8 @@ class CheckedCall {
   CheckedCall& operator=(const CheckedCall&) = delete;
   explicit operator bool() const noexcept { return process_ != nullptr; }
   ProcessBase* process() const noexcept { return process_; }
-  // The operation is over with this result, or with the current exception. Returns the same.
+  // Called when the operation is over with this result, or with the current exception. Returns the
+  // result unchanged.
   PyObject* over(PyObject* owned) noexcept;
 
  private:

@@ -5,8 +5,8 @@
 //                                └──a timer, an end, a cancellation──► asked back ──the answer: too late──► chosen
 //                                                                           └──the answer: withdrawn──► that guard is chosen
 //
-// A timer that has expired and a process that has ended stay so, and can wait for the answer; a
-// value that a home has given cannot be given back.
+// A timer that has expired stays expired, and a process that has ended stays ended, so both can
+// wait for the answer. A value that a home has given cannot be given back.
 #include "choice/abroad.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::vector<Abroad*> abroads;
 
 namespace {
 
-// The room for one value of an Abroad.
+// A wire::Room for one value of an Abroad.
 class SeatRoom final : public wire::Room {
  public:
   SeatRoom(std::shared_ptr<Value[]> all, std::size_t i, bool full, Carries what) noexcept
@@ -157,8 +157,8 @@ void Abroad::committed(std::uint32_t seat) noexcept {
   failed();  // the value will never be made
   bury();
 }
-// Destroys an Abroad that has no owner any more, when the step is over. Its ends are dropped with
-// it, and another process may wait for that.
+// Destroys an Abroad that has no owner any more, when the step is over. The ends of the Abroad are
+// dropped with it, and another process may wait until they are dropped.
 void Abroad::bury() noexcept { space_->bury(std::shared_ptr<Abroad>(this)); }
 bool Abroad::made(PyObject* value, core::Waker& waiter) {
   values_[std::exchange(making_, -1)].o = value;
@@ -278,7 +278,7 @@ core::Kinds Choice::kinds_seen() const {
   return seen;
 }
 
-// Adds the guards that are off and hold the choice open (rule 5.6).
+// Adds to the plan the guards that are off and hold the choice open (rule 5.6).
 void Choice::add_seats_off(Plan& plan) {
   plan.kept = wire::Span::kept(kinds_seen());
   for (std::uint32_t i = 0; i < n_; ++i) {
@@ -288,14 +288,14 @@ void Choice::add_seats_off(Plan& plan) {
                             : g.kind == core::Kind::output && plan.kept.by_outputs_off;
     if (g.enabled || !counts || !g.where || g.state() > core::State::ready) continue;
     Abroad::Seat s{channel_of(i), i, g.kind == core::Kind::output, false, nullptr, true};
-    // This guard can never be switched on again.
+    // A guard that is closed can never be switched on again.
     const bool closed = is_far(s.channel) && !side_of(s.channel).end;
     if (!closed && !Abroad::at_barrier(s)) plan.seats.push_back(s);
   }
 }
 
 // Fills `meanwhile_` with the homes' answer, the timers and the ends of processes. Returns the
-// number of guards.
+// number of guards in it.
 std::uint32_t Choice::wait_meanwhile(std::vector<std::uint32_t> lasting) {
   const auto waits = static_cast<std::uint32_t>(lasting.size()) + 1;
   meanwhile_ = runtime::FixedArray<core::Guard>(waits);
@@ -363,7 +363,7 @@ int Choice::await_word(ProcessBase& p, std::uint32_t guards, runtime::Run* run) 
 // the homes must be asked first.
 int Choice::heard(int r) {
   if (const int seat = abroad_->to_make(); seat >= 0) {
-    // Anything else that has happened meanwhile comes too late.
+    // A home has committed this guard, so anything else that has happened meanwhile comes too late.
     const Abroad::Seat& s = abroad_->seat(static_cast<std::uint32_t>(seat));
     far_status_ = Status::ok;
     remember(static_cast<int>(s.guard));
@@ -413,8 +413,8 @@ PyObject* Choice::finish_far() {
   return raise_end(o.in_doubt ? Status::in_doubt : o.status, c, "select", chosen_, nullptr);
 }
 
-// Called when the owner is destroyed: an outcome that has come is lost, and one that comes later
-// has no owner.
+// Called when the owner is destroyed: an outcome that has arrived is lost, and an outcome that
+// arrives later has no owner.
 void Choice::give_up_far() noexcept {
   if (armed_) armed_->disarm(timer_);
   armed_ = nullptr;

@@ -1,12 +1,12 @@
-// The part of a choice that other OS processes decide, or that waits for them (WIRE.md 4.5, 5): its
-// guards at channels, if one of those is far.
+// The part of a choice that other OS processes decide, or that waits for them (WIRE.md 4.5, 5): the
+// guards at channels, if at least one of these channels is far.
 //
 //   begin() ──► over at once │ under way ──the homes' answer──► over: the latch is set
 //                                 └──withdraw()──► over, now or by the answer
 //
 // Guards of one home are one offer, which that home decides. Guards of several homes make a choice
-// over several homes: then the local guards are one part of it, as those of each far home are, and
-// the homes are asked in turn.
+// over several homes: then the local guards are one part of the choice, the guards of each far home
+// are another part, and the homes are asked in turn.
 //
 // Invariants (the GIL)
 //  1 Values lie in `values`, which every wire::Room shares. So an operation that its home can no
@@ -36,7 +36,7 @@ class Abroad final : public wire::FarOp {
 
   static bool at_barrier(const Seat& s) noexcept;
 
-  // `seats` are in order of preference, and at least one is far. `alone` says that only these
+  // `seats` are in order of preference, and at least one is far. `alone` means that only these
   // guards and timers decide the choice.
   Abroad(std::vector<Seat> seats, wire::Span::Kept kept, bool looks, bool alone);
   ~Abroad();
@@ -45,8 +45,8 @@ class Abroad final : public wire::FarOp {
   void withdraw();
   void look_once();  // withdraws because a timer has expired (WIRE.md 5.9)
   bool is_over() const noexcept { return over_; }
-  // Returns whether the choice was withdrawn before it was over. Then the guard that would have
-  // been chosen instead is not (rule 6.1), since perhaps not every home has been asked.
+  // Returns whether the choice was withdrawn before it was over. If so, the guard that would have
+  // been chosen instead is not chosen (rule 6.1), since perhaps not every home has been asked.
   bool unwanted() const noexcept { return unwanted_; }
   bool trying() const noexcept {
     const Space::Step step(*space_);
@@ -84,8 +84,9 @@ class Abroad final : public wire::FarOp {
   std::vector<Seat> seats_;
   std::shared_ptr<Value[]> values_;
   std::vector<std::unique_ptr<wire::Room>> rooms_;
-  std::vector<std::shared_ptr<wire::FarEnd>> ends_;  // keeps the ends from being given back
-  std::vector<wire::FarGuard> offer_;                // the offer, if one home decides
+  // these references keep the ends from being given back
+  std::vector<std::shared_ptr<wire::FarEnd>> ends_;
+  std::vector<wire::FarGuard> offer_;  // the offer, if one home decides
   std::optional<wire::Span> span_;
   const std::uint32_t generation_ = generation;
   bool over_ = false, nobodys_ = false, unwanted_ = false;

@@ -9,7 +9,7 @@ namespace weft::py {
 struct BarrierObject {
   PyObject_HEAD PyObject* name;
   // For a barrier that another OS process has made: the Reader at which a read is an arrival. Null:
-  // the barrier was made here, and uses the core below.
+  // this OS process made the barrier, and uses the core below.
   PyObject* far;
   std::uint32_t generation;  // the fork in which the barrier was made, as for channels
   BarrierEngine core;
@@ -17,7 +17,7 @@ struct BarrierObject {
 
 extern PyTypeObject BarrierType;
 
-// for a barrier what check_end() is for an end (ends.hpp)
+// does for a barrier what check_end() does for an end (ends.hpp)
 int check_barrier(const BarrierObject* b, const char* verb);
 
 }  // namespace weft::py

@@ -1,5 +1,5 @@
-// A choice over the core's Select and Standing (rule 5): how it gets its guards, begins, and ends
-// after the commit.
+// A choice over the core's Select and Standing (rule 5): how its guards are set, how it begins, and
+// how it ends after the commit.
 #include "choice/choice.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 
 namespace weft::py {
 
-// What a guard from Python stands for.
+// The meaning of a guard from Python.
 struct Spec {
   GuardKind kind;
   PyObject* target;
@@ -355,8 +355,9 @@ std::int64_t Choice::deadline() noexcept {
   return t < 0 ? prim::forever : select_->guard(t).deadline;
 }
 
-// Stops using a standing alternative. It could be given a value while it sleeps, which an asyncio
-// task cannot handle. So a task uses a new select over its guards each time.
+// Stops using a standing alternative. A standing alternative may receive a value while its process
+// sleeps, which an asyncio task cannot handle. So a task uses a new select over the guards each
+// time.
 void Choice::unstand() noexcept {
   if (!standing_) return;
   standing_.reset();
@@ -437,7 +438,8 @@ bool Choice::withdraw() noexcept {
   return standing_ ? standing_->withdraw() : select_->withdraw();
 }
 
-// If a choice has committed and an extended reader holds it, only the chosen guard is visited.
+// Visits the choice while it waits. If the choice has committed and an extended reader holds it,
+// only the chosen guard is visited.
 void Choice::visit(runtime::WaitVisitor& v) {
   const int chosen = abroad_ && !held() ? -1
                      : standing_        ? standing_->committed_to()
@@ -448,8 +450,8 @@ void Choice::visit(runtime::WaitVisitor& v) {
     runtime::visit_guards(guards_.get(), n_, v);
 }
 
-// The outcome to which a choice had committed is lost with it: a value that was taken is gone, and
-// a value that was given stays given. A standing choice is used again.
+// The outcome to which a choice had committed is lost with the choice: a value that was taken is
+// lost, and a value that was written stays with its receiver. A standing choice is used again.
 void Choice::give_up() noexcept {
   if (abroad_) return give_up_far();
   withdraw();
@@ -521,8 +523,8 @@ bool Choice::with_partner() const noexcept {
   return g.kind <= core::Kind::output && g.node.status == Status::pending;
 }
 
-// Returns the outcome of a guard that is at no channel: a barrier, a timer, the end of a process,
-// skip().
+// Returns the outcome of a guard that is at no channel: of a barrier, a timer, the end of a process
+// or skip().
 int Choice::conclude_other(std::uint32_t i, const Spec& s, PyObject** r) {
   if (s.kind == GuardKind::timer) {
     auto* t = reinterpret_cast<TimerObject*>(s.target);

@@ -35,8 +35,8 @@ class Choice {
   Choice& operator=(const Choice&) = delete;
   ~Choice();
 
-  // Takes the guards from Python objects. Returns -1, with the error set, for bad use. `loud` gives
-  // all guards ended="raise".
+  // Takes the guards from Python objects. Returns -1, with the error set, for bad use. `loud` sets
+  // ended="raise" for all guards.
   int fill(PyObject* const* guards, Py_ssize_t n, Mode mode, const char* verb, bool loud = false);
   int fill_timer(GuardKind kind, std::int64_t ns, TimerObject* timer);
   void stand();  // keeps the guards enrolled from now on, as a fair choice
@@ -49,31 +49,33 @@ class Choice {
   bool held() const noexcept { return standing_ ? standing_->held() : select_ && select_->held(); }
   // Returns true if the choice has committed, and the partner still has the node of the chosen
   // guard: the partner is an extended reader whose block is open, or a writer that makes its value.
-  // When that is over the choice is woken; it must live until then.
+  // When the block is left or the value is made, the choice is woken; the choice must live until
+  // then.
   bool with_partner() const noexcept;
 
   bool any_far() const noexcept { return far_; }
-  // Begins the choice. Returns the index of the chosen guard, or parked. `foreign` says that p
+  // Begins the choice. Returns the index of the chosen guard, or parked. `foreign` means that p
   // belongs to an asyncio task (rule 6.6), and the caller keeps the timer.
   int begin(ProcessBase& p, runtime::Run* run, SelectMemory* memory, bool foreign = false);
-  // Called when a choice in an asyncio task was woken, to look at its guards again.
+  // Called when a choice in an asyncio task has been woken, to look at its guards again.
   int look_again() noexcept { return select_->look_again(); }
   // Returns the deadline of a parked choice in an asyncio task; forever if there is none.
   std::int64_t deadline() noexcept;
   bool expire() noexcept { return word().finish_as(core::TIMED_OUT); }
-  // Called when the choice was woken. Returns an index, cancelled, or parked if a standing choice
-  // goes on waiting.
+  // Called when the choice has been woken. Returns an index, cancelled, or parked if a standing
+  // choice goes on waiting.
   int woken() noexcept;
   bool withdraw() noexcept;
   void visit(runtime::WaitVisitor& v);
   void give_up() noexcept;  // called when the owner is destroyed while the choice is parked
 
-  // Called when guard `i` was chosen. Returns 1 if the choice is done (*r is its value), 0 if it is
-  // held (the caller must await the wake-up and call finish_held()), -1 if it has raised.
+  // Called when guard `i` has been chosen. Returns 1 if the choice is done (*r is its value), 0 if
+  // it is held (the caller must await the wake-up and call finish_held()), -1 with an exception
+  // set.
   int conclude_guard(int i, ProcessBase& p, PyObject** r);
   PyObject* finish_held(ProcessBase& p);
-  // Called after a withdrawal. If a value of an output could not be packed, raises that reason and
-  // returns true.
+  // Called after a withdrawal. If a value of an output could not be packed, raises the exception
+  // for that and returns true.
   bool raise_refused();
   int chosen() const noexcept { return chosen_; }
   // Describes the choice for observers: a tuple for each guard, of its kind, its end, Barrier,
@@ -85,7 +87,7 @@ class Choice {
   void begins_checked(ProcessBase* me, SelectMemory* memory);
   // While the choice is parked: returns whether no party has committed or withdrawn it yet.
   bool undecided() const noexcept;
-  // Returns whether another OS process was asked and has not answered yet.
+  // Returns whether another OS process has been asked and has not answered yet.
   bool asks_afar() const noexcept;
   std::int64_t ticks = 0;  // periods counted by a Timer guard that was chosen
 
@@ -162,7 +164,8 @@ class Choice {
 
   bool far_ = false;                       // whether at least one guard is at a far channel
   std::unique_ptr<Abroad, LetGo> abroad_;  // set while other homes decide
-  // The guards for which the select waits meanwhile: the homes' answer, and `lasting_`.
+  // The guards for which the select waits while the homes decide: the homes' answer, and
+  // `lasting_`.
   runtime::FixedArray<core::Guard> meanwhile_;
   std::vector<std::uint32_t> lasting_;
   // The guard that is chosen if the homes answer that nothing has happened; -1 for none.

@@ -1,11 +1,11 @@
-// What other directories ask about choices.
+// What other directories may ask about choices.
 #pragma once
 #include "value.hpp"
 
 namespace weft::py {
 
-// For a process whose `op` is set: returns whether anything except its places and its children
-// could wake it, or has woken it already.
+// For a process whose `op` is set: facing() returns `able` if anything except its places and its
+// children could wake it, or has woken it already.
 enum class Facing : std::uint8_t { able, blocked };
 Facing facing(ProcessBase& p) noexcept;
 // Returns whether the process is in an operation that has its outcome, and has not gone on yet.

@@ -20,7 +20,7 @@ struct GuardObject {
   std::int64_t ns;  // a span or a time in ns
   GuardKind kind;
   bool enabled;
-  bool loud;  // ended="raise": its channel's retirement is an outcome (rule 5.6)
+  bool loud;  // ended="raise": the retirement of its channel is an outcome (rule 5.6)
 };
 
 struct TimerObject {

@@ -109,7 +109,7 @@ PyObject* outcome(Choice& c, Purpose purpose, int index, PyObject* value) {
   return r;
 }
 
-thread_local SelectMemory plain_memory;  // for a thread that is no process
+thread_local SelectMemory plain_memory;  // for a thread that is not a process
 SelectMemory* memory_of(ProcessObject* p) {
   if (!p) {
     return &plain_memory;
@@ -133,8 +133,8 @@ bool park(Choice& c, W& way, const runtime::OpKind& kind) {
   return way.wait(kind);
 }
 
-// Gives the value of the chosen guard to its reader. Until now the value was being computed, or was
-// held back.
+// Called when the value of the chosen guard, which was being computed or held back until now, can
+// be given to its reader.
 template <class W, class Over>
 PySendResult deliver(Choice& c, Purpose purpose, W& way, int index, PyObject* value, Over& over) {
   way.decided(Status::ok);
@@ -142,8 +142,8 @@ PySendResult deliver(Choice& c, Purpose purpose, W& way, int index, PyObject* va
   return way.give(value ? outcome(c, purpose, index, value) : nullptr);
 }
 
-// Continues after begin_choice() or look(), whose result is `i`. `state` says where the operation
-// waits. `over` is called before the operation gives its result.
+// Continues after begin_choice() or look(), whose result is `i`. `state` is the state of an
+// operation that waits. `over` is called before the operation gives its result.
 template <class W, class Over>
 PySendResult advance(Choice& c, Purpose purpose, W& way, int i, OpState& state, Over over) {
   while (i == Choice::parked) {
@@ -278,8 +278,8 @@ void SelectOpObject::over(ProcessBase&, Status) noexcept {
   finish(this);
 }
 
-// The outcome is dropped at the wake-up, although the choice had committed. By then the value of
-// the chosen guard may have been made and delivered.
+// The outcome is dropped at the wake-up, although the choice has committed: by the wake-up the
+// value of the chosen guard may have been made and delivered.
 Late SelectOpObject::leave_to_partner() noexcept {
   if (task_waiter) silence(this);
   if (state == OpState::held) return [](PyObject* o, ProcessBase&) noexcept { finish(sel(o)); };

@@ -1,7 +1,7 @@
-// The end of a process as a guard (rule 7.11). It is a latch of the core, to which a choice commits
-// as to any other guard.
+// The end of a process as a guard (rule 7.11). This guard is a latch of the core, to which a choice
+// commits as to any other guard.
 //
-//   nobody asks (no Watch) ──ended() │ watched()──► watched ──the process ends: tell_watchers()──► set, for good
+//   not watched (no Watch) ──ended() │ watched()──► watched ──the process ends: tell_watchers()──► set, for good
 #include "choice/watch.hpp"
 
 #include "choice/guard.hpp"

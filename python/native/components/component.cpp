@@ -172,7 +172,7 @@ const Loaded* loaded_of(PyObject* capsule, unsigned process) {
   return nullptr;
 }
 
-// A function of its own, because the class of an aggregate is known only after the whole
+// This is a function of its own, because the class of an aggregate is known only after the whole
 // declaration was read.
 PyObject* f_default(PyObject*, PyObject* args) {
   PyObject* capsule;
@@ -296,7 +296,8 @@ PyObject* f_call(PyObject*, PyObject* args) {
   return reinterpret_cast<PyObject*>(o);
 }
 
-// Runs the body of the process. The call knows the ends among its arguments.
+// Runs the body of the process. The arguments are not passed, since the call already holds them,
+// and with them the ends.
 PyObject* call_run(PyObject* o, PyObject*, PyObject*) {
   return run_call(*reinterpret_cast<CallObject*>(o)->call);
 }
@@ -306,8 +307,8 @@ void call_dealloc(PyObject* o) {
 }
 
 // _component_place(process): returns the (file, line) of the last operation that the component's
-// process began with a place; before the first, that of its declaration. Returns None if the
-// process runs no component, or has ended.
+// process began with a place; before the first such operation, the place of the declaration.
+// Returns None if the process runs no component, or has ended.
 PyObject* f_place(PyObject*, PyObject* o) {
   if (!Py_IS_TYPE(o, &ProcessType) || !proc(o)->native_code || proc(o)->done) Py_RETURN_NONE;
   ProcessBase& b = base_of(proc(o));

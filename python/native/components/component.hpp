@@ -2,7 +2,7 @@
 // own or on the pool.
 //
 //   component.cpp loads a library, reads its declarations, makes a call of one of its processes
-//   component_calls.cpp a call that runs: the table of functions through which it touches channels,
+//   component_calls.cpp a call that runs: the table of functions through which it uses channels,
 //   time and its run
 //                        (component_calls.hpp: in which files)
 //   component_abroad.cpp the same at channels with ends in other OS processes
@@ -20,8 +20,8 @@ struct BarrierObject;
 struct ThreadProcess;
 class NativeType;
 
-// An operation whose beginning was reported to observers (component_observe.cpp). A null `op` means
-// none.
+// An operation whose beginning was reported to observers (component_observe.cpp). If `op` is null,
+// there is no such operation.
 struct Told {
   const char* op = nullptr;
   PyObject* target = nullptr;  // an end or a barrier of the call
@@ -41,12 +41,12 @@ struct NativeCall {
   int cpu = -1;
   bool started = false;
 
-  // Whether the call's thread is in an operation that it began without the GIL; task_waiter_comes()
-  // reads this.
+  // Whether the call's thread is in an operation that it began without the GIL. task_waiter_comes()
+  // reads this flag.
   prim::atomic<bool> in_core{false};
 
-  // Whether one of its channels has ends in other OS processes: its operations are then done with
-  // the GIL.
+  // Whether a channel of this call has ends in other OS processes. If so, the call's operations are
+  // done with the GIL.
   prim::atomic<bool> abroad{false};
 
   // The fields from here on belong to the call's thread while the call runs.
@@ -54,7 +54,7 @@ struct NativeCall {
   runtime::Run* run = nullptr;
   ThreadProcess* thread = nullptr;  // the same process; null if the process is on the pool
   std::string error;                // the message of the last bad use
-  // The ends of channels that its operations met, as bits: 1 << WEFT_RETIRED, ….
+  // How channels ended that its operations met, as bits: 1 << WEFT_RETIRED, ….
   std::uint8_t met = 0;
   // For each set of guards, the guard at which its next select begins (rule 5.4).
   std::unordered_map<std::uint64_t, std::uint32_t> starts;
@@ -94,14 +94,14 @@ weft_status read_abroad(NativeCall& c, std::uint32_t end, weft_value* to);
 weft_status write_abroad(NativeCall& c, std::uint32_t end, weft_value* from);
 weft_status select_abroad(NativeCall& c, weft_guard* guards, std::uint32_t n, bool fair,
                           std::uint32_t* chosen);
-// Converts the object that came out of a slot (owned), also if the channel was wired while the
-// value lay there.
+// Converts the object `o` (owned), which was taken from a slot. The channel may have been wired
+// while the value lay in the slot.
 weft_status taken_abroad(NativeCall& c, std::uint32_t end, PyObject* o, weft_value* to);
 // Takes back the value from the slot of a write that did not commit.
 void unsent_abroad(NativeCall& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept;
 
 // Called on the process's thread, with the GIL. Returns the process's result; null with the
-// exception that left it.
+// exception that left the process.
 PyObject* run_call(NativeCall& c);
 
 // Returns the call that is the body of a process on the pool. `o` was made by f_call() in

@@ -26,8 +26,8 @@ namespace {
 using Call = NativeCall;
 PyObject* object(EndObject* e) noexcept { return reinterpret_cast<PyObject*>(e); }
 
-// Turns the exception that is set into a status. An exception of any other kind than the model's
-// counts as bad use.
+// Turns the exception that is set into a status. An exception that is not one of Weft's counts as
+// bad use.
 weft_status failed(Call& c) {
   const Owned e(take_exception());
   if (!e) return refuse(c, "an operation failed and did not say why");
@@ -70,7 +70,7 @@ PyObject* call(const char* name, PyObject* args, PyObject* keywords = nullptr) {
   return f ? PyObject_Call(f.get(), args, keywords) : nullptr;
 }
 
-// Gives `from` back to the component. Its arrays belong to `o` until now.
+// Gives `from` back to the component. Until now the arrays of `from` belong to `o`.
 void restore(const NativeType* t, PyObject* o, weft_value& from) noexcept {
   drop_native(from);
   from = {0, nullptr};
@@ -139,8 +139,8 @@ weft_status write_abroad(Call& c, std::uint32_t end, weft_value* from) {
   return s;
 }
 
-// Returns the guard whose channel has ended, as the exception names it; `none` if it names no
-// guard.
+// Returns the index of the guard whose channel has ended, which the exception contains; `none` if
+// the exception contains no index.
 static std::uint32_t guard_that_ended(PyObject* e, std::uint32_t none) {
   const Owned guard(PyObject_GetAttrString(e, "guard"));
   if (guard && PyLong_Check(guard.get()))
@@ -155,7 +155,7 @@ weft_status select_abroad(Call& c, weft_guard* guards, std::uint32_t n, bool fai
   *chosen = n;
   Owned all(PyTuple_New(n));
   std::vector<Owned<>> values(n);
-  // Remembers which values had a block. Such a block belonged to this guard. A value without a
+  // Remembers which values had a block. A block at value i belonged to guard i. A value without a
   // block is empty or stored in line, or its array belongs to another guard.
   std::vector<bool> had(n);
   for (std::uint32_t i = 0; all && i < n; ++i) {

@@ -1,5 +1,5 @@
-// A call of a component's process that runs, and its table of functions: the operations of threads
-// (operation.cpp, choice.cpp) for values that are cells, without the GIL.
+// A call of a component's process that runs, and its table of functions: what operation.cpp and
+// choice.cpp do for Python threads is done here without the GIL, for values that are cells.
 //
 //   run_call() ──Aside──► info->run(): read │ write │ select ─► core ──pending──► ThreadProcess::block() ──► status
 //        ◄──with the GIL── its outcome, as the exception that a Python process would have raised
@@ -267,8 +267,8 @@ bool read_at_once_abroad(Call& c, std::uint32_t end, weft_value* to) {
   *to = g[0].value;
   return true;
 }
-// Another reader may come between a look and a read. So the core does both in one step, by a choice
-// with a skip.
+// Another reader may come between a look and a read. So the core looks and reads in one step, by a
+// choice with a skip.
 bool read_at_once(Call& c, Engine& core, Value& slot) {
   core::Guard g[2];
   g[0].kind = core::Kind::input;
@@ -304,7 +304,8 @@ weft_status read_many(weft_process* p, std::uint32_t end, weft_value* to, std::s
   ChannelObject* const channel = c.ends[end]->channel;
   Engine& core = channel->core;
   while (*n < most && c.abroad.load(std::memory_order_relaxed) && is_wired(channel)) {
-    // Observers would see the reads below one by one, as they do those of Python code (many.cpp).
+    // An observer must see each value as a read of its own, as with Python code (many.cpp), so no
+    // more values are read here.
     if (observing()) return WEFT_OK;
     if (!read_at_once_abroad(c, end, to + *n)) return WEFT_OK;
     ++*n;
@@ -501,7 +502,7 @@ void pin(int cpu) noexcept {
 
 // Called when the component has ended its thread (rule 7.14), so that its process has failed. The
 // thread stays here for ever: the next frames to unwind are the interpreter's, and these must not
-// be unwound. So its ThreadProcess stays too.
+// be unwound. So the ThreadProcess of the call stays too.
 [[noreturn]] void thread_ended(Call& c) {
   ThreadProcess* const t = c.thread;
   PyErr_Clear();
@@ -584,7 +585,8 @@ PyObject* run_call(NativeCall& c) {
   c.process = c.thread = static_cast<ThreadProcess*>(t);
   c.run = t->run;
   if (ProcessObject* const p = process_object(t)) p->native_code = 1;
-  go_to(c, {c.info->file, c.info->line});  // this place is valid until an operation gives its own
+  // this place is valid until an operation gives a place of its own
+  go_to(c, {c.info->file, c.info->line});
   if (c.cpu >= 0) pin(c.cpu);
   weft_failure f{0, nullptr, nullptr};
   weft_status s;

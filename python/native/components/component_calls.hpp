@@ -1,9 +1,9 @@
 // Shared by the operations of a component's process, on a thread of its own and on the pool.
 //
 //   component_calls.cpp   the table of functions; operations of a thread, which waits in them
-//   component_select.cpp  choice, either way
+//   component_select.cpp  choice, on a thread and on the pool
 //   component_pool.cpp    operations of a coroutine, which are begun and finished; its threads
-//   component_observe.cpp what observers are told of operations
+//   component_observe.cpp what is reported of operations to observers
 #pragma once
 #include <memory>
 #include <optional>
@@ -24,7 +24,7 @@ struct NativeCall::Choosing {
   std::optional<core::Select> select;
   runtime::TimerNode timer;
   bool armed = false;
-  bool told = false;               // whether its beginning was reported to observers
+  bool told = false;               // whether the beginning of the select was reported to observers
   std::uint32_t* start = nullptr;  // the guard at which the next select over these guards begins
 };
 
@@ -60,8 +60,8 @@ class Operation {
 };
 
 inline weft_status bad(Call& c, std::string why) { return refuse(c, std::move(why)); }
-// Return the outcome of an operation. A cancelled operation has met the request, so the next one
-// goes on (rule 6.1).
+// Return the outcome of an operation. cancelled(): the request of the cancellation is met by this
+// operation, so the next operation goes on (rule 6.1).
 weft_status cancelled(Call& c) noexcept;
 weft_status status_of(Call& c, Status s) noexcept;
 // Records that an operation has met this end of a channel (rule 3.5). Returns `end`.
@@ -77,7 +77,7 @@ void go_to(Call& c, weft_place at) noexcept;
 weft_status taken(Call& c, std::uint32_t end, PyObject* o, weft_value* to);
 PyObject* given(Call& c, std::uint32_t end, const weft_value& v);
 void not_sent(Call& c, std::uint32_t end, PyObject* o, weft_value* from) noexcept;
-// Gives the outcome to Python: returns the result, or null with the exception.
+// Returns the outcome as Python sees it: the result, or null with the exception.
 PyObject* conclude(Call& c, weft_status s, weft_failure& f);
 
 // --- component_observe.cpp
@@ -123,8 +123,8 @@ weft_status start_read(weft_process* p, std::uint32_t end, weft_value* to, weft_
 weft_status start_write(weft_process* p, std::uint32_t end, weft_value* from, weft_place at);
 weft_status start_sync(weft_process* p, std::uint32_t barrier, weft_place at);
 weft_status finish(weft_process* p);
-// Reports that an operation at this channel cannot begin on the pool, since the channel has ends in
-// other OS processes.
+// Reports that an operation at this channel cannot begin on the pool, since that channel has ends
+// in other OS processes.
 weft_status wired_on_the_pool(Call& c, const char* verb, const ChannelObject* channel);
 
 extern const weft_api table;

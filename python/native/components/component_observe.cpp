@@ -6,12 +6,12 @@
 //
 // Invariants
 //  1 Each function takes the GIL while it reports. None is called within an Operation, and none
-//    while there is no observer: the caller tests that flag.
+//    while there is no observer: the caller tests that.
 //  2 An outcome is reported only to observers to which the beginning was reported. At channels with
-//    ends in other OS processes operations are those of a Python thread (component_abroad.cpp),
-//    which report themselves.
-//  3 Values are not shown, since they belong to the component. Observation does not change what the
-//    process gets: no request of a cancellation is met here.
+//    ends in other OS processes the operations are those of a Python thread (component_abroad.cpp),
+//    which are reported elsewhere.
+//  3 Values are not shown, since they belong to the component. Observation does not change what
+//    happens to the process: no request of a cancellation is met here.
 #include "channels/marks.hpp"
 #include "choice/barrier.hpp"
 #include "components/component.hpp"
@@ -28,8 +28,8 @@ namespace {
 
 PyObject* object(const void* o) noexcept { return static_cast<PyObject*>(const_cast<void*>(o)); }
 
-// Sets the exception that a Python process would have got. `end` is null for a barrier, and for an
-// operation that met no channel.
+// Sets the exception that would have been raised in a Python process. `end` is null for a barrier,
+// and for an operation that met no channel.
 void raise(Call& c, weft_status s, const EndObject* end, const char* verb, int guard) {
   if (s == WEFT_CANCELLED) {
     PyErr_SetNone(errors.Cancelled);

@@ -4,10 +4,10 @@
 //   start_pooled() ──posts to the thread that has the fewest──► pooled_run() ─► info->step() ──WEFT_PENDING──► parked (op says on what)
 //                                                                   ▲                                             │ woken: posted
 //                                                                   └─────────────────────────────────────────────┘
-//   step() ends ──With──► ended: its group is told; the last one takes its thread with it, and the group waits for the thread
+//   step() ends ──With──► ended: its group is notified; the last one takes its thread with it, and the group waits for the thread
 //
 // A cancellation: nudge() posts a waker of the thread's own, which withdraws the cancelled
-// operation. This happens with the GIL, which a withdrawal may need. A thread that has the GIL may
+// operation. The withdrawal is done with the GIL, which it may need. A thread that has the GIL may
 // wait for the locks of groups (aside.hpp, invariant), so the GIL is taken before them.
 //
 // Invariants
@@ -51,7 +51,8 @@ class PoolThread final : public runtime::Executor {
   void nudge() noexcept override {
     if (!asked_.exchange(true, std::memory_order_seq_cst)) scheduler.post(&withdrawer_);
   }
-  // Returns false without the GIL, because a withdrawal on the spot needs the GIL.
+  // Returns false on a thread that is without the GIL, because a withdrawal on the spot needs the
+  // GIL.
   bool here() const noexcept override { return scheduler.here() && !aside(); }
   const runtime::ProcessOps& ops_here(const runtime::ProcessOps& ops) override {
     return scheduler.ops_here(ops);
@@ -133,8 +134,8 @@ void pool_body(void* arg) {
     }
     own_thread(PyThreadState_Get(), nullptr);
     t->last->finished(0, nullptr);
-    // The thread leaves the run before any code of the user's runs here: the run may end as soon as
-    // another thread has the GIL.
+    // The thread leaves the run before any code of the user's runs on this thread: as soon as
+    // another thread has the GIL, the run may end.
     t->run.gone();
     delete t;
     run_deferred();
@@ -289,7 +290,7 @@ weft_status finish_write(Call& c) {
   const Value dropped(left);  // the value that a full buffer has given back
   return WEFT_OK;
 }
-// Reports the outcome of the operation that was begun to observers.
+// Reports to observers the outcome of the operation that was begun.
 weft_status told(Call& c, weft_status s) noexcept {
   return ends(c, std::exchange(c.begun.told, {}), s);
 }
@@ -299,7 +300,7 @@ weft_status wait(Call& c, const runtime::OpKind& kind) noexcept {
   return WEFT_PENDING;
 }
 weft_status finish_sync(Call& c) { return status_of(c, c.process->status); }
-// Called when the operation that was begun has completed at once, with s.
+// Called when the operation that was begun has completed at once, with status s.
 weft_status over(Call& c, Status s) {
   c.process->status = s;
   return gives_way(c) ? WEFT_PENDING : finish(reinterpret_cast<weft_process*>(&c));

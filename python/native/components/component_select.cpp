@@ -110,7 +110,7 @@ Call::Choosing* fill(Call& c, const weft_guard* guards, std::uint32_t n, std::ui
   return &x;
 }
 
-// Gives the values of outputs back to the component, except the one that was written, whose block
+// Gives the values of outputs back to the component, except the value that was written, whose block
 // belongs to the channel.
 void give_back(Call& c, Call::Choosing& x, weft_guard* guards, int written) noexcept {
   for (std::uint32_t i = 0; i < x.size; ++i) {
@@ -168,11 +168,12 @@ void tell(Call& c, Call::Choosing& x, weft_status s, int i) noexcept {
   if (std::exchange(x.told, false)) [[unlikely]]
     tell_outcome(c, x, waits_by(x), s, i);
 }
-// Called when the choice has committed, now or earlier. A negative index means that it was
+// Called when the choice has committed, now or earlier. A negative index means that the choice was
 // cancelled.
 weft_status end(Call& c, Call::Choosing& x, weft_guard* guards, std::uint32_t* chosen, int i) {
   const weft_status s = settle(c, x, guards, chosen, i);
-  if (c.deciding != &x) tell(c, x, s, i);  // if not, deliver() reports, once it has the value
+  // while the value is being made, deliver() will report the outcome
+  if (c.deciding != &x) tell(c, x, s, i);
   return s;
 }
 
@@ -185,8 +186,8 @@ ChannelObject* wired_among(Call& c, const weft_guard* guards, std::uint32_t n) n
   return found;
 }
 
-// Begins a choice. Returns null if no choice was begun; `status` then says why. If *far is set,
-// that channel has ends in other OS processes, and nothing was begun.
+// Begins a choice. Returns null if no choice was begun; `status` then says why. If *far has been
+// set, the channel `*far` has ends in other OS processes, and nothing was begun.
 Call::Choosing* begin(Call& c, weft_guard* guards, std::uint32_t n, bool fair,
                       std::uint32_t* chosen, weft_place at, int& i, ChannelObject** far,
                       weft_status& status) {
@@ -243,7 +244,7 @@ void arm(Call& c, Call::Choosing& x) {
   x.timer.choice = &s.choice;
   c.run->arm(x.timer);
 }
-// Called when the choice was woken.
+// Called when the choice has been woken.
 int woken(Call& c, Call::Choosing& x) {
   core::Select& s = *x.select;
   if (std::exchange(x.armed, false)) c.run->disarm(x.timer);
@@ -326,7 +327,7 @@ namespace {
 // A partner holds the chosen guard's node, and wakes the process when it releases the node.
 constexpr runtime::OpKind held_op{"select", [](ProcessBase&) noexcept { return false; }, nullptr};
 
-// Delivers the value if the channel has got ends in other OS processes since the commit.
+// Delivers the value if the channel has been wired to other OS processes since the commit.
 void deliver_as_object(ChannelObject* channel, Value& slot) {
   const With lock;
   if (!is_wired(channel)) return;

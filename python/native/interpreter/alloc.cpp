@@ -37,8 +37,8 @@ void plain_free(void* w, void* p) {
   a.free(a.ctx, p);
 }
 
-// allocations(on): begins or ends the count, and returns the number of requests since it began,
-// before those of this call itself.
+// allocations(on): begins or ends the count, and returns the number of requests since the count
+// began, before those of this call itself.
 PyObject* f_allocations(PyObject*, PyObject* on) {
   const long so_far = requests.load();
   const bool wanted = on == Py_True;

@@ -3,11 +3,11 @@
 //
 //   thread_body(): with the GIL ──Aside──► the component's code: aside() ──With──► with the GIL for a moment ──► aside()
 //
-// Such a thread touches cores and wakes others as a C++ thread does: cores have locks of their own,
-// and they move cells (cells.hpp), which have no reference count. Code that may run on such a
-// thread, and needs the interpreter or state that the GIL protects, makes a With first: the
-// conclusion of a run (report.cpp), tasks and guests of asyncio (asyncio.cpp), the end of a sleep
-// that was a standstill.
+// Such a thread uses cores and wakes other threads as a C++ thread does: cores have locks of their
+// own, and they move cells (cells.hpp), which have no reference count. Code that may run on such a
+// thread, and that needs the interpreter or state that the GIL protects, makes a With first. Such
+// code is the conclusion of a run (report.cpp), tasks and guests of asyncio (asyncio.cpp), and the
+// end of a sleep that was a standstill.
 //
 // Invariant: a thread that is aside holds no lock of the core's or the runtime's while it waits for
 // the GIL: the holder of the GIL may wait for that lock.

@@ -33,10 +33,9 @@ struct DoorPlace {
   ~DoorPlace() { --coming; }
 };
 
-// Waits until no thread is entering. The interpreter next frees the states of all threads but this
-// one, and a thread that entered at that moment would find its own state gone. This thread's state
-// is released meanwhile, because a thread that enters may wait for this one to stop, or for the
-// gate.
+// Waits until no thread is entering. Next the interpreter frees the states of all threads but this
+// one. A thread that entered at that moment would find its own state gone. This thread's state is
+// released meanwhile, because a thread that enters may wait for this one to stop, or for the gate.
 void wait_for_who_comes() noexcept {
   PyThreadState* const mine = PyEval_SaveThread();
   while (coming > 0) sched_yield();

@@ -1,18 +1,19 @@
 // How a thread releases the interpreter lock and takes it again: through a door that lets only a
-// few threads ask for it at a time. lock.hpp has the two functions that do so.
+// few threads ask for the lock at a time. lock.hpp declares the two functions by which a thread
+// does so.
 //
 //   runs ──give_up_lock()──► without ──take_lock()──► at the door ──one of the few──► asks CPython ──► runs
 //                                └──the interpreter ends──► stays where it is, for ever
 //
 // In CPython every thread that waits for the lock wakes at each switch interval (5 ms), to ask the
-// holder for it. A few such threads do no harm. When a thousand wait, because they were started or
-// poisoned together, the machine does nothing but wake them.
+// holder for the lock. A few such threads do no harm. When a thousand wait, because they were
+// started or poisoned together, the machine does nothing but wake them.
 //
 // Invariants
 //  1 A thread at the door does not have the lock, and a thread with the lock never waits at the
 //    door. So no two threads wait for each other.
-//  2 A thread that the ending interpreter stops while it asks stays there for ever; its place is
-//    free for the next, which is stopped too.
+//  2 A thread that the ending interpreter stops while the thread asks stays where it is for ever.
+//    The place of the thread is free for the next thread, which is stopped too.
 //  3 Without an interpreter lock there is no crowd: a thread waits only for its own state. In such
 //    builds close_door() waits for the threads that are entering, since the states of threads are
 //    freed next.
@@ -23,7 +24,7 @@
 namespace weft::py {
 
 // Calls a function that releases the lock and takes it again by itself, as TLS does. Invariant 2
-// holds there too.
+// holds for a thread in such a function too.
 PyObject* called(PyObject* f, PyObject* a = nullptr, PyObject* b = nullptr) noexcept;
 
 // Performs the first step of a thread that the interpreter does not know yet. PyGILState_Release()
@@ -44,8 +45,8 @@ inline bool interpreter_ends() noexcept {
 }
 void new_door() noexcept;  // called in the child of a fork, where no other thread is in the door
 
-// Does what the module threading does for its threads: tools that watch the program (coverage, a
-// profiler, a debugger) must see this thread of Weft's too.
+// Does what the module threading does for its threads: this thread of Weft becomes visible to tools
+// that watch the program (coverage, a profiler, a debugger).
 void let_tools_see_thread() noexcept;
 
 }  // namespace weft::py

@@ -27,7 +27,8 @@ struct {
 } names;
 
 // Makes a ChannelEnd. Processes commonly end by one, so it is made without a call of __init__
-// (errors.py), which takes four times as long; raise_end() sets the same attributes.
+// (errors.py): with that call, making one takes four times as long. raise_end() sets the same
+// attributes.
 PyObject* new_end(PyObject* type, PyObject* text) {
   const Owned args(text ? PyTuple_Pack(1, text) : nullptr);
   auto* const t = reinterpret_cast<PyTypeObject*>(type);
@@ -69,10 +70,10 @@ PyObject* to_str(const std::string& s) {
 
 std::string channel_name(ChannelObject* c) { return runtime::name_of(c->core); }
 
-// Returns the format without reprs. It is used when a `__repr__` has raised, as that of a deeply
-// nested list does.
+// Returns the format without reprs. It is used when a `__repr__` has raised. The `__repr__` of a
+// deeply nested list does so.
 static std::string without_reprs(std::string format) {
-  // "%.0s" skips the object, of which nothing more is shown.
+  // "%.0s" skips the object, so that nothing else of the object is shown.
   constexpr std::string_view kInstead = "an object whose repr() fails%.0s";
   for (std::size_t at = 0; (at = format.find("%R", at)) != std::string::npos; at += kInstead.size())
     format.replace(at, 2, kInstead);
@@ -230,7 +231,7 @@ PyObject* raise_end(Status s, ChannelObject* c, const char* verb, int guard, PyO
   return nullptr;
 }
 
-// Called when code of the user's has raised the exception that is set, while a value was packed or
+// Called when an exception is set that code of the user's has raised while a value was packed or
 // unpacked. If the caller of the operation would take that exception for the end of a loop or of a
 // channel, BadUse replaces it.
 void only_failed(ChannelObject* c, const char* verb, const char* done) noexcept {
@@ -254,7 +255,8 @@ bool is_met(PyObject* end) {
   return met == Py_True;
 }
 
-// Replaces the text, which comes from asyncio. The type stays, for code that catches it.
+// Replaces the text of the exception, which comes from asyncio. The type of the exception stays,
+// for code that catches it.
 void explain_no_loop(PyObject* failure) noexcept {
   if (!Py_IS_TYPE(failure, reinterpret_cast<PyTypeObject*>(PyExc_RuntimeError))) return;
   const Owned args(PyObject_GetAttrString(failure, "args"));

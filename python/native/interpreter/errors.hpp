@@ -1,4 +1,5 @@
-// Functions that set, take and restore exceptions, and name channels in them, for all files.
+// Functions for all files, which set, take and restore exceptions, and name channels in their
+// texts.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -7,8 +7,8 @@
 //            and the names it uses: in these objects, in its globals and in modules
 //
 // Only names are followed: otherwise the handler of a web server would reach the whole program. A
-// function may hand what it has to the functions that it calls. So their names are looked up in its
-// context too, kCalls calls deep.
+// function may hand the objects of its context to the functions that it calls. So the names of
+// those functions are looked up in the caller's context too, kCalls calls deep.
 //
 // Invariants
 //  1 The search may run under locks of the runtime, so no Python code runs, whatever the objects
@@ -71,7 +71,8 @@ bool of_library(PyCodeObject* code) noexcept {
   const std::string_view path = text_of(code->co_filename);
   return within(path, ours) ||
          (within(path, pythons) && path.find("-packages/", pythons.size()) == path.npos) ||
-         // A frozen module (os.path and a few more) has this instead of a file name.
+         // The code of a frozen module (os.path and a few more) has this text instead of a file
+         // name.
          path.substr(0, 8) == "<frozen ";
 }
 
@@ -114,7 +115,7 @@ PyObject* handler_of(int n) noexcept {
 #ifndef Py_GIL_DISABLED
 
 // Looks names up in dictionaries whose keys are all plain strings. In any other dictionary a
-// look-up might run a method of a key, so none is done.
+// look-up might run a method of a key, so names are not looked up there.
 class Dictionaries {
  public:
   // Returns a borrowed reference. Null: the name is not there, or `dict` has keys that are not
@@ -182,7 +183,7 @@ class Search {
            Py_IS_TYPE(o, &GroupType);
   }
   // Returns whether the class is written in Python. All such classes have the same C functions; a
-  // class written in C has its own.
+  // class written in C has C functions of its own.
   static bool of_python(PyTypeObject* t) noexcept {
     const auto* const one = reinterpret_cast<PyTypeObject*>(errors.BadUse);
     return t->tp_dealloc == one->tp_dealloc &&
@@ -249,7 +250,7 @@ class Search {
       named_.push_back({PyImport_GetModuleDict(), How::space, 0});
     }
     // Looks the names up. `calls`: how many calls deep the names of called functions are looked up
-    // here.
+    // in this context.
     void run(int calls) {
       for (;; --calls) {
         do {

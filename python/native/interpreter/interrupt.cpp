@@ -1,20 +1,21 @@
-// Ctrl-C. The first one reports where each process is, and cancels all of them. The second one
+// Ctrl-C. The first Ctrl-C reports where each process is, and cancels all processes. The second
 // kills the OS processes that were started, and raises KeyboardInterrupt in the code that runs.
 //
 // Python's own handler, in C, only records a signal; the main thread calls the Python function when
-// it checks for signals (PyErr_CheckSignals). A signal that comes between that check and the moment
-// the kernel puts the thread to sleep, or on another thread, would go unnoticed. So Weft's handler
-// wraps Python's and wakes the main thread. Weft's handler is set while a network runs, and when
-// ordinary code of the main thread waits outside any network; there it stays. The program may set a
-// handler of its own. While a network runs, the program's handler is left as it is. In ordinary
-// code Weft's handler wraps a new handler of SIGINT at the next wait; that of another signal only
-// once SIGINT's has changed too, or a network has run.
+// that thread checks for signals (PyErr_CheckSignals). A signal that comes between that check and
+// the moment the kernel puts the thread to sleep, or on another thread, would go unnoticed. So
+// Weft's handler wraps Python's and wakes the main thread. Weft's handler is set while a network
+// runs, and when ordinary code of the main thread waits outside any network; after such a wait it
+// stays set. The program may set a handler of its own. While a network runs, the program's handler
+// is left as it is. In ordinary code Weft's handler wraps a new handler of SIGINT at the next wait;
+// it wraps a new handler of another signal only once the handler of SIGINT has changed too, or a
+// network has run.
 //
 // Invariants
 //  1 `sleeper` is null, or a Parking that lives until main_sleeps_by(nullptr) returns, which waits
 //    for handlers on other threads.
-//  2 A bit of `held_back` that is set while no HoldSignals lives is taken by the thread that set
-//    it, so no signal is lost.
+//  2 If a bit of `held_back` is set while no HoldSignals lives, the thread that set the bit takes
+//    it back, so no signal is lost.
 //  3 While a run begins and ends, handlers are read and set without running bytecode: between
 //    bytecodes Python calls signal handlers, which may raise. So this file calls the functions of
 //    `_signal`, not those of `signal`, which are Python code. One of these functions checks for
@@ -62,7 +63,7 @@ void stirring_handler(int number) {
   const int error = errno;
   if (const std::uint64_t bit = std::uint64_t{1} << (number - 1); holding.load()) {
     held_back.fetch_or(bit);
-    // If the hold has ended meanwhile without noticing this signal, it is passed on now.
+    // If the hold has ended meanwhile without noticing this signal, the signal is passed on now.
     if (holding.load() || !(held_back.fetch_and(~bit) & bit)) return;
   }
   if (const Handler h = pythons.load(std::memory_order_relaxed)) h(number);
@@ -99,8 +100,8 @@ Handler sigint_then{};
 bool known = false;
 
 // Called when the main thread waits outside any run: Weft's handlers stay from now on, until the
-// program sets others. To notice that, only the handler of SIGINT is checked, which is one system
-// call.
+// program sets others. To notice such a change, only the handler of SIGINT is checked, which takes
+// one system call.
 void stir_outside() {
   struct sigaction a {};
   if (sigaction(SIGINT, nullptr, &a) != 0 || (known && a.sa_handler == sigint_then)) return;
@@ -121,9 +122,9 @@ void leave_signals() noexcept {
   }
 }
 
-// Functions of weft._distributed_deadlock.rounds. everywhere([row]) -> [line]: where each of these
-// processes is, and each process that other programs run for this one. end_elsewhere() ends those
-// programs.
+// Functions of weft._distributed_deadlock.rounds. everywhere([row]) -> [line] returns where each of
+// these processes is, and where each process is that other programs run for this one.
+// end_elsewhere() ends those programs.
 PyObject *everywhere = nullptr, *end_elsewhere = nullptr;
 
 // A process, and what it does.
@@ -149,7 +150,7 @@ std::vector<Row> rows_where(PyRun& run, F&& wanted) {
 std::vector<Row> running_in(PyRun& run) {
   return rows_where(run, [](ProcessBase& p) { return !p.op; });
 }
-// Returns the rows of all processes of a run, those that wait first.
+// Returns the rows of all processes of a run, beginning with the processes that wait.
 std::vector<Row> rows_of(PyRun& run) {
   std::vector<Row> rows = rows_where(run, [](ProcessBase& p) { return p.op != nullptr; });
   for (Row& row : running_in(run)) rows.push_back(std::move(row));
@@ -197,8 +198,8 @@ void say(std::string s, const std::vector<std::string>& lines) {
   PySys_FormatStderr("%s", s.c_str());
 }
 
-// Called when Ctrl-C came again: a process that was cancelled and has not come to an operation may
-// never come to one.
+// Called when Ctrl-C has come again: a process that was cancelled and has not come to an operation
+// may never come to one.
 void insist() {
   const Owned r(end_elsewhere ? PyObject_CallNoArgs(end_elsewhere) : nullptr);
   if (!r && end_elsewhere) PyErr_WriteUnraisable(end_elsewhere);
@@ -249,8 +250,8 @@ Interrupts::Interrupts() {
                                                      : nullptr);
   Owned r(mine ? set_sigint(mine.get()) : nullptr);
   if (mine && !r && PyErr_ExceptionMatches(PyExc_ValueError)) {
-    // The exception comes from a handler; or Python raised it because another thread is the main
-    // one.
+    // Either a handler has raised the exception, or Python has, because another thread is the main
+    // thread.
     Owned first(take_exception());
     r.reset(set_sigint(mine.get()));
     if (r || !PyErr_ExceptionMatches(PyExc_ValueError))
@@ -270,8 +271,8 @@ Interrupts::~Interrupts() {
   if (!old_) return;
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
-  // The exception of a handler, for a signal that came at the very end. It is reported, and Weft's
-  // handler is removed all the same.
+  // The exception that a handler has raised for a signal at the very end. The exception is
+  // reported, and Weft's handler is removed all the same.
   PyObject* raised = nullptr;
   for (int n = 0; n < kSignals; ++n) {
     const Owned r(set_sigint(old_));

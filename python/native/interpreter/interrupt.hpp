@@ -11,8 +11,8 @@ namespace weft::py {
 struct PyRun;
 
 // While this object lives, during an outermost run on the main thread, Ctrl-C cancels the network,
-// unless the program has its own handler. Meanwhile no signal that Python handles stays unnoticed
-// until something else wakes the main thread.
+// unless the program has its own handler. Meanwhile each signal that Python handles wakes the main
+// thread.
 class Interrupts {
  public:
   Interrupts();
@@ -26,8 +26,8 @@ class Interrupts {
 };
 
 // From watch_signals() to unwatch_signals(), a signal that has a Python function wakes a sleeping
-// main thread, and HoldSignals holds it back. Both are called on the main thread, with the
-// interpreter lock. watch_signals() returns false where there is nothing to watch.
+// main thread, and HoldSignals holds such a signal back. Both are called on the main thread, with
+// the interpreter lock. watch_signals() returns false where there are no signals to watch.
 void say_where(PyRun& run);  // writes each process to standard error
 bool watch_signals();
 void unwatch_signals() noexcept;

@@ -1,7 +1,8 @@
 // Channels and ends that cannot be part of a cycle of references: a channel without a buffer refers
 // only to its name, and its ends refer only to it. The garbage collector does not track such
-// objects, and they have no header for it. With a million processes they would be three in five of
-// the objects that it visits. Without a GIL the ends are tracked, so that they can be found.
+// objects, and they have no header for the collector. With a million processes they would be three
+// in five of the objects that the collector visits. In builds without a GIL the ends are tracked,
+// so that they can be found.
 //
 //   allocate(type, traced) ──► track() ──► untrack() ──► release()
 //
@@ -20,7 +21,8 @@ inline constexpr bool headerless = true;
 #else
 inline constexpr bool headerless = false;
 #endif
-// Without a GIL ends have a header in any case, and the collector visits all objects that have one.
+// In builds without a GIL ends have a header in any case, since the collector finds only objects
+// that have one.
 #ifdef Py_GIL_DISABLED
 inline constexpr bool every_end_is_known = true;
 #else

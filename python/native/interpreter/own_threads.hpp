@@ -1,4 +1,4 @@
-// The threads that Weft has started itself. strangers.hpp has the foreign threads.
+// The threads that Weft has started itself. strangers.hpp is about foreign threads.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -22,7 +22,7 @@ inline bool made_by_another(PyObject* o) noexcept {
   const std::uintptr_t owner = _Py_atomic_load_uintptr_relaxed(&o->ob_tid);
   return owner != _Py_UNOWNED_TID && owner != _Py_ThreadId();
 }
-// Returns whether the thread is marked.
+// Returns whether the thread is marked as the owner of a dropped object.
 inline bool owns_dropped(PyThreadState* t) noexcept {
   // the bit _PY_EVAL_EXPLICIT_MERGE_BIT, which is internal to CPython
   constexpr std::uintptr_t merge = 1U << 6;

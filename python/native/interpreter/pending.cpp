@@ -2,15 +2,15 @@
 // tokens that were collected (rules 12.1 and 12.2).
 //
 //   ~Value, ~Reader, ~Writer, ~Outside ──► queues ──run_deferred_now(): the next operation, turn of the scheduler or end of a process──► done
-//      └──an end or a token, and no thread of Weft may run next: look_for_ends()──► a sleeper, or a loop of asyncio, runs what was deferred
+//      └──an end or a token, and no thread of Weft may run next: look_for_ends()──► a sleeper, or a loop of asyncio, runs the deferred work
 //
 // Invariants
 //  1 `something_pending` is true whenever a queue is not empty. Everything here is protected by the
 //    GIL.
 //  2 While an end or a token is pending no thread falls asleep, and no run concludes that nothing
-//    can wake it (report.cpp). When one is dropped, a sleeping thread is woken, and runs what was
-//    deferred. The wake-up takes no lock, because the finaliser may run under locks of the
-//    extension's.
+//    can wake it (report.cpp). When an end or a token is dropped, a sleeping thread is woken, and
+//    runs the deferred work. The wake-up takes no lock, because the finaliser may run under locks
+//    of the extension's.
 #include "interpreter/pending.hpp"
 
 #include "gate.hpp"
@@ -38,7 +38,7 @@ thread_local bool running_deferred = false;
 bool something_pending = false;
 
 void defer_decref(PyObject* o) noexcept {
-  if (is_cell(o)) return drop_cell(o);  // this thread may be without the GIL
+  if (is_cell(o)) return drop_cell(o);  // a thread that drops a cell may be without the GIL
   dropped.push_back(o);
   something_pending = true;
 }
@@ -63,8 +63,8 @@ bool deferred_runs_here() noexcept { return running_deferred; }
 
 void run_deferred_now() noexcept {
   release_lent();
-  // A finaliser that runs below may do an operation, which comes here. The loop below handles what
-  // that operation defers.
+  // A finaliser that runs below may do an operation, which calls this function again. The loop
+  // below handles what that operation defers.
   if (running_deferred) return;
   running_deferred = true;
   const SavedException kept;

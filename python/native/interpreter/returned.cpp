@@ -1,12 +1,12 @@
-// How an awaitable returns its value where the interpreter calls tp_iternext. From 3.12 on it
-// always does; before, it calls am_send.
+// How an awaitable returns its value where the interpreter calls tp_iternext. CPython 3.12 and
+// later always call tp_iternext; earlier versions call am_send.
 //
 //   am_send ──value──► StopIteration made, or the spare one ──raised──► the interpreter takes the
 //   value and drops it ──► spare
 //
 // The StopIteration raised here is of a subclass that keeps its last freed object for reuse, so
-// that a communication allocates none. It is raised without the exception being handled as its
-// context, since no program sees it.
+// that a communication allocates none. It is raised without a context (the exception being
+// handled), since no program sees it.
 //
 // Invariant: the spare object is untracked, and holds no value and no attribute that was set on it.
 // Its `args` are empty, as are those of every object of this subclass.

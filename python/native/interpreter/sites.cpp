@@ -40,7 +40,8 @@ std::uint32_t number_of(PyCodeObject* code, int line) {
 }
 
 // To find a line the interpreter walks the table of all lines of a code object. So the last results
-// are kept. They own their code objects, so that no other code object can get the same address.
+// are kept. The results own their code objects, so that no other code object can have the same
+// address.
 struct Place {
   PyCodeObject* code;  // owned
   const void* instruction;
@@ -50,7 +51,7 @@ Place places[64];
 
 #ifndef WEFT_FRAMES
 #define WEFT_FRAMES 0
-// Returns the instruction at which `f` is. The address is used only for comparison.
+// Returns the instruction at which `f` is. The returned address is used only for comparison.
 const void* instruction_of(PyFrameObject* f, PyCodeObject* code) {
 #if PY_VERSION_HEX < 0x030B0000
   return nullptr;

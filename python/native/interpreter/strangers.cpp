@@ -1,6 +1,6 @@
 // Foreign threads, which are not processes, and their ends (rule 10.3). A run that stands still
 // goes on waiting while such a thread lives that may hold an end for which the run waits. When the
-// last of these threads has ended, the run must look again, and nothing else would tell it.
+// last of these threads has ended, the run must look again, and only this file can make it do so.
 //
 //   a run finds it in Python: watch_stranger()          it uses Weft: note_stranger()
 //        │ it leaves Python (its state is cleared)            │
@@ -16,11 +16,11 @@
 //    not have the GIL, and may not wait for the GIL, since the holder of the GIL may wait for that
 //    thread.
 //  2 A run that looks for foreign threads sets `asked` first. So a thread that ends either is not
-//    found, or sees that it must make the runs look again.
+//    found, or sees in `asked` that it must make the runs look again.
 //  3 Without a GIL the states of other threads cannot be reached. There weft/_foreign_threads.py
 //    waits for Python threads; C threads that have not used Weft are not known. While `watching` is
 //    set, that module calls _strangers_wanted() whenever it has found no thread and is about to
-//    stop. So it notices a run that came to a standstill in between.
+//    stop. So the module notices a run that has come to a standstill in between.
 #include "interpreter/strangers.hpp"
 
 #include <algorithm>

@@ -37,7 +37,8 @@ int truth(PyObject* a) { return refuse(a), -1; }
 Py_ssize_t length(PyObject* a) { return refuse(a), -1; }
 int assign(PyObject* a, PyObject*, PyObject*) { return refuse(a), -1; }
 
-// Containers compare awaitables with each other, so that is permitted: two of them always differ.
+// Containers compare awaitables with each other, so comparison is permitted: two awaitables always
+// differ.
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   if (kind_of(b) && (op == Py_EQ || op == Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return refuse(a, b);

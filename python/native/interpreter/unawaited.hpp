@@ -3,8 +3,8 @@
 // is BadUse, which says to write `await` (rule 11.2).
 //
 // Invariant: `await` calls am_await first, which sets `awaited`. So if tp_iter is called while
-// `awaited` is false, the program iterates over the awaitable; it does not run `yield from
-// op.__await__()`.
+// `awaited` is false, the program iterates over the awaitable: the call does not come from `yield
+// from op.__await__()`.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

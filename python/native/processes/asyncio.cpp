@@ -30,7 +30,7 @@ namespace weft::py {
 namespace {
 
 thread_local LinkObject* cached = nullptr;      // owned: the last link used on this thread
-thread_local LinkObject* in_section = nullptr;  // the link of the section that this thread is in
+thread_local LinkObject* in_section = nullptr;  // the link of the section in which this thread is
 
 PyObject* get_running = nullptr;  // asyncio's function, once asyncio was imported
 PyObject* cancelled_error = nullptr;
@@ -208,7 +208,8 @@ void bell_dealloc(PyObject* o) {
   PyObject *t, *v, *tb;
   PyErr_Fetch(&t, &v, &tb);
   abandon_orphans(l);
-  // These objects are dropped after the walk: what they free may remove itself from the lists.
+  // These objects are dropped after the walk, since dropping them may remove entries from the
+  // lists.
   std::vector<PyObject*> kept;
   let_go_of_tasks(l, kept);
   for (TaskWaiter* p = l->waiters; p; p = p->next)
@@ -285,8 +286,8 @@ PyObject* raised_by_signals() noexcept {
 void raise_in_main(PyObject* e) noexcept {
   if (!e) return;
   Py_XSETREF(raised, e);
-  // If the queue is full, its calls are still to be made, and the next of Weft's calls among them
-  // raises the exception.
+  // If the queue of calls is full, the next call of Weft's that is in it already raises the
+  // exception.
   Py_AddPendingCall(gated<raise_it>, nullptr);
 }
 

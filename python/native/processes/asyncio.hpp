@@ -10,9 +10,9 @@
 //  2 A Link refers to its loop weakly. The Link is kept alive by the loop's reader, by
 //    `weft._backends.asyncio`, and by everything that waits.
 //  3 A guest and a task waiter keep the task that waits alive, and the task keeps the loop alive. A
-//    closed loop drops its reader, a Bell, which tells the link's guests and waiters to drop their
-//    tasks. So tasks that asyncio has left pending can be collected, which gives up what they
-//    waited for.
+//    closed loop drops its reader, a Bell, which makes the link's guests and waiters drop their
+//    tasks. So tasks that asyncio has left pending can be collected; the operations for which they
+//    waited are given up then.
 #pragma once
 #include <optional>
 
@@ -25,7 +25,7 @@ struct GuestObject;
 
 struct LinkObject {
   PyObject_HEAD PyObject* loop;  // a weak reference
-  TaskWaiter* told;              // waiters that are to be told, in order
+  TaskWaiter* told;              // waiters that are to be notified, in order
   TaskWaiter* told_last;
   GuestObject* due;     // guests that have work to do
   GuestObject* guests;  // all guests that have not ended
@@ -33,7 +33,8 @@ struct LinkObject {
   int bell;             // an eventfd; -1: closed
   bool dirty;
   bool virtual_time;  // whether the loop's own time is virtual: see loop_time()
-  // How many operations of the task `counted` have completed at once since one waited (rule 7.7).
+  // How many operations of the task `counted` have completed at once since an operation of the task
+  // waited (rule 7.7).
   std::uint32_t at_once;
   const void* counted;  // for comparison only
   prim::atomic<bool> rung;
@@ -68,7 +69,7 @@ class Section {
   LinkObject* outer_;
 };
 const void* current_task() noexcept;  // the current task of the running loop
-// Counts n operations of a task that have completed at once. Returns true if the task must let
+// Counts n operations of a task that have completed at once. Returns true if the task must now let
 // other tasks of the loop run.
 bool count_at_once(LinkObject& l, const void* task, std::size_t n) noexcept;
 // Returns true if the task is neither done nor collected, and its loop is not closed.

@@ -1,6 +1,6 @@
 // The life of an operation that is awaited. Each kind of operation has its own begin() and go_on().
 // This file has the rest, which is the same for all kinds: which code may step an operation, and
-// what happens to an operation that is left.
+// what happens to an operation that is left before it is over.
 //
 //   fresh ──send()──► begin() ──► done (a value is returned, or an exception raised)
 //     │                  ├──► gives_way: over; the next step gives the outcome ──send()──► done
@@ -11,15 +11,16 @@
 //     │                           └──close_it(), collected, forsaken: leave_it()──► done
 //     └──collected: RuntimeWarning, it was never awaited
 //
-//   deciding: code of the user runs within begin() or go_on(). Nothing else may step it.
+//   deciding: code of the user runs within begin() or go_on(). No other code may step it.
 //   gives_way: many operations have completed at once, so that others run now (rule 7.7). The
-//   operation cannot be cancelled here, unless it is a yield of the program's own (only_yields()).
+//   operation cannot be cancelled in this state, unless it is a yield of the program's own
+//   (only_yields()).
 //
 // Invariants
 //  1 While the operation waits, is held or gives way, either `process` or `task_waiter` is set;
 //    while the operation gives way, the one that is set holds its Outcome. Otherwise `task_waiter`
-//    is null, except when the operation was left while a partner holds it: then it is null from the
-//    wake-up on.
+//    is null, with one exception: if the operation was left while a partner holds it, `task_waiter`
+//    is null only from the wake-up on.
 //  2 An operation that is left before its commit is withdrawn. If it is left after the commit,
 //    over() is called once its outcome is known. While a partner holds it, it stays until the
 //    wake-up: with a process (keep_until_woken), or as `kept` of the task waiter. If it is being
@@ -129,7 +130,7 @@ void drop_awaited_it(PyObject* self) noexcept {
 }
 
 // Called when the operation has begun; `how` says whether it is over. An operation that is over
-// gives way when necessary.
+// gives way if it must (rule 7.7).
 template <class D, class W>
 [[gnu::always_inline]] inline PySendResult begun(D* o, W& way, PySendResult how, PyObject** r) {
   if (how == PYGEN_NEXT || !way.at_once()) [[likely]]
@@ -211,8 +212,8 @@ template <class D>
   return how;
 }
 
-// Called when the task's future is done: either the operation has to look again, or it has its
-// outcome.
+// Called when the task's future is done: either the operation has to look again, or the operation
+// has its outcome.
 template <class D>
 [[gnu::noinline]] PySendResult go_on_in_task(D* o, PyObject** r) {
   if (!o->is_mine()) {

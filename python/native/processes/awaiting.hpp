@@ -1,4 +1,4 @@
-// Who may step an awaited operation: only the process in whose coroutine the operation began (rule
+// Only the process in whose coroutine an awaited operation began may step that operation (rule
 // 11.1).
 //
 //   begun ──await_in()──► awaited ──woken: coroutine_run()──► resumed() ──► done
@@ -7,8 +7,9 @@
 //
 // Invariants
 //  1 `waits` of a process is null, or the operation that the process awaits, which refers back to
-//    it. The one that is destroyed first clears both references.
-//  2 `base.op` is null from when the process is resumed until it begins to wait again.
+//    the process. Whichever of the two is destroyed first clears both references.
+//  2 `base.op` is null from the moment at which the process is resumed until it begins to wait
+//    again.
 //  3 While a process is `owed` a wake-up nothing begins at its node, and it does not end: that
 //    wake-up runs it first.
 #pragma once
@@ -39,7 +40,7 @@ inline bool woken_first(ProcessObject* p) noexcept {
     drop_awaited(p->waits);
   if (!(p->owed | p->yielded)) [[likely]]
     return false;
-  p->owed = 1;  // also by a yield that is left: the process is in the run queue
+  p->owed = 1;  // a yield that is left also owes a wake-up, since the process is in the run queue
   p->yielded = 0;
   return true;
 }
@@ -75,7 +76,7 @@ Left leave(ProcessObject* p, PyObject* operation, Withdraw&& withdraw) noexcept 
   return withdrawn ? Left::withdrawn : Left::decided;
 }
 
-// A function that concludes, at the wake-up, an operation that is no longer awaited (awaited.hpp).
+// A function that, at the wake-up, concludes an operation that is no longer awaited (awaited.hpp).
 using Late = void (*)(PyObject*, ProcessBase&) noexcept;
 // Called if a partner still holds the operation: keeps the operation until the wake-up, and then
 // calls `late`.

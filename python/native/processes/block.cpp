@@ -16,9 +16,9 @@
 // is `left`.
 //
 // A block of ordinary code is an outermost run, whose thread is a process of it (`own_group`) until
-// the block ends: the thread can be cancelled, and it counts when nothing can go on. Whenever it
-// waits it runs the coroutines and greenlets of the run (block_thread.cpp); so do blocks and
-// Parallels within the block.
+// the block ends: the thread can be cancelled, and it is counted when a deadlock is looked for.
+// Whenever it waits it runs the coroutines and greenlets of the run (block_thread.cpp); so do
+// blocks and Parallels within the block.
 #include "processes/block.hpp"
 
 #include "checking/points.hpp"
@@ -70,7 +70,7 @@ void begin_block(GroupObject* g, const void* owner) {
   }
 }
 
-// Returns the asyncio task that calls, or the loop of a callback.
+// Returns the asyncio task that calls this function; in a callback, the loop.
 const void* task_here() noexcept {
   const void* const t = current_task();
   return t ? t : link_here();
@@ -184,8 +184,8 @@ PyObject* group_aexit(PyObject* o, PyObject* const* args, Py_ssize_t n) {
                            : in_task() ? task_here()
                                        : nullptr;
   GuestObject* const guest = grp(o)->guest;
-  // The loop is closed, or has forgotten the task. So the block is abandoned on behalf of the task
-  // (rule 13.5).
+  // The loop is closed, or has forgotten the task. So the block is abandoned here in place of the
+  // task (rule 13.5).
   const bool forgotten = guest && grp(o)->state == GroupState::open && !me &&
                          !task_lives(link_of(guest), grp(o)->owner);
   if (!forgotten && check_leaving(grp(o), here) < 0) return nullptr;
@@ -208,8 +208,8 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e);
 // Sets the block's scheduler and groups, in a thread or in ordinary code.
 void open_in_thread(GroupObject* g, runtime::ThreadProcess* t) {
   runtime::Scheduler* const of_block = scheduler_of_block(*t);
-  // A thread that has no scheduler gets one only to wait for the end, unless this is a new block in
-  // ordinary code.
+  // For a thread that has no scheduler one is made only to wait for the end, unless this is a new
+  // block in ordinary code.
   g->scheduler = of_block ? of_block : new runtime::Scheduler(*t->run, g->outermost ? nullptr : t);
   g->borrowed = of_block != nullptr;
   // Coroutine processes of a group in a thread run on the scheduler of the outermost run, because
@@ -258,7 +258,7 @@ PyObject* group_enter(PyObject* o, PyObject*) {
   if (g->outermost) g->outermost->begun();
   if (checking && g->outermost) [[unlikely]]
     checking->in_ordinary_code(t, t->run);
-  // This call raises the exception of the signal handler.
+  // leave_on_thread() raises the exception of the signal handler.
   if (g->outermost && g->outermost->was_interrupted()) return leave_on_thread(g, Py_None);
   return Py_NewRef(o);
 }
@@ -291,14 +291,14 @@ PyObject* leave_on_thread(GroupObject* g, PyObject* e) {
   return r;
 }
 
-// Returns the caller, in the form that identifies owners of blocks that are left by a call; null if
-// the caller may leave none.
+// Returns the caller, in the form that identifies owners of blocks that are left by a call. Null:
+// the caller may not leave a block.
 const void* caller_here() noexcept {
   ProcessBase* const p = this_process();
   if (greenlet_of(p)) return p;
   if (coroutine_of(p) || in_asyncio()) return nullptr;
-  // While a thread waits, it runs other processes, and finalisers: then the caller is not the
-  // thread.
+  // While a thread waits, it runs other processes, and finalisers. If one of these calls, the
+  // caller is not the thread.
   runtime::ThreadProcess* const t = runtime::ThreadProcess::plain();
   return t && !t->op ? static_cast<const ProcessBase*>(t) : nullptr;
 }
@@ -439,7 +439,7 @@ void group_finalize(PyObject* o) {
   } else if (can_close(g)) {
     close_now(g);
   } else {
-    // A failure in this block must not cancel the block in which its thread is now.
+    // A failure in this block must not cancel the block in which the thread is now.
     g->group->close_block();
     g->group->cancel();
     g->spawned->cancel();

@@ -5,7 +5,7 @@
 //
 // Invariants
 //  1 The scheduler runs only while its thread waits for something of Weft. Processes that are woken
-//    at other times lie in its inbox until then.
+//    at other times lie in the scheduler's inbox until the thread waits again.
 //  2 The thread waits only in that loop. It is woken like a coroutine, by being posted there; it is
 //    cancelled through the scheduler.
 #include "processes/block_thread.hpp"

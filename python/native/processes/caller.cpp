@@ -1,7 +1,7 @@
 // The caller of an operation that blocks, and how it waits. Threads and greenlets differ only here.
 //
 //   Caller ──wait()──► a thread: ThreadProcess::block(); that of a block in ordinary code: wait_in_block()
-//                 │    ordinary code that no process could wake, or can any more: BadUse instead
+//                 │    ordinary code that no process can wake, or can wake any more: BadUse instead
 //                 │    (rule 11.2); ordinary code that waits long: told (10.6)
 //                 └──► a greenlet: parked (op says on what) ──woken──► run again
 //                                     └──thrown into──► withdrawn, or parked on until what was committed arrives
@@ -46,13 +46,13 @@ bool waits_for_ever(runtime::ThreadProcess& t, const runtime::OpKind& kind) noex
       runtime::Limit::any_armed(t, *t.run))
     return false;
   t.op = &kind;
-  // If the thread is not blocked, a timer is set, or the operation has just got its outcome.
+  // A thread is not blocked if a timer is set, or if the operation has just received its outcome.
   const bool blocked = facing(t) == Facing::blocked;
   t.op = nullptr;
   return blocked && !handlers_may_act();
 }
-// Returns the names of the places at which the thread waits, each preceded by its words for the
-// message.
+// Returns the names of the places at which the thread waits, each preceded by the kind of place, as
+// the message shows it.
 std::string names_of(runtime::ThreadProcess& t, const runtime::OpKind& kind) {
   struct Names final : runtime::WaitVisitor {
     std::string all;
@@ -106,7 +106,8 @@ bool tell_alone(runtime::ThreadProcess& t) noexcept {
 
 // Called when the thread has waited outside any run for as long as patience() allows. Reports the
 // wait, unless a run goes on that may wake the thread (rule 10.6). If nothing is left that might
-// wake the thread, the wait is bad use (rule 11.2). Returns true to be called again.
+// wake the thread, the wait is bad use (rule 11.2). Returns true if this function must be called
+// again.
 bool stands_alone(runtime::ThreadProcess& t) noexcept {
   // a helper thread waits for other threads to act
   if (is_helper(PyThreadState_Get())) return false;
@@ -115,7 +116,7 @@ bool stands_alone(runtime::ThreadProcess& t) noexcept {
   // everything that might have woken the thread has ended
   if (nobody_else() && !handlers_may_act()) {
     const SavedException kept;
-    keep_interrupt_for(nullptr, told_so(t, *t.op));  // the operation will raise this
+    keep_interrupt_for(nullptr, told_so(t, *t.op));  // the operation will raise this exception
     t.nudge();
     return false;
   }
@@ -126,8 +127,8 @@ bool stands_alone(runtime::ThreadProcess& t) noexcept {
 
 }  // namespace
 
-// Sends the values that this thread has written to another program. `kind` is the operation in
-// which the thread waits for the answer.
+// Sends to another program the values that this thread has written and not sent yet. `kind` is the
+// operation in which the thread waits for the answer; null if it does not wait.
 static void send_said(const runtime::OpKind* kind) noexcept {
   runtime::ThreadProcess& t = runtime::ThreadProcess::self();
   t.waits_in(kind);  // so that signal handlers find the thread in an operation
@@ -228,8 +229,8 @@ void Caller::settle() noexcept {
     send_said(nullptr);
   if (!wire::Lazily::owes()) [[likely]]
     return;
-  PyThreadState* const state =
-      give_up_lock();  // needed because the attendant's locks are taken before the interpreter's
+  // needed because the attendant's locks must be taken before the interpreter's
+  PyThreadState* const state = give_up_lock();
   wire::Lazily::not_so();
   take_lock(state);
 }

@@ -8,7 +8,7 @@
 namespace weft::py {
 
 // The caller of an operation that blocks, and its way of waiting: a thread sleeps, a greenlet lets
-// others run.
+// other processes run.
 class Caller {
  public:
   // Converts to false, with BadUse set, if the caller cannot block here.
@@ -28,8 +28,8 @@ class Caller {
   // Waits until the operation, which began with `s`, has its outcome. Returns its status. Meanwhile
   // the caller serves cancellations and timers.
   Status wait(Status s, const runtime::OpKind& kind) noexcept;
-  // Begins an operation that another program answers (wire/lazily.hpp). The caller waits for the
-  // answer next.
+  // Begins an operation that another program answers (wire/lazily.hpp). Next the caller waits for
+  // the answer.
   template <class F>
   Status begin_lazily(F&& begins) const noexcept {
     if (!sleeps_here()) return begins();
@@ -49,11 +49,11 @@ class Caller {
     return r;
   }
   void yield() noexcept;
-  // Called when the operation was withdrawn: raises Cancelled, or the exception of a signal handler
-  // instead.
+  // Called when the operation has been withdrawn. Raises Cancelled or, if a signal handler has
+  // raised an exception, that exception.
   PyObject* withdrawn(PyObject* value);
   // Returns the result of the operation, unless something was thrown into the greenlet. If too many
-  // operations have completed at once, others run first (rule 7.7).
+  // operations have completed at once, other processes run first (rule 7.7).
   PyObject* give(PyObject* owned) noexcept;
 
  private:
@@ -61,7 +61,7 @@ class Caller {
   bool sleeps_here() const noexcept;
   PyObject* give_way(PyObject* owned) noexcept;
   void run_others() noexcept;  // lets other processes run first; for a greenlet
-  // Called when the thread has not slept after all: does the work that the thread has put off.
+  // Called when the thread has not slept after all: does the work that the thread has postponed.
   static void settle() noexcept;
 
   ProcessBase* process_ = nullptr;

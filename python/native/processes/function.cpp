@@ -2,7 +2,7 @@
 // object, which holds the ends among its arguments.
 //
 //   @process def f ──function_call()──► process object, not started (process.cpp)
-//   f.on(backend) ──function_on()──► the same function, whose processes run elsewhere (rule 15.3)
+//   f.on(backend) ──function_on()──► the same function for another backend or place (rule 15.3)
 #include "processes/function.hpp"
 
 #include <algorithm>
@@ -50,9 +50,10 @@ bool is_container(PyObject* o) noexcept {
   return PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o) || PyDict_Check(o);
 }
 
-// Finds the ends in an argument and in the lists, tuples, sets and dictionaries in it (rule 2.3),
-// in order. The search keeps a list instead of recursing, so the argument may be nested as deep as
-// memory allows. No code of the user's runs: a subclass is searched as its built-in base.
+// Finds, in order, the ends in an argument and in the lists, tuples, sets and dictionaries inside
+// the argument (rule 2.3). The search keeps a list instead of recursing, so the argument may be
+// nested as deep as memory allows. No code of the user's runs: a subclass is searched as its
+// built-in base.
 class Search {
  public:
   explicit Search(Ends& to) noexcept : to_(to) {}
@@ -166,7 +167,7 @@ PyObject* function_call(PyObject* self, PyObject* const* args, std::size_t nf, P
   FunctionObject* f = func(self);
   const Py_ssize_t n = PyVectorcall_NARGS(nf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   // The list is kept for its storage. It is moved out during the call, because Python code that
-  // runs within may also call a process function.
+  // runs during the call may also call a process function.
   static Ends spare_ends;
   Ends ends = std::move(spare_ends);
   ends.clear();
@@ -241,8 +242,8 @@ PyObject* function_get(PyObject* self, PyObject* object, PyObject*) {
   const Owned bound(PyMethod_New(func(self)->function, object));
   return bound ? like(func(self), bound.get(), func(self)->kind) : nullptr;
 }
-// Asks weft._hosts.processes for a function that runs in another OS process, or for the original of
-// such a function.
+// Asks weft._hosts.processes for a version of the function that runs in another OS process, or for
+// the original of such a version.
 PyObject* away_from(PyObject* function, PyObject* where, PyObject* name) {
   const OutsideGate beyond;
   const Owned m(PyImport_ImportModule("weft._hosts.processes"));

@@ -6,8 +6,8 @@
 //                             └──all processes of the run have ended: close_generators()► the same
 //
 // The interpreter reports generators through two hooks of each thread (sys.set_asyncgen_hooks).
-// While a thread runs a run's scheduler it has the run's hooks, and afterwards its own again. A
-// guest's thread keeps those of its loop, which closes generators in its own way.
+// While a thread runs a run's scheduler it has the run's hooks, and afterwards its own again. The
+// thread of a guest keeps the hooks of its loop, which closes generators in its own way.
 //
 // Invariant: a generator that has begun keeps the run's hook alive, perhaps longer than the run
 // lives. Then `run` is null.

@@ -7,7 +7,7 @@ namespace weft::py {
 struct PyRun;
 
 // While this object lives, its thread runs the scheduler of a run. Async generators that begin or
-// are collected there are reported to that run.
+// are collected on the thread are reported to that run.
 class GeneratorHooks {
  public:
   explicit GeneratorHooks(runtime::Run& of) noexcept;

@@ -6,18 +6,18 @@
 //
 // Invariants
 //  1 The hub is the greenlet in which the scheduler's loop runs: the greenlet that called run, or
-//    the one that waits in a block of ordinary code, which may be a different one each time.
+//    the greenlet that waits in a block of ordinary code, which may be a different one each time.
 //    Greenlets are started from the hub only. If they were started from within each other, each
 //    would lie deeper on the stack.
-//  2 A greenlet that parks switches to the next greenlet if that has started (Scheduler::take),
-//    otherwise to the hub.
+//  2 A greenlet that parks switches to the next greenlet if that greenlet has started
+//    (Scheduler::take), otherwise to the hub.
 //  3 The stack of a greenlet is in place only while it runs. Memory that others may write while it
 //    is parked is in its GreenletState. The same holds for a hub that waits deeper on the stack
 //    than a greenlet was started (a block of ordinary code): memory that others may touch is on the
 //    heap.
-//  4 The package greenlet keeps each one's exception state, context variables, frames and depth of
-//    recursion. It does not keep the critical sections of a free-threaded build: NoCriticalSections
-//    takes those off and puts them back.
+//  4 For each greenlet the package greenlet keeps the exception state, the context variables, the
+//    frames and the depth of recursion. It does not keep the critical sections of a free-threaded
+//    build: NoCriticalSections suspends these and takes them again.
 #include "processes/greenlet.hpp"
 
 #include <greenlet/greenlet.h>
@@ -35,12 +35,12 @@ namespace weft::py {
 
 struct GreenletState {
   Owned<PyGreenlet> greenlet;
-  // the hub at the time when the greenlet was started or, at its end, the hub of that moment;
-  // `greenlet` keeps it alive
+  // the hub from which the greenlet was started; when the greenlet ends, the hub of that moment;
+  // `greenlet` keeps `parent` alive
   PyGreenlet* parent;
-  // the greenlet to which to switch: `greenlet`, or one that the process's own code made
+  // the greenlet that a switch enters: `greenlet`, or one that the process's own code made
   Owned<PyGreenlet> at;
-  Value slot;  // the slot of its operation
+  Value slot;  // the slot of the process's operation
 };
 
 namespace {
@@ -86,13 +86,13 @@ PyObject* switch_to(PyGreenlet* g) {
   return PyGreenlet_Switch(g, nullptr, nullptr);
 }
 
-// Enters the greenlet from the hub. Returns when a greenlet parks and the next one, if any, has not
-// started yet, or when one ends.
+// Enters the greenlet from the hub. Returns when a greenlet parks and the next greenlet has not
+// started yet or there is none, or when a greenlet ends.
 void enter(ProcessObject* p) {
   if (stepping()) [[unlikely]]
     step_begins(p);
   Owned here(PyGreenlet_GetCurrent());
-  // The outer hub belongs to a scheduler in whose greenlet the loop of another scheduler runs.
+  // There is an outer hub if the loop of this scheduler runs in a greenlet of another scheduler.
   PyGreenlet* const outer = std::exchange(hub, here.get());
   Owned r(switch_to(p->greenlet_state->at.get()));
   hub = outer;
@@ -174,8 +174,8 @@ PyObject* greenlet_frame(ProcessObject* p) {
   return nullptr;
 }
 
-// This is not done when weft is imported, because a program without greenlet processes does not
-// need the package greenlet.
+// The package is not imported when weft is imported, because a program without greenlet processes
+// does not need the package greenlet.
 int need_greenlets() {
   if (!_PyGreenlet_API) PyGreenlet_Import();
   if (_PyGreenlet_API) return 0;

@@ -4,7 +4,8 @@
 
 namespace weft::py {
 
-void greenlet_run(core::Waker* w);    // for a greenlet what coroutine_run() is for coroutines
+// does for a greenlet what coroutine_run() does for a coroutine
+void greenlet_run(core::Waker* w);
 void greenlet_start(core::Waker* w);  // performs the greenlet's first run
 inline ProcessObject* greenlet_of(ProcessBase* p) noexcept {
   return p && (p->ops->run == &greenlet_run || p->ops->run == &greenlet_start)

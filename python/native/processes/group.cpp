@@ -1,5 +1,5 @@
 // Composition (rule 7): the outermost run, parallel, spawn, and the outcome of a group. block.cpp
-// has groups as context managers.
+// implements groups as context managers.
 //
 //   execute()   blocks this thread as the scheduler of the coroutine processes among the children     (run, Parallel in a thread)
 //   GroupOp     waits in a coroutine process; its children run on the same scheduler                   (await Parallel, async with Group)
@@ -71,9 +71,9 @@ bool withdraw_wait(ProcessBase& p) noexcept {
 
 }  // namespace
 
-// Returns whether the exception that left a block beside a failure does not count as a failure
-// itself because it is quiet in a process (rules 3.5, 4.3, 6.5). Such an exception follows from the
-// failure, which cancelled the block and released ends, in either order.
+// An exception has left a block of which a process has failed. Returns whether that exception is no
+// failure itself, because it would end a process quietly (rules 3.5, 4.3, 6.5). Such an exception
+// follows from the failure, which cancelled the block and released ends, in either order.
 static bool quiet(PyObject* e) noexcept {
   if (PyErr_GivenExceptionMatches(e, errors.Cancelled)) return true;
   return (PyErr_GivenExceptionMatches(e, errors.Retired) ||
@@ -223,9 +223,9 @@ bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::excepti
 
 namespace {
 
-// Runs the processes in `list` on this thread, which is `self`. The outermost run waits for spawned
-// processes too. Returns null if an exception must be raised. `alone`: the list has one process,
-// and an exception that leaves it is raised (rule 7.1).
+// Runs the processes in `list` on this thread, whose process is `self`. The outermost run waits for
+// spawned processes too. Returns null if an exception must be raised. `alone`: the list contains
+// one process, and an exception that leaves it is raised (rule 7.1).
 PyObject* execute_in(runtime::Run& run, runtime::ThreadProcess& self, Outermost* outermost,
                      PyObject* list, bool alone) {
   std::vector<std::exception_ptr> failures;
@@ -573,7 +573,7 @@ PyObject* f_run(PyObject*, PyObject* args) {
 
 PyObject* f_spawn(PyObject*, PyObject* const* args, Py_ssize_t n) {
   run_deferred();
-  // The iteration runs code of the user's, in which a block may begin or end.
+  // Iterating over the arguments runs code of the user's, in which a block may begin or end.
   const Owned list(process_list(args, n));
   if (!list) return nullptr;
   runtime::Run* run = current_run();
@@ -592,7 +592,7 @@ PyObject* f_current_process(PyObject*, PyObject*) {
   ProcessObject* p = process_object(this_process());
   return Py_NewRef(p ? reinterpret_cast<PyObject*>(p) : Py_None);
 }
-// _where(): returns what the caller is. 0: ordinary code, 1: a coroutine process, 2: a thread
+// _where(): returns the kind of the caller. 0: ordinary code, 1: a coroutine process, 2: a thread
 // process (or a thread that runs a network), 3: a greenlet process, 4: an asyncio loop.
 PyObject* f_where(PyObject*, PyObject*) {
   if (current_coroutine()) return PyLong_FromLong(1);
@@ -627,7 +627,7 @@ PyObject* f_after_fork(PyObject*, PyObject*) {
   forget_blocks();
   main_is_this_thread();
   runtime::this_context = nullptr;
-  // The process that this thread was in the parent does not exist here.
+  // In the parent this thread was a process, which does not exist here.
   runtime::ThreadProcess::become(nullptr);
   root_run = nullptr;
   Py_RETURN_NONE;

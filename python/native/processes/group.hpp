@@ -1,5 +1,5 @@
 // Shared by the two files of composition. group.cpp starts processes and waits for them at once;
-// block.cpp has the block of a Group.
+// block.cpp implements the block of a Group.
 #pragma once
 #include <exception>
 #include <vector>
@@ -40,7 +40,7 @@ struct GroupObject {
   PyObject* file;       // the file in which the block was entered
   int line;
   std::uint32_t generation;  // the fork in which the group was made, as for channels
-  std::uint32_t starting;    // how many processes are being started in it at the moment
+  std::uint32_t starting;    // how many processes of the group are being started at the moment
   GroupState state;
   bool virtual_time;  // whether virtual time was asked for
   bool borrowed;      // whether the scheduler belongs to an enclosing block
@@ -62,11 +62,11 @@ void abandon_group(GroupObject* g, runtime::Group& successor) noexcept;
 // Waits, as the scheduler of this thread, until the groups have ended.
 void wait_here(runtime::Scheduler& scheduler, runtime::ThreadProcess& self, runtime::Group& group,
                runtime::Group* spawned);
-// In a check: ordinary code in a block goes on after a network within the block. Others may go
-// first.
+// Called in a check when ordinary code in a block goes on after a network within the block. Other
+// processes may go first.
 void goes_on_after(runtime::ThreadProcess& self, std::initializer_list<runtime::Group*> groups);
-// Returns true if a network on the thread `self` has a result; otherwise raises its outcome, and
-// returns false. `outermost` is null for a network within another.
+// Returns true if a network on the thread `self` has a result; otherwise raises the network's
+// outcome, and returns false. `outermost` is null for a network within another.
 bool raise_outcome(ProcessBase& self, PyRun* outermost, std::vector<std::exception_ptr>& failures,
                    PyObject* block = nullptr);
 // Raises the exception that left the one process of a run quietly (rule 7.1). Returns null.

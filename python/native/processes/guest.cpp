@@ -3,7 +3,7 @@
 //
 //   Guest() ──► scheduled ──turn()──► more is ready: scheduled again
 //                  ▲                  nothing is: resting (no callback but that of the earliest timer) ──rung by a wake-up──► scheduled
-//                  └─timer            all have ended: ended, the task that waits is told ──finish()──► results or failures
+//                  └─timer            all have ended: ended, the waiting task is woken ──finish()──► results or failures
 //
 // A turn is bounded by time, so that the loop's own timers and sockets are served in between. An
 // idle network schedules nothing.
@@ -35,8 +35,8 @@ void schedule_due(LinkObject* l, PyObject* loop) noexcept;
 namespace {
 
 constexpr std::int64_t kBudget =
-    // The length of a turn in ns. A task that sleeps needs up to three turns of the loop: one finds
-    // the timer, one runs the timer, one runs the task.
+    // The length of a turn in ns. A task that sleeps needs up to three turns of the loop: the
+    // first finds the timer, the second runs the timer, the third runs the task.
     40'000;
 
 GuestObject* gst(PyObject* o) noexcept { return reinterpret_cast<GuestObject*>(o); }
@@ -88,7 +88,7 @@ Owned<> swap_task(PyObject* loop, PyObject* task) noexcept {
   return before;
 }
 
-// The changes to the loop's current task by the turn that runs on this thread.
+// The turn that runs on this thread, and its changes to the loop's current task.
 struct Turn {
   GuestObject* guest;
   PyObject* loop;  // borrowed; null if the loop does not run
@@ -118,8 +118,8 @@ namespace {
 
 void guest_ring(runtime::Parking& p) noexcept {  // may be called from any thread
   auto* g = static_cast<GuestObject*>(p.host);
-  // The thread does not wait for the GIL: the code that releases the guest waits for threads that
-  // ring it.
+  // A thread without the GIL does not wait for the GIL here: the code that releases the guest waits
+  // for the threads that ring the guest.
   if (aside()) {
     g->called.store(true);
     return ring(g->link);
@@ -133,8 +133,8 @@ void guest_ring(runtime::Parking& p) noexcept {  // may be called from any threa
   ring(g->link);
 }
 
-// The waker counts as waiting until it has run: go_on() must not use it again while it is in the
-// queue.
+// The waker counts as waiting until it has run, since go_on() must not use the waker again while it
+// is in the queue.
 void end_wake(core::Node* n) noexcept {
   auto* w = static_cast<EndWaker*>(n);
   w->guest->scheduler->post(w);
@@ -147,7 +147,7 @@ void schedule(GuestObject* g, PyObject* loop) noexcept {
   g->scheduled = true;
   const Owned h(
       with_signals_held([&] { return PyObject_CallMethodOneArg(loop, names.call_soon, g->turn); }));
-  if (!h) g->scheduled = false;  // fails if the loop is closed
+  if (!h) g->scheduled = false;  // the call fails if the loop is closed
 }
 
 void disarm(GuestObject* g) noexcept {
@@ -159,7 +159,7 @@ void disarm(GuestObject* g) noexcept {
 }
 
 // Sets the timer. `least` is in ns: a loop with a coarse clock may call early, and the timer must
-// not ask for less than that clock can resolve.
+// not be set to less than that clock can resolve.
 void arm(GuestObject* g, PyObject* loop, std::int64_t at, std::int64_t least = 0) noexcept {
   if (at == g->armed) return;
   disarm(g);
@@ -213,8 +213,8 @@ PyObject* alone(GuestObject* g, PyObject* loop) noexcept {
   return r == Py_True || r == Py_None ? r.get() : Py_False;
 }
 
-// A process has failed, so the block must end (rule 7.5). The task is told once; leaving the block
-// withdraws the request.
+// A process has failed, so the block must end (rule 7.5). The task is cancelled once; leaving the
+// block withdraws that request.
 void tell_block(GuestObject* g) noexcept {
   if (!g->open || g->told || !g->task || g->run->self.cancel().load() == 0) return;
   g->told = true;
@@ -244,7 +244,8 @@ void go_on(GuestObject* g, PyObject* loop) noexcept {
   arm(g, loop, at);
   if (at != prim::forever) return;
   PyObject* const only = alone(g, loop);
-  // Schedules another look, for after those callbacks.
+  // The callbacks that are about to run may wake a process, so another look is scheduled for after
+  // them.
   if (only == Py_None && g->looks < 3 && ++g->looks) schedule(g, loop);
   if (only != Py_True) return;
   // If a virtual clock jumps, or a deadlock is declared, the guest is rung. Otherwise a standstill
@@ -298,7 +299,7 @@ PyObject* guest_look(PyObject* o, PyObject*) {
   g->run->run.stood_still(g->standstill);
   Py_RETURN_NONE;
 }
-// _alone() recognises the method by its name.
+// _alone() in weft._backends.asyncio recognises the method by its name.
 PyMethodDef look_def{"weft_standstill", gated<guest_look>, METH_NOARGS, nullptr};
 PyMethodDef timer_def{"weft_timer", gated<guest_timer>, METH_NOARGS, nullptr};
 PyMethodDef turn_def{"weft_turn", gated<guest_turn>, METH_NOARGS, nullptr};
@@ -345,7 +346,7 @@ void begin_run(GuestObject* g, runtime::Clock clock) {
   g->run->self.function = "main";
   watch_outside(g->run->run);
   g->run->run.activated();
-  // stands for the loop's own timers and sockets: go_on() looks closer
+  // stands for the loop's own timers and sockets, which go_on() examines
   g->run->run.enter_outside();
   g->scheduler = new runtime::Scheduler(g->run->run);
   g->scheduler->host_by(&guest_ring, g);
@@ -411,8 +412,8 @@ void free_run(GuestObject* g) noexcept {
     delete g->scheduler;
     delete g->run;
   } else {
-    // Threads of the network go on, and refer to the guest. No task waits for them any more, and
-    // they ring no loop.
+    // Threads of the network go on, and refer to the guest. From now on no task waits for these
+    // threads, and they ring no loop.
     g->group->end_wait(g->ends[0]);
     g->spawned->end_wait(g->ends[1]);
     g->scheduler->host_by(nullptr, nullptr);
@@ -469,12 +470,12 @@ PyObject* guest_new(PyTypeObject*, PyObject* args, PyObject* kw) {
   return reinterpret_cast<PyObject*>(g.release());
 }
 
-// wait(future): sets the future once all processes have ended.
+// wait(future): the future is set once all processes have ended.
 PyObject* guest_wait(PyObject* o, PyObject* future) {
   GuestObject* g = gst(o);
   Py_XSETREF(g->waiter, Py_NewRef(future));
   const Owned loop(g->run ? loop_of(g->link) : nullptr);
-  // The guest may rest already, and may only now be alone on its loop.
+  // The guest may rest already. Only since a task waits for it can it be alone on its loop.
   if (loop && !g->scheduled) {
     const Section s(g->link);
     if (std::exchange(g->resting, false)) g->scheduler->begin_turn();
@@ -505,8 +506,8 @@ int guest_clear(PyObject* o) {
   return 0;
 }
 // finish(block, asked): returns the results, or raises the failures. `block` is the exception that
-// left the block of a Group, or None. `asked` says that the task that awaits the guest was
-// cancelled; that takes precedence over a quiet end of the one process.
+// left the block of a Group, or None. `asked` means that the task that awaits the guest was
+// cancelled; the cancellation takes precedence over a quiet end of the one process.
 PyObject* guest_finish(PyObject* o, PyObject* args) {
   GuestObject* g = gst(o);
   PyObject* block;
@@ -590,7 +591,7 @@ void abandon_orphans(LinkObject* l) noexcept {
       continue;
     }
     const Owned held = new_ref(g);
-    abandon(g);  // removes it from the list, whatever its processes do meanwhile
+    abandon(g);  // removes the guest from the list, whatever its processes do meanwhile
     g = l->guests;
   }
 }

@@ -1,5 +1,5 @@
-// Shared by the two files of a guest. guest.cpp has the network, guest_process.cpp its processes,
-// each of which asyncio sees as a task.
+// Shared by the two files of a guest. guest.cpp implements the network, guest_process.cpp its
+// processes, each of which asyncio sees as a task.
 #pragma once
 #include "owned.hpp"
 #include "processes/asyncio.hpp"
@@ -40,20 +40,20 @@ struct GuestObject {
   std::size_t awaiting;        // how many processes wait for futures
   // how often the guest has looked for other work on the loop, in vain, since its last wake-up
   std::uint8_t looks;
-  bool due;        // whether it is in the list of guests that are to be scheduled
-  bool scheduled;  // turn() is among the loop's callbacks
+  bool due;        // whether the guest is in the list of guests that are to be scheduled
+  bool scheduled;  // whether turn() is among the loop's callbacks
   bool resting;
-  bool open;  // whether this is a block that may start more processes
-  bool told;  // whether Weft has cancelled its task
+  bool open;  // whether the guest is a block that may start more processes
+  bool told;  // whether Weft has cancelled the guest's task
   bool ended;
   bool in_turn;
-  bool gone;                  // whether its loop will not run any more
+  bool gone;                  // whether the guest's loop will not run any more
   prim::atomic<bool> called;  // whether a thread without the GIL asks that the guest be listed
 };
 
 extern PyTypeObject GuestType;
 
-// What a process of a guest has in addition.
+// The fields that only a process of a guest has.
 struct GuestPart {
   Owned<GuestObject> guest;
   Owned<> task;     // the object that asyncio.current_task() gives

@@ -1,13 +1,13 @@
-// A process of a network that is a guest of asyncio (rules 13.1, 13.4). To the loop it is a task,
-// which may await the loop's futures.
+// A process of a network that is a guest of asyncio (rules 13.1, 13.4). To the loop this process is
+// a task, which may await the loop's futures.
 //
 //   join_guest() ──► between steps ──guest_await()──► parked on a future ──future_done() │ withdraw_await()──► guest_begin() ─┐
 //                       │   ▲─────────────────────────────────────────────────────────────────────────────────────────────────┘
 //                       └──ended: leave_guest()
 //
 // asyncio cancels the process by _task_cancel(). If the process waits for a future, the future is
-// cancelled; if it waits in an operation, that is withdrawn; otherwise the cancellation comes at
-// its next point (rules 6.1 to 6.3).
+// cancelled; if the process waits in an operation, the operation is withdrawn; otherwise the
+// cancellation comes at the process's next point (rules 6.1 to 6.3).
 #include "gate.hpp"
 #include "interpreter/errors.hpp"
 #include "processes/asyncio.hpp"
@@ -20,8 +20,8 @@
 namespace weft::py {
 namespace {
 
-// Withdraws a process from a future that is not done. (The process drops the future when it runs:
-// no Python code runs here.)
+// Withdraws a process from a future that is not done. (The process drops the future when it runs,
+// since no Python code may run here.)
 bool withdraw_await(ProcessBase& p) noexcept {
   if (p.status != Status::pending) return false;
   p.status = Status::cancelled;
@@ -204,7 +204,8 @@ PyObject* guest_cancellation(ProcessBase& b) noexcept {
   GuestPart* part = p ? p->guest : nullptr;
   if (!part || !(part->must_cancel || part->interrupted)) return nullptr;
   part->must_cancel = part->interrupted = false;
-  b.cancel().take_back(runtime::Identity::Cancel::host);  // Weft's own request comes next
+  // if there is a request of Weft's own to cancel, it comes next
+  b.cancel().take_back(runtime::Identity::Cancel::host);
   return new_cancellation(part->message.get());
 }
 

@@ -1,5 +1,5 @@
-// Networks that are guests of an event loop, and their processes: for the files that start and end
-// them (guest.cpp, guest_process.cpp).
+// Networks that are guests of an event loop, and their processes: the functions for the files that
+// start and end them (guest.cpp, guest_process.cpp).
 #pragma once
 #include <vector>
 

@@ -1,7 +1,7 @@
 // A blocking function on a worker thread, and the process that waits for it (rule 7.9).
 //
 //   fresh ──awaited, or wait(): begin()──► waiting ──run() on a worker──► done
-//     │                                       └──cancelled, closed: nobody waits, the call goes on
+//     │                                       └──cancelled, closed: left; the call goes on
 //     ├──collected: RuntimeWarning
 //     └──the pool could not take it: refused
 //
@@ -45,7 +45,7 @@ struct CallObject {
 CallObject* call_of(PyObject* o) noexcept { return reinterpret_cast<CallObject*>(o); }
 
 PyTypeObject CallType{PyVarObject_HEAD_INIT(nullptr, 0)};
-PyObject* submit = nullptr;  // the function of the pool
+PyObject* submit = nullptr;  // the function by which a call is given to the pool
 
 // Called when the call is no longer waited for. Returns false if its process has been woken
 // already.
@@ -70,11 +70,11 @@ bool begin(CallObject* c, ProcessBase& p) {
   p.op = &io_op;  // set before the pool has the call, which may be done before submit returns
   if (Owned(PyObject_CallOneArg(submit, reinterpret_cast<PyObject*>(c)))) return true;
   if (!leave(c)) {
-    // The call was done or cancelled meanwhile, so the pool has accepted it. Only the exception of
-    // a signal handler matters.
+    // Meanwhile the call has been done or cancelled, so the pool has accepted it. Only the
+    // exception of a signal handler matters.
     if (PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
     // The exception of a signal handler is raised here, as if the signal had come a little later.
-    // In a guest no run would raise it.
+    // In a guest no run would raise that exception.
     else if (p.status == Status::ok)
       Py_XSETREF(c->error, take_exception());
     else
@@ -95,7 +95,7 @@ PyObject* outcome(CallObject* c) {
   return nullptr;
 }
 
-// Called when the call has waited, and is stepped again.
+// Called when a process has waited for the call, and the call is stepped again.
 PySendResult resume(CallObject* c, ProcessObject* me, PyObject** r) {
   ProcessBase& p = me->base;
   if (c->awaits != me || !resumed(me, reinterpret_cast<PyObject*>(c))) {
@@ -111,7 +111,8 @@ PySendResult resume(CallObject* c, ProcessObject* me, PyObject** r) {
   }
   *r = outcome(c);
   if (*r) return PYGEN_RETURN;
-  if (PyErr_ExceptionMatches(PyExc_StopIteration)) {  // it would look like a result (PEP 479)
+  // a StopIteration would look like a result (PEP 479)
+  if (PyErr_ExceptionMatches(PyExc_StopIteration)) {
     PyObject* e = take_exception();
     PyErr_SetString(PyExc_RuntimeError, "the io call raised StopIteration");
     PyObject* instead = take_exception();
@@ -154,7 +155,7 @@ PySendResult call_send(PyObject* self, PyObject*, PyObject** r) {
     raise_cancelled(p, nullptr);
     return PYGEN_ERROR;
   }
-  if (checking) [[unlikely]] {  // a check runs the call right here, as a step
+  if (checking) [[unlikely]] {  // a check runs the call here, as a step of the process
     c->state = CallState::done;
     *r = PyObject_Call(c->function, c->args, c->keywords);
     return *r ? PYGEN_RETURN : PYGEN_ERROR;
@@ -178,7 +179,7 @@ void give_up(CallObject* c) noexcept {
     leave(me, reinterpret_cast<PyObject*>(c), [](ProcessBase& p) { return p.op->withdraw(p); });
   c->state = CallState::done;
 }
-// Returns whether something waits for the call that does not drive it here.
+// Returns whether a process waits for the call that does not drive the call here.
 bool others(CallObject* c) noexcept {
   return c->awaits ? !driven_by(c->awaits) : c->process != nullptr;
 }
@@ -227,7 +228,7 @@ PyObject* call_run(PyObject* self, PyObject*) {
   if (c->state == CallState::refused) Py_RETURN_NONE;
   if (!c->function) {
     if (c->state == CallState::fresh) return bad_use("this io call was already made: make another");
-    Py_RETURN_NONE;  // a thread that is not of the pool has called this
+    Py_RETURN_NONE;  // a thread that is not of the pool has called this function
   }
   Owned function(std::exchange(c->function, nullptr));
   {
@@ -252,7 +253,7 @@ PyObject* call_run(PyObject* self, PyObject*) {
     runtime::Run* run = c->run;
     p->status = Status::ok;
     p->ops->wake(p);
-    run->leave_outside();  // after the process has been counted as runnable
+    run->leave_outside();  // only after the process has been counted as runnable
   } else {
     look_again();
   }

@@ -7,20 +7,22 @@ namespace weft::py {
 
 // Makes a process that takes ownership of the ends. The caller fills it, and then calls made().
 ProcessObject* new_process(Kind kind, Ends& ends);
-void made(ProcessObject* p) noexcept;  // called when the process is complete, and not started
-// Until the process is started, the collector treats the process's coroutine as a part of it.
+// called when the process object is complete, before the process is started
+void made(ProcessObject* p) noexcept;
+// From now on, until the process is started, the collector treats the process's coroutine as a part
+// of the process.
 void take_within(ProcessObject* p) noexcept;
-// The collector tracks the coroutine again, if the process had the coroutine as a part.
+// From now on the collector tracks the coroutine again, if it was treated as a part of the process.
 void leave_within(ProcessObject* p) noexcept;
-// Claims all processes in the list. Returns -1, and claims none, if one was started before (rule
-// 7.6).
+// Claims all processes in the list. Returns -1, and claims none, if one of them was started before
+// (rule 7.6).
 int claim_processes(PyObject* list);
 // Starts a process that was claimed. If the start fails, that counts as a failure of the process
 // itself.
 void start_process(runtime::Group& g, ProcessObject* p);
 // Releases the processes that claim_processes() has claimed and that will not be started now.
 void unclaim_processes(PyObject* list) noexcept;
-// Ends the processes that were not claimed (rules 2.3, 6.5).
+// Ends the processes that were never claimed (rules 2.3, 6.5).
 void never_run(PyObject* list) noexcept;
 // Calls the function of a thread or greenlet process; returns its result.
 PyObject* call_body(ProcessObject* p);
@@ -38,7 +40,7 @@ bool begin_thread(void (*body)(void*), void* arg, const char* process, const cha
 // generation before the code ran.
 void not_in_child(std::uint32_t before);
 // _end_program(exception │ None): ends this program with status 0, or as that exception ends a
-// program. The code on the calling thread goes no further: no `finally` of it runs.
+// program. The code on the calling thread does not go on: none of its `finally` blocks runs.
 PyObject* f_end_program(PyObject*, PyObject* error);
 PyObject* f_continue_with_parent(PyObject*, PyObject*);
 

@@ -1,6 +1,6 @@
 // The time limit on a block in a process, a thread or ordinary code (rule 7.12).
-// weft/_backends/limits.py has the part that Python code sees. In an asyncio task the limit belongs
-// to the loop (weft/_backends/asyncio.py).
+// weft/_backends/limits.py contains the part that Python code sees. In an asyncio task the limit
+// belongs to the loop (weft/_backends/asyncio.py).
 //
 //   made ──enter()──► open ──leave()──► left
 #include "processes/limit.hpp"
@@ -27,7 +27,7 @@ struct LimitObject {
   PyObject_HEAD runtime::Limit limit;
   LimitState state;
   bool mine;                 // whether this limit's own Cancelled has left the block
-  std::uint32_t generation;  // the fork in which it was made, as for channels
+  std::uint32_t generation;  // the fork in which the limit was made, as for channels
 };
 LimitObject* lim(PyObject* o) noexcept { return reinterpret_cast<LimitObject*>(o); }
 PyObject* name_by;  // the string "_by", made once so that looking it up needs no memory
@@ -50,7 +50,7 @@ ProcessBase* owner() {
   return &t;
 }
 
-// Converts `when`, in seconds or None, to ns of the process's clock. `relative` says that the
+// Converts `when`, in seconds or None, to ns of the process's clock. `relative` means that the
 // seconds count from now. Returns false, with an exception set, if `when` cannot be converted.
 bool deadline_of(PyObject* when, bool relative, ProcessBase& p, std::int64_t& ns) {
   ns = prim::forever;
@@ -151,7 +151,7 @@ PyObject* limit_move(PyObject* o, PyObject* when) {
   if (check_mine(l, "reschedule") < 0) return nullptr;
   std::int64_t ns;
   if (!deadline_of(when, true, *owner(), ns)) return nullptr;
-  if (checking) [[unlikely]] {  // the old deadline might have come first, and now it never will
+  if (checking) [[unlikely]] {  // the old deadline might have come first, and now never comes
     checking->limits(process_object(this_process()), false);
     checking->limits(process_object(this_process()), true);
   }

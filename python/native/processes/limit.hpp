@@ -1,4 +1,4 @@
-// The objects that Python code sees as limits, and what a cancellation raises.
+// The objects that Python code sees as limits, and the function that raises Cancelled.
 #pragma once
 #include "value.hpp"
 

@@ -1,4 +1,5 @@
-// What other directories ask about asyncio's loops. asyncio.hpp has the rest.
+// What other directories may ask about asyncio's loops. asyncio.hpp declares everything else about
+// them.
 #pragma once
 
 namespace weft::py {

@@ -1,11 +1,11 @@
 // Why a process has no result (rule 7.1): the record of how it ended, and the weft.NoResult that
 // explains it.
 //
-//   end_process() ──quiet──► a Why in p->outcome ──somebody asks for the result: result_of()──► a NoResult in p->outcome
+//   end_process() ──quiet──► a Why in p->outcome ──the result is asked for: result_of()──► a NoResult in p->outcome
 //                 ──a failure that is its watchers'──► a Why in its Watch ──result_of()──► a NoResult there
 //
-// Processes commonly end without a result, and usually the reason is not needed. So when one ends,
-// only references are taken. The texts are made when they are asked for.
+// Processes commonly end without a result, and usually the reason is not needed. So when a process
+// ends, only references are taken. The texts are made when a program asks for the result.
 //
 // Invariant: a Why refers to strings and to the code of a function; never to an exception, a
 // traceback, a frame or an end.
@@ -24,7 +24,7 @@ namespace weft::py {
 namespace {
 
 struct WhyObject {
-  PyObject_HEAD PyObject* above;  // a str: the path of the process that started it
+  PyObject_HEAD PyObject* above;  // a str: the path of the process that started this one
   const char* function;           // the name of its function, kept for ever
   // The code in which the exception that ended the process was raised, or the place itself as a
   // str, or null if the place is not known.
@@ -45,8 +45,8 @@ PyObject* at_name;            // the string "_at"
 // --- where the process ended ---------------------------------------------------------------------
 
 // Returns whether this code belongs to the package itself, in a directory that begins with `_`.
-// (weft.toolkit, the plug-and-play processes and the like do not count: their processes are like
-// any others.)
+// (weft.toolkit, the plug-and-play modules and the like do not count: their processes are treated
+// like those of a program.)
 bool is_ours(PyCodeObject* code) noexcept {
   Py_ssize_t n, m;
   const char* const folder = PyUnicode_AsUTF8AndSize(package, &m);
@@ -57,7 +57,8 @@ bool is_ours(PyCodeObject* code) noexcept {
 }
 
 // Finds where `e` was raised: in the innermost code that does not belong to this package. If all of
-// the code belongs to it, the place is the one that `e._at` names, or else the innermost code.
+// the code belongs to this package, the place is the one that `e._at` names, or else the innermost
+// code.
 void take_place(WhyObject* w, PyObject* e) {
   const Owned trace(PyException_GetTraceback(e));
   const PyTracebackObject* found = nullptr;
@@ -99,7 +100,7 @@ PyObject* why_where(PyObject* o, void*) {
 // --- which process it was ------------------------------------------------------------------------
 
 // Returns the path of the process that waits for the group; null if there is none. Often many
-// processes of one group end in a row, so the last text is kept.
+// processes of one group end one after the other, so the last text is kept.
 PyObject* path_above(runtime::Group& g) {
   static struct {
     std::uint32_t id = 0;
@@ -140,9 +141,9 @@ PyObject* why_reason(PyObject* o, void*) {
   return w->reason ? Py_NewRef(w->reason) : PyUnicode_FromString(name_of(w->how));
 }
 
-// Returns the text of an exception after the process's path at its beginning. (The path may have
-// got an index since, so only its last part is compared.) Null: the text does not begin with the
-// path.
+// Returns the text of an exception after the process's path at its beginning. (An index may have
+// been added to the path since, so only the last part of the path is compared.) Null: the text does
+// not begin with the path.
 const char* after_path(const WhyObject* w, const char* text) noexcept {
   const char* const end = std::strstr(text, ": ");
   if (!end || !w->function) return nullptr;
@@ -157,7 +158,8 @@ const char* after_path(const WhyObject* w, const char* text) noexcept {
 }
 
 // Returns the text of an exception, read without calling code of the user's; null if that is not
-// possible. Often many processes end in a row at one channel, so the last text is kept and shared.
+// possible. Often many processes end one after the other at one channel, so the last text is kept
+// and shared.
 PyObject* plain_text(const WhyObject* w, PyObject* e) {
   static PyObject* last = nullptr;
   PyObject* const args = reinterpret_cast<PyBaseExceptionObject*>(e)->args;
@@ -263,7 +265,8 @@ PyObject* result_of(ProcessObject* p) {
   if (!why(w.get())->reason && p->failed) why(w.get())->reason = failure_text(p->outcome);
   Owned r(no_result(w.get()));
   if (!r) return nullptr;
-  // The text was made by code of the user's, which may have set the NoResult meanwhile.
+  // Code of the user's has made the text, and may have asked for the result meanwhile: then the
+  // NoResult is there already.
   if (!Py_IS_TYPE(its(), &WhyType)) return Py_NewRef(its());
   if (watch)
     watch->why = new_ref(r.get());

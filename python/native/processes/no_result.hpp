@@ -7,10 +7,10 @@ namespace weft::py {
 // Returns "returned", "retired", …
 const char* name_of(Ending how) noexcept;
 
-// Returns why a process that has not returned has no result. Must be called before the process
-// leaves its group. `left` is the exception that ended the process; null if it was never run. `b`
-// is the part of the process that its group knows. Returns null without an exception if no reason
-// is needed, or there is no memory.
+// Returns why a process that has not returned has no result. The function must be called before the
+// process leaves its group. `left` is the exception that ended the process; null if it was never
+// run. `b` is the part of the process that its group knows. Returns null without an exception if no
+// reason is needed, or there is no memory.
 PyObject* why_no_result(ProcessObject* p, ProcessBase& b, PyObject* left) noexcept;
 
 // Returns the result of a process, or its NoResult. The process must have ended, and not by a

@@ -1,4 +1,4 @@
-// An Outcome keeps the result of an operation until the code that awaits the operation gets it.
+// An Outcome keeps the result of an operation until the code that awaits the operation takes it.
 #pragma once
 #include "owned.hpp"
 #include "value.hpp"

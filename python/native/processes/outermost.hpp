@@ -16,12 +16,12 @@ class Outermost {
   ~Outermost() = default;
 
   PyRun run;
-  // Returns whether a signal has interrupted the run, also if it came before there were processes
-  // and found nothing to cancel.
+  // Returns whether a signal has interrupted the run, also if the signal came before there were
+  // processes that it could cancel.
   bool was_interrupted() const noexcept { return run.interrupt || run.interrupted; }
   // While the run is made, and from over() on, when all its processes have ended, code that runs on
-  // the thread (a finaliser, a signal handler) finds an operation under way. So it begins nothing
-  // in a run that does not exist yet, or is about to be destroyed.
+  // the thread (a finaliser, a signal handler) finds an operation under way. So that code begins
+  // nothing in a run that does not exist yet, or is about to be destroyed.
   void begun() noexcept { run.self.op = nullptr; }
   void over() noexcept;
   // Returns Ctrl-C and the thread to the program. The exception that a signal handler raised last
@@ -32,8 +32,8 @@ class Outermost {
   std::optional<ThreadProcess::Scope> scope_;
   std::optional<Interrupts> interrupts_;
   PyRun* const outer_;
-  // The plain thread that this thread was before the run. While the run lasts, it has the timeouts
-  // of that thread (rule 7.12).
+  // The plain thread that this thread was before the run. While the run lasts, it takes over the
+  // timeouts of that thread (rule 7.12).
   runtime::ThreadProcess* plain_ = nullptr;
 };
 

@@ -1,12 +1,12 @@
 // How processes run and end: a coroutine is stepped by the scheduler; a function runs on its own
-// thread or in a greenlet (greenlet.cpp). process_type.cpp has the type that Python code sees.
+// thread or in a greenlet (greenlet.cpp). process_type.cpp defines the type that Python code sees.
 //
 //   made (holds its ends) ──start_process()──► running ──► ended: releases its ends, then its group
 //     │                                                   is told (rule 7.7)
 //     └──collected: its ends are released, RuntimeWarning
 //
-// A coroutine *apart* has a thread and a scheduler of its own. Groups that it started and did not
-// leave run to their ends there:
+// A coroutine *apart* runs on a thread and a scheduler of its own. Groups that it started and did
+// not leave run to their ends on that thread:
 //
 //   its coroutine ends ──coroutine_over()──► its thread goes on while anybody_here() ──► its group
 //   is told: apart_body()
@@ -142,7 +142,7 @@ static Owned<> judge_end(ProcessObject* p, ProcessBase& b, Owned<>& left) {
   if (p->how != Ending::failed && !b.group->keeps_end()) left.reset();
   return why;
 }
-// Stores the outcome. `why` says why the process has no result, or is null.
+// Stores the outcome. `why` is the reason why the process has no result, or null.
 static void take_outcome(ProcessObject* p, PyObject* result, PyObject* failure, Owned<> why) {
   p->failed = failure != nullptr;
   if (failure && why) p->watch()->why = std::move(why);
@@ -157,7 +157,7 @@ static void let_go_of_all(ProcessObject* p) {
   Py_CLEAR(p->body);
   let_go(p);
   Py_CLEAR(p->context);
-  if (!p->watch()) delete std::exchange(p->rare, nullptr);  // the process selects no more
+  if (!p->watch()) delete std::exchange(p->rare, nullptr);  // the process will not select again
   if (p->guest) leave_guest(p);
   run_deferred();
 }
@@ -188,13 +188,13 @@ void end_process(ProcessObject* p, ProcessBase& b, PyObject* result) {
   std::exception_ptr ptr;
   if (left && !(failure && watched_by_others(p)))
     ptr = std::make_exception_ptr(Failure(left.release()));
-  left.reset();  // before the group is told, because the run may be over then
+  left.reset();  // before the group is notified, because the run may be over afterwards
   const auto how = static_cast<weft::Ending>(p->how);
   if (checking) [[unlikely]]
     checking->ended(p, g);
   if (p->watch()) tell_watchers(p);
   g->finished(id, std::move(ptr), how);
-  // This process may have been the last on its thread.
+  // This process may have been the last on its thread: then the scheduler's loop ends.
   if (waits_for_thread) runtime::Scheduler::current()->stop();
 }
 
@@ -223,8 +223,8 @@ void never_run(PyObject* list) noexcept {
 }
 
 // Called when the code of a process has come to its end, with `result` or, if that is null, the
-// current exception, in the child of a fork that it made. The code that would follow belongs to the
-// parent. So this program ends, as other programs do (rule 11.4).
+// current exception, in the child of a fork that it made. The code that would run next belongs to
+// the parent. So this program ends, as other programs do (rule 11.4).
 [[noreturn]] static void end_child(PyObject* result) {
   const OutsideGate beyond;
   if (!result) PyErr_Print();  // for SystemExit this ends the program
@@ -232,9 +232,9 @@ void never_run(PyObject* list) noexcept {
 }
 
 // _continue_with_parent(): asks the system to send SIGCONT to this program when the thread that
-// started it ends, usually with its whole program, since this program may be stopped then. A signal
-// that ends this program would be wrong, because that thread may end alone. Only Linux has such a
-// request.
+// started it ends, usually with its whole program, since this program may be stopped at that time.
+// A signal that ends this program would be wrong, because that thread may end alone. Only Linux has
+// such a request.
 PyObject* f_continue_with_parent(PyObject*, PyObject*) {
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGCONT);
@@ -522,8 +522,8 @@ void thread_body(void* arg) {
       end_process(p.get(), *t, r);
     }
     own_thread(t->state, nullptr);
-    // The thread leaves the run before any code of the user's runs here: the run may end as soon as
-    // another thread has the GIL.
+    // The thread leaves the run before any code of the user's runs on this thread: as soon as
+    // another thread has the GIL, the run may end.
     t->run->gone();
     delete t;
     p.reset();
@@ -565,7 +565,7 @@ void start_thread(runtime::Group& g, ProcessObject* p) {
   g.run.activated();
   if (begin_thread(thread_body, t, t->function, "use coroutine processes (async def)"))
     return static_cast<void>(its.release());
-  end_process(p, *t, nullptr);  // the process has failed, and its group is told
+  end_process(p, *t, nullptr);  // the process has failed, and its group is notified
   delete t;
   g.run.deactivated();
 }
@@ -600,8 +600,8 @@ void apart_body(void* arg) {
     }
     own_thread(PyThreadState_Get(), nullptr);
     std::exchange(waits_for_thread, nullptr)->finished(0, nullptr);
-    // The thread leaves the run before any code of the user's runs here: the run may end as soon as
-    // another thread has the GIL.
+    // The thread leaves the run before any code of the user's runs on this thread: as soon as
+    // another thread has the GIL, the run may end.
     mine->run.gone();
     delete mine;
     p->own = nullptr;
@@ -617,7 +617,7 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
   p->base.ops = &p->own->ops_here(apart_ops);
   g.add(p->base);
   if (p->watch()) name_watch(p);
-  // The process has one reference, and the thread, which lasts longer, has another.
+  // The process and the thread each own a reference to the object, and the thread lasts longer.
   Owned its = new_ref(p), beyond = new_ref(p);
   p->own->post(&p->base);
   g.run.activated();
@@ -625,7 +625,7 @@ void start_apart(runtime::Group& g, ProcessObject* p) {
     static_cast<void>(its.release());
     return static_cast<void>(beyond.release());
   }
-  end_process(p, p->base, nullptr);  // the process has failed, and its group is told
+  end_process(p, p->base, nullptr);  // the process has failed, and its group is notified
   delete std::exchange(p->own, nullptr);
   g.run.deactivated();
 }

@@ -1,4 +1,4 @@
-// The object that Python code sees as a process, and which process runs here. life.hpp has the
+// The object that Python code sees as a process, and which process runs here. life.hpp declares the
 // functions for processes.
 //
 // Invariant: a process has at most one outstanding operation. The operation's node is in the
@@ -41,7 +41,7 @@ struct ProcessObject {
   // The coroutine; for other kinds a tuple (function, arguments, keywords); null once the process
   // has ended.
   PyObject* body;
-  PyObject* context;  // its contextvars; null: empty
+  PyObject* context;  // the process's context variables; null if there are none
   // The result, the reason why there is none (no_result.cpp), or the failure; before the start, the
   // ProcessFunction.
   PyObject* outcome;
@@ -61,8 +61,8 @@ struct ProcessObject {
   Rare* rare;  // null as long as the process needs no rare field
   Kind kind;
   std::uint8_t started;
-  // The process will not be started, and no warning says so: its program stops at its start, or the
-  // process was made by `process * 0`.
+  // The process will not be started, and no warning reports that: either the program stops at its
+  // start, or the process was made by `process * 0`.
   std::uint8_t given_up;
   std::uint8_t done;
   std::uint8_t failed;
@@ -79,7 +79,7 @@ struct ProcessObject {
   std::uint8_t receives;
   std::uint8_t native_code;  // a component's process, which reports its own place in its source
 #ifdef Py_GIL_DISABLED
-  std::uint8_t stepping;  // the coroutine runs, so its frames must not be looked at
+  std::uint8_t stepping;  // the coroutine runs, so its frames must not be examined
 #endif
   EndObject* held[1];  // ob_size ends
 
@@ -93,7 +93,8 @@ inline ProcessBase& base_of(ProcessObject* p) noexcept {
   return p->kind == Kind::thread && p->thread ? static_cast<ProcessBase&>(*p->thread) : p->base;
 }
 
-// Runs a coroutine process; the address also marks its kind (coroutine_of).
+// Runs a coroutine process; the address of this function also marks the kind of a process
+// (coroutine_of).
 void coroutine_run(core::Waker* w);
 
 inline ProcessObject* object_of(CoroutineProcess* p) noexcept {
@@ -112,8 +113,8 @@ inline ProcessObject* current_coroutine() noexcept { return coroutine_of(this_pr
 
 // Returns the object of any process that has one; null for the outermost run's own thread.
 ProcessObject* process_object(ProcessBase* p) noexcept;
-// Returns whether the process has ended. Only a finaliser can run in it then, and no code would
-// close what the finaliser opens.
+// Returns whether the process has ended. In a process that has ended only a finaliser can run, and
+// no code would close what the finaliser opens.
 inline bool is_over(ProcessBase* p) noexcept {
   const ProcessObject* const o = process_object(p);
   return o && o->done;

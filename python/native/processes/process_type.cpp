@@ -1,5 +1,5 @@
-// The type of process objects: what Python code sees of a process, and lists of them. process.cpp
-// implements how a process runs.
+// The type of process objects: the part of a process that Python code sees, and lists of processes.
+// process.cpp implements how a process runs.
 //
 // Invariants
 //  1 A process that was never started closes its coroutine and releases its ends when it is

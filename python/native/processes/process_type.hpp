@@ -1,4 +1,5 @@
-// Converts the processes that a function was given to a list, and refuses what is not a process.
+// Converts the processes that were given to a function to a list, and refuses objects that are not
+// processes.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

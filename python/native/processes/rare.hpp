@@ -13,19 +13,19 @@ namespace weft::py {
 
 // The watchers of a process's end (rule 7.11).
 struct Watch {
-  // The latch's name points into `name`; its last_writer is the id of the process.
+  // The latch's name points into `name`; the latch's last_writer is the id of the process.
   core::LatchEngine<Shared> latch;
   std::string name;
   ProcessObject* process;                      // the process that is watched
   std::vector<Owned<ProcessObject>> watchers;  // kept until the process has ended
-  bool beyond = false;                         // whether something that is not a process watches
+  bool beyond = false;                         // whether code that is not a process watches too
   // whether the failure of the process goes to its watchers
   bool watched = false;
   Owned<> why;  // the reason of such a failure (no_result.cpp)
 };
 
-// The guard at which the next one-shot select of a process begins, for the guards of that select.
-// So repeated selects are fair (rule 5.4).
+// For each set of guards, the guard at which the process's next one-shot select over these guards
+// begins. This makes repeated selects fair (rule 5.4).
 struct SelectMemory {
   std::uint64_t key = 0;
   std::uint32_t start = 0;

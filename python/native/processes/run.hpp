@@ -15,21 +15,21 @@ struct LeftOpen {
   ChannelObject* channel;  // owned
   bool readers;            // whether the open ends are readers
 };
-// An outermost run: the state that the runtime's Run does not have.
+// An outermost run: the runtime's Run, and the state that only Python's runs have.
 struct PyRun {
   runtime::Run run;
   ThreadProcess self;
   PyThreadState* state = nullptr;
   runtime::Group* spawned = nullptr;
   // The exception that a signal handler raised while the run slept. In a block of ordinary code,
-  // the thread raises the exception where it waits, or at its next operation (Cancel::host tells
-  // the thread to do so). Elsewhere the run is cancelled, and raises the exception at its end.
+  // the thread raises the exception where it waits, or at its next operation (Cancel::host makes
+  // the thread do so). Elsewhere the run is cancelled, and raises the exception at its end.
   PyObject* interrupt = nullptr;
   bool interrupted = false;  // whether Ctrl-C has interrupted the run
-  // for a guest: its scheduler, which looks for the exception in its next turn
+  // for a guest: its scheduler, which looks for such an exception in its next turn
   runtime::Scheduler* guest = nullptr;
-  // for a guest that draws a conclusion: whether its loop has a signal handler that may act
-  // (handlers.hpp)
+  // for a guest that concludes that nothing goes on: whether its loop has a signal handler that may
+  // act (handlers.hpp)
   bool loop_acts = false;
   PyObject* generators = nullptr;  // the run's hook for async generators (generators.cpp); owned
 #ifdef Py_GIL_DISABLED

@@ -6,13 +6,13 @@
 
 namespace weft::py {
 
-// A signal handler could raise in the middle of a loop's method that is written in Python, and
-// leave a future done whose task is never told. So signals are held back during such a call
-// (HoldSignals). Exceptions from handlers of earlier signals do not belong there either. They are
-// kept, and raised in the main thread as soon as that runs Python code again.
+// A signal handler could raise in the middle of a loop's method that is written in Python. Then a
+// future could be done whose task is never notified. So signals are held back during such a call
+// (HoldSignals). Exceptions from handlers of earlier signals must not be raised in such a call
+// either. They are kept, and raised in the main thread as soon as that runs Python code again.
 //
-// raised_by_signals() returns the exception of signals that have come already (a new reference), or
-// null.
+// raised_by_signals() returns the exception that handlers of earlier signals raise (a new
+// reference), or null.
 PyObject* raised_by_signals() noexcept;
 void raise_in_main(PyObject* owned_or_null) noexcept;
 // Returns the exception that was kept so far, on the main thread (a new reference), or null.
@@ -34,7 +34,7 @@ PyObject* with_signals_held(F call) noexcept {
     }
   }
   if (!r) PyErr_Clear();
-  // This is done last, because the exception is raised in the next Python code that runs.
+  // This call comes last, because the exception is raised in the next Python code that runs.
   raise_in_main(raised.release());
   return r;
 }

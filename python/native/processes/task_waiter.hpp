@@ -15,33 +15,35 @@ struct TaskWaiter final : runtime::ProcessBase {
   LinkObject* link;                               // owned
   // The loop's current task when the operation began, for comparison only; null if there is none.
   const void* task;
-  PyObject* future = nullptr;  // the future that its task awaits, owned
-  bool listed = false;         // whether it is among the waiters that are to be told
-  bool woken = false;          // whether its operation has its outcome
-  bool owed = false;           // whether its task was cancelled after the commit (rule 6.3)
-  // The operation of a task that is gone, if the operation has committed and a partner holds it. It
-  // is kept until the wake-up, when `late` is called. (A task that is closed counts as gone.)
+  PyObject* future = nullptr;  // the future that the task awaits, owned
+  bool listed = false;         // whether the waiter is among those to be notified
+  bool woken = false;          // whether the operation has its outcome
+  bool owed = false;           // whether the task was cancelled after the commit (rule 6.3)
+  // The operation of a task that is gone, if the operation has committed and a partner holds it.
+  // The operation is kept until the wake-up, when `late` is called. (A task that is closed counts
+  // as gone.)
   PyObject* kept = nullptr;
   Late late = nullptr;
   Outcome outcome;  // the outcome of an operation that gives way
 
   explicit TaskWaiter(LinkObject* l) noexcept;
   ~TaskWaiter();
-  // Returns the future for which the task waits until the task waiter is told or woken.
+  // Returns the future for which the task waits until the task waiter is notified or woken.
   PySendResult await(PyObject** r) noexcept;
   bool is_mine() const noexcept;  // returns whether the waiter belongs to the running task
 };
 bool task_lives(TaskWaiter* p) noexcept;
-// Called when another task drops the operation for which the task of `p` waits: that task is told.
+// Called when another task drops the operation for which the task of `p` waits: the task of `p` is
+// notified.
 void let_waiting_task_go_on(TaskWaiter* p) noexcept;
 
 // Makes a task waiter for an operation that begins in a task. Null with an exception: no loop runs
 // (`verb` was used outside any process), or the task was cancelled.
 std::unique_ptr<TaskWaiter> begin_task_waiter(const char* verb) noexcept;
-// Returns whether what was thrown is asyncio's cancellation.
+// Returns whether the thrown exception is asyncio's cancellation.
 bool is_cancellation(PyObject* const* thrown, Py_ssize_t n) noexcept;
 // Called when the running task was cancelled after its operation had committed: the cancellation
-// comes at its next point (rule 6.3).
+// comes at the task's next point (rule 6.3).
 void owe_cancellation() noexcept;
 // raises asyncio's cancellation instead of the current exception
 void raise_cancellation() noexcept;

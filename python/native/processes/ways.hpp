@@ -14,9 +14,10 @@
 //  1 wait() returns false if control goes back to the code that awaits the operation: then the
 //    operation returns suspended(), and continues when send() is called again (awaited.hpp). It
 //    returns true if the operation must look at its channel at once.
-//  2 Where wait() suspends, the operation's object refers to the one that waits: `process` or
-//    `task_waiter`.
-//  3 give() is the last thing that is done with a result: a greenlet may get an exception instead.
+//  2 Where wait() suspends, the operation's object refers to the process or the task waiter that
+//    waits: `process` or `task_waiter`.
+//  3 give() is the last thing that is done with a result: instead, an exception may be thrown into
+//    a greenlet there.
 #pragma once
 #include "channels/marks.hpp"
 #include "processes/caller.hpp"
@@ -67,9 +68,10 @@ class InProcess {
     return PYGEN_NEXT;
   }
   Status status(Engine*) const noexcept { return me_->base.status; }
-  int look(Choice& c) const noexcept;  // used for a choice that was parked
+  int look(Choice& c) const noexcept;  // used for a choice that has been parked
 
-  // While code of the user's decides the outcome, the process is in no other operation.
+  // Called while code of the user's decides the outcome: until then the process is in the operation
+  // `kind`.
   void hold(const runtime::OpKind& kind) const noexcept { me_->base.op = &kind; }
   void release() const noexcept { me_->base.op = nullptr; }
 
@@ -139,7 +141,7 @@ class InTask {
   int look(Choice& c) const noexcept;
 
   void hold(const runtime::OpKind&) const noexcept {
-    o_->task_waiter->woken = false;  // a wake-up from here on ends a hold
+    o_->task_waiter->woken = false;  // a wake-up from here on means that the partner's hold is over
   }
   void release() const noexcept {}
 
@@ -181,8 +183,8 @@ class InCaller {
     return is_far(c) ? caller_.begin_lazily(begins) : begins();
   }
 
-  // Like begin_far() for a plain operation, but for a choice. `parked` means that the choice waits
-  // next.
+  // Like begin_far() for a plain operation, but for a choice. `parked` means that next the choice
+  // waits.
   template <class F>
   int begin_far(F&& begins, int parked) const {
     return caller_.begin_saying(begins, parked);

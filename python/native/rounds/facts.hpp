@@ -1,4 +1,4 @@
-// The facts about a run that reports, partial deadlock and rounds read.
+// The facts about a run that are read for reports, for partial deadlocks and in rounds.
 #pragma once
 #include <array>
 #include <set>
@@ -19,7 +19,7 @@ void fell_idle() noexcept;                          // called when an executor i
 // is not idle. Runs no Python code.
 PyObject* facts_at_rest(PyRun& run) noexcept;
 
-// Calls f(end, the place that is its channel, whether it writes) for the open ends that a process
+// Calls f(end, the place of its channel, whether it is a writer) for the open ends that a process
 // was given.
 template <class F>
 void each_end_held(ProcessBase& p, F&& f) {
@@ -42,7 +42,7 @@ struct Holders {
 };
 inline PyObject* key_of(const void* place) { return PyLong_FromVoidPtr(const_cast<void*>(place)); }
 
-// While this object lives, nothing in a run moves (partial.cpp, invariants 1 and 2): no component
+// While this object lives, nothing in any run moves (partial.cpp, invariants 1 and 2): no component
 // begins an operation, and the garbage collector is off.
 class OneMoment {
  public:

@@ -1,11 +1,11 @@
-// Ends that no process was given and that kept a network from ending: what a Deadlock says about
-// them, and where they were made.
+// Ends that were given to no process and that kept a network from ending: the part of a Deadlock's
+// text about them, and the lines at which they were made.
 //
 //   a report notes such channels (report.cpp) ──the network has ended──► say_left_open(): searches those that are still open
 //
-// There is no list of all ends, so they are searched among all objects that the collector knows,
-// and in the variables of the functions that run (weft/_watching/left_open.py). The search runs
-// once all processes have ended and no lock is held. Without an interpreter lock other threads
+// There is no list of all ends. So ends are searched for among all objects that the collector
+// knows, and in the variables of the functions that run (weft/_watching/left_open.py). The search
+// runs once all processes have ended and no lock is held. Without an interpreter lock other threads
 // change the references of objects during the search; but there the collector knows all ends
 // themselves (leaf.hpp).
 #include "rounds/left_open.hpp"
@@ -29,7 +29,7 @@ struct Search {
   const ChannelObject* channel;
   PyTypeObject* side;
   std::set<PyObject*> found;
-  // Containers that the collector does not track, because it need not know their references.
+  // Containers that the collector does not track, because their references cannot form cycles.
   std::set<PyObject*> inside;
 
   static int visit(PyObject* o, void* self) {

@@ -1,18 +1,18 @@
-// What a look from outside sees (rules 14.9 to 14.11): samples of what every process does, and what
-// has passed through channels.
+// A look from outside (rules 14.9 to 14.11): samples of what every process does, and of the values
+// that have passed through channels.
 //
 //   _look_new() ──► Look ──_look_base(): a round──► _look(): one sample, as often as wanted
 //   ──► _look_rows(): pieces, until one is empty ──► _look_channels() ──► _look_base() …
 //
-// No process counts or records anything for a look. A sample reads what the runtime has anyway, at
-// that moment, with the GIL. So it costs nothing while no program looks.
+// No process counts or records anything for a look. A sample reads the state that the runtime keeps
+// in any case, at that moment, with the GIL. So looks cost nothing while no program looks.
 //
 // Invariants
 //  1 A sample makes no object for a process, and runs no Python code. Rows are made in pieces,
 //    since the GIL is not released within a piece.
 //  2 Between two samples processes and channels come and go. A process is identified by its number.
-//    A channel is identified by its address, and by its counts, which never fall: if they are
-//    smaller, it is another channel.
+//    A channel is identified by its address, and by its counts, which never fall: if the counts at
+//    an address have become smaller, another channel is there.
 //  3 A Look drops what it keeps of a process once the samples do not find that process any more.
 #include <pthread.h>
 #include <time.h>
@@ -45,7 +45,7 @@ namespace weft::py {
 
 namespace {
 
-// What a process does, in the order of STATES in weft/_watching/look.py.
+// The states of a process, in the order of STATES in weft/_watching/look.py.
 enum Now : std::uint8_t { runs, due, reads, writes, either, timed, barrier, children, io, kStates };
 
 PyObject* cr_running = nullptr;  // Coroutine.cr_running; kept for ever
@@ -120,10 +120,10 @@ struct Seen {
   std::array<std::uint32_t, kStates> found{};
   // the number of the last sample that found the process
   std::uint64_t sample = 0;
-  std::uint64_t rows = 0;  // the number of the last rows that contained the process
+  std::uint64_t rows = 0;  // the number of the last round whose rows contained the process
   std::int64_t since = 0;  // when the state began, as far as is known, in ns
   std::int64_t cpu = -1;   // CPU time of the process's thread at the last rows, in ns
-  // the number of values that had passed at the process's ends by then
+  // the number of values that had passed at the process's ends by the last rows
   std::uint64_t mark = 0;
   Now now = runs;
   bool before = true;  // whether the process has been in this state since it was first seen
@@ -131,7 +131,7 @@ struct Seen {
 };
 struct Flow {
   std::uint64_t sample = 0;
-  unsigned long long transfers = 0, dropped = 0;  // at the time of the last rows
+  unsigned long long transfers = 0, dropped = 0;  // the counts at the time of the last rows
   // in how many samples a process waited to read, and in how many to write
   std::array<std::uint32_t, 2> waits{};
   // how many processes waited to read, and how many to write, at the last sample
@@ -156,7 +156,7 @@ Look* look_in(PyObject* o) { return static_cast<Look*>(PyCapsule_GetPointer(o, k
 std::vector<ProcessBase*> everybody() {
   std::vector<ProcessBase*> all;
   for (PyRun* run : every_run()) run->run.each_process([&](ProcessBase& p) { all.push_back(&p); });
-  return all;  // these processes stay alive as long as the GIL is held
+  return all;  // the processes in the list stay alive as long as the GIL is held
 }
 
 const Engine& engine(const core::SyncObject* place) noexcept {
@@ -305,7 +305,7 @@ PyObject* f_rows(PyObject*, PyObject* args) {
   Owned list(PyList_New(0));
   Sides sides;
   auto all = everybody();
-  // If not all rows are wanted, processes that did more than wait for others come first.
+  // If only some of the rows are wanted, processes that did more than wait for others come first.
   if (all.size() > static_cast<std::size_t>(most))
     std::stable_partition(all.begin(), all.end(), [&](ProcessBase* p) {
       const auto it = look->seen.find(std::uint32_t(p->id));
@@ -372,8 +372,8 @@ PyObject* f_channels(PyObject*, PyObject* o) {
   Look* const look = look_in(o);
   if (!look) return nullptr;
   const OneMoment moment;
-  // Only channels at which a living process waits, or of which it holds an end, are certain to
-  // exist.
+  // Only channels at which a living process waits, or of which a living process holds an end, are
+  // certain to exist.
   std::unordered_map<const core::SyncObject*, bool> there;
   Sides sides;
   for (ProcessBase* p : everybody()) {

@@ -1,9 +1,9 @@
 // This program's part in the question whether a network over several OS processes stands still
-// (WIRE.md 10). weft/_distributed_deadlock/rounds.py has the rounds and the reports.
+// (WIRE.md 10). weft/_distributed_deadlock/rounds.py implements the rounds and the reports.
 //
-// All facts are read with the GIL held and without running Python code, so it describes one moment,
-// as in partial.cpp. A link receives frames under the GIL too, so every frame that was received has
-// already woken the processes that it wakes.
+// All facts are read with the GIL held and without running Python code, so they describe one
+// moment, as in partial.cpp. A link receives frames under the GIL too, so every frame that was
+// received has already woken the processes that it wakes.
 #include <set>
 #include <unordered_map>
 
@@ -41,7 +41,7 @@ const core::SyncObject* place_of(const wire::Port& p) noexcept {
   return p.barrier() ? p.place() : engine_of(p);
 }
 
-// Returns which process has which end as an argument: [(process, place, writes, the end)].
+// Returns which process was given which end as an argument: [(process, place, writes, the end)].
 PyObject* ends_held() {
   Owned list(PyList_New(0));
   for (PyRun* run : every_run())
@@ -57,11 +57,10 @@ PyObject* ends_held() {
 
 // _network(known=0): returns a tuple of
 //   this program's incarnation;
-//   whether all runs wait only for links, and for `known` others outside that the caller looks at;
-//   [(the peer's incarnation, frames sent, frames received)];
-//   [(the peer's incarnation, name, place, writes, open ends of the channel)] of ends of peers;
-//   [(place, the home's incarnation, name, open ends)] of far channels;
-//   ends_held().
+//   whether all runs wait only for links, and for `known` others outside, which the caller
+//   examines; [(the peer's incarnation, frames sent, frames received)]; [(the peer's incarnation,
+//   name, place, writes, open ends of the channel)] of ends of peers; [(place, the home's
+//   incarnation, name, open ends)] of far channels; ends_held().
 // The names of ends are those of WIRE.md 10.7.
 PyObject* network(int known = 0) {
   // A program that is not a peer yet may connect over a network, too (WIRE.md 17.16).
@@ -109,7 +108,7 @@ PyObject* f_network(PyObject*, PyObject* args) {
 
 // _moment(): returns (_network(), _facts(), {place: its figures, see figures_of()} of channels with
 // ends in other programs, [place of a far channel of which an end is also under way, or in a
-// value]), all of one moment (WIRE.md 10.9).
+// value]), all of the same moment (WIRE.md 10.9).
 PyObject* f_moment(PyObject*, PyObject*) {
   const OneMoment moment;
   Owned figures(PyDict_New()), shared(PyList_New(0));
@@ -163,7 +162,7 @@ PyObject* f_end_runs(PyObject*, PyObject* args) {
 }
 
 // _declare_deadlock(report, [path of the knot], [(path, operation, (place, …), where)]): returns
-// whether this is a deadlock of any run of this program.
+// whether the reported deadlock concerns any run of this program.
 PyObject* f_declare(PyObject*, PyObject* args) {
   const char* report;
   PyObject *knot, *rows;
@@ -206,7 +205,7 @@ PyObject* f_ask_links(PyObject*, PyObject* f) {
   Py_RETURN_NONE;
 }
 // _waits_at(end): returns whether a party of this program waits at this far end, and the home has
-// been told.
+// been notified.
 PyObject* f_waits_at(PyObject*, PyObject* o) {
   if (!is_end(o)) return bad_use("_waits_at: expected a channel end, got %R", o);
   const auto* const c = reinterpret_cast<const EndObject*>(o)->channel;
@@ -216,8 +215,8 @@ PyObject* f_waits_at(PyObject*, PyObject* o) {
   return PyBool_FromLong(side.peer->far.waits_at(side.number));
 }
 // _strangers(): returns (True, identities of the threads that are not a process of any run and not
-// Weft's). On a free-threaded build, where these cannot be listed: (False, identities of the other
-// threads), without threads that C code has made known.
+// Weft's). On a free-threaded build, where these threads cannot be listed: (False, identities of
+// the other threads), without threads that C code has made known.
 PyObject* f_strangers(PyObject*, PyObject*) {
 #ifdef Py_GIL_DISABLED
   return Py_BuildValue("ON", Py_False, known_of_all());
@@ -252,8 +251,8 @@ PyObject* f_lent(PyObject*, PyObject*) {
   for (ChannelObject* c : found) append(list, reinterpret_cast<PyObject*>(c));
   return list.release();
 }
-// _ancestors(process): returns the number of the process, that of the process whose group it is in,
-// and so on.
+// _ancestors(process): returns the number of the process, then the number of the process whose
+// group it is in, and so on.
 PyObject* f_ancestors(PyObject*, PyObject* o) {
   if (!Py_IS_TYPE(o, &ProcessType)) return bad_use("_ancestors: expected a process, got %R", o);
   const ProcessBase& first = base_of(reinterpret_cast<ProcessObject*>(o));

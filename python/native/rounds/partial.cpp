@@ -1,16 +1,17 @@
 // A report on demand (rules 10.5, 14.3): what every process of every run waits for at this moment,
-// which processes hold the ends there, and which may go on. weft/_watching/deadlocks.py puts it
-// into words.
+// which processes hold the ends there, and which processes may go on. weft/_watching/deadlocks.py
+// puts these facts into words.
 //
 //   each process: look() ──► places_of() ──► going_on() ──► rows for Python: facts_of()
 //
 // Invariants
-//  1 Everything is read with the GIL held and without running Python code, so it describes one
-//    moment: nothing in a run moves meanwhile (value.hpp, invariant 1), and the garbage collector
-//    runs no finalisers.
+//  1 Everything is read with the GIL held and without running Python code, so the report describes
+//    one moment: nothing in a run moves meanwhile (value.hpp, invariant 1), and the garbage
+//    collector runs no finalisers.
 //  2 Components run without the GIL. While a report on demand lasts, their operations take the GIL
-//    (aside.hpp), so none that waits is committed, and none that is woken waits again. An operation
-//    that was woken before may clear its `op` at any time, so `op` is read only once.
+//    (aside.hpp), so no operation that waits is committed, and no process that is woken waits
+//    again. An operation that was woken before may clear its `op` at any time, so `op` is read only
+//    once.
 #include <array>
 #include <map>
 #include <optional>
@@ -46,24 +47,25 @@ thread_local bool inside = false;
 
 struct Place final : Holders {
   bool is_channel = false;
-  std::optional<std::array<unsigned long long, 3>> moved;  // the figures_of() a channel
+  std::optional<std::array<unsigned long long, 3>> moved;  // figures_of() the place's channel
   // The number of open ends that no known process holds.
   unsigned long unknown_readers = 0, unknown_writers = 0;
 
-  // Returns true if an unknown process may come, or if the other side never had an end.
+  // Returns true if an unknown process may come to the place, or if the other side has no end in a
+  // known process.
   bool open(bool writing) const {
     return unknown_readers + unknown_writers > 0 || (writing ? readers : writers).empty();
   }
 };
 using Places = std::map<const core::SyncObject*, Place>;
 
-// What is known of a process at one moment.
+// The state of a process at one moment.
 struct One {
   ProcessBase* process;
   const char* state = "able";
-  // The places at which it waits, each with a flag that says whether it writes there.
+  // The places at which the process waits, each with a flag: whether the process writes there.
   std::vector<std::pair<const core::SyncObject*, bool>> at;
-  // The names of channels that have ended: no party comes there (rule 5.6).
+  // The names of channels that have ended, to which no party comes (rule 5.6).
   std::vector<std::string> silent;
 };
 
@@ -116,7 +118,7 @@ void look(PyRun& run, One& one, Collect& collect, bool at_rest) {
     one.state = "children";
   } else if (op && op->visit && p.cancel().load(std::memory_order_relaxed) == 0 &&
              (at_rest || facing(p) == Facing::blocked ||
-              waits_afar(p, *op))) {  // if so, the process stays in that operation
+              waits_afar(p, *op))) {  // in all of these cases the process stays in that operation
     op->visit(p, collect);
     if (at_rest || !one.at.empty() || collect.never) one.state = "places";
   }
@@ -130,7 +132,8 @@ Places places_of(PyRun& run, const std::vector<One>& all, const Collect& collect
       places[place].is_channel = collect.channels.count(place) != 0;
   for (const One& one : all)
     each_end_held(*one.process, [&](const EndObject* e, const core::SyncObject* at, bool writes) {
-      const auto place = places.find(at);  // if the place is not found, no process waits there
+      // if `place` is the end of `places`, no process waits there
+      const auto place = places.find(at);
       if (place != places.end()) place->second.add(one.process->id, e, writes);
     });
   const auto beyond = [](std::uint32_t open, std::size_t known) {
@@ -229,7 +232,7 @@ PyObject* rows_of(const Places& places) {
 // waits for the answer of another OS process is in no waiting queue.
 PyObject* facts_of(PyRun& run, std::uint64_t* where = nullptr, bool at_rest = false) {
   std::vector<One> all;
-  // The processes stay alive, because they need the GIL to end.
+  // The processes in `all` stay alive, because they need the GIL to end.
   run.run.each_process([&](ProcessBase& p) { all.push_back({&p, "able", {}, {}}); });
   Collect collect;
   bool moving = false;
@@ -277,7 +280,7 @@ class FoundStandstill final : public runtime::Run::Standstill {
   const Owned<> facts_;
 };
 
-// Stands for a run that waits for other OS processes, which are asked.
+// Returned for a run that waits for other OS processes: these are asked.
 class WaitsForLinks final : public runtime::Run::Standstill {
  public:
   void tell() noexcept override {
@@ -323,7 +326,8 @@ void put(runtime::GoingOn& g, std::string_view fact, std::uint32_t id, std::uint
   if (fact == "holds") g.holds(id, key);
 }
 // _going_on([(name of a function of GoingOn, process, key or 0)]): returns the processes that may
-// go on. The caller numbers the processes and the keys (weft/_distributed_deadlock/partial.py).
+// go on. The caller has numbered the processes and the keys
+// (weft/_distributed_deadlock/partial.py).
 PyObject* f_going_on(PyObject*, PyObject* facts) {
   runtime::GoingOn g;
   std::set<std::uint32_t> all, able;

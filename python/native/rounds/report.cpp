@@ -1,5 +1,5 @@
 // The functions of the extension that the runtime calls. These functions release the GIL around a
-// sleep, say where each process is, and say which process holds which end.
+// sleep, report where each process is, and which process holds which end.
 #include "rounds/report.hpp"
 
 #include <algorithm>
@@ -45,8 +45,8 @@ namespace {
 
 // --- sleeping ------------------------------------------------------------------------------------
 
-// Without a GIL a frame may be read only while no thread runs it: for a thread's frame, while that
-// thread sleeps here.
+// Without a GIL a frame may be read only while no thread runs it. A frame of a thread may be read
+// while that thread sleeps here, which this flag shows.
 void say_asleep([[maybe_unused]] bool is) noexcept {
 #ifdef Py_GIL_DISABLED
   runtime::ThreadProcess* t = runtime::ThreadProcess::current_or_null();
@@ -62,8 +62,8 @@ void* give_up() {
   say_asleep(true);
   return give_up_lock();
 }
-// A thread that runs a component sleeps and yields without the GIL (aside.hpp). The address that is
-// handed back to it says whether it slept or yielded.
+// A thread that runs a component sleeps and yields without the GIL (aside.hpp). The address that
+// step_aside() returns, and that step_back() receives, shows whether the thread sleeps or yields.
 char as_it_sleeps, as_it_yields;
 // set while a sleeping thread has been called back for a moment
 thread_local PyThreadState* called_back = nullptr;
@@ -96,7 +96,7 @@ void leave_concluded(void* state) {
 struct Sleeper {
   runtime::Parking* by = nullptr;
   PyThreadState* state = nullptr;
-  // how many sleeps of signal handlers run within this one; they are not listed
+  // how many sleeps of signal handlers run within this sleep; those are not in the list
   unsigned within = 0;
   Sleeper *next = nullptr, *before = nullptr;
 };
@@ -138,10 +138,10 @@ int check_signals() {
 }
 
 // Frees the objects that this thread has made and other threads have dropped (owners.hpp). CPython
-// does so when Python code begins to run, and handles signals then too. Returns false if a handler
-// has raised; its exception is kept.
+// frees them when Python code begins to run, and handles signals at that moment too. Returns false
+// if a signal handler has raised; the exception is kept.
 #ifdef Py_GIL_DISABLED
-PyObject* nothing = nullptr;  // a function that does nothing
+PyObject* nothing = nullptr;  // a Python function that does nothing
 bool has_own_to_drop() noexcept { return owns_dropped(PyThreadState_Get()); }
 bool drop_own() {
   while (has_own_to_drop()) {
@@ -218,7 +218,7 @@ void at_frame(ProcessBase& p, PyFrameObject* f) {
 }
 #ifdef Py_GIL_DISABLED
 // No frame object is made, because it would belong to this thread. If another thread returned from
-// the frame, the variables, with the ends in them, would go to that object, and stay there until
+// the frame, the variables, with the ends in them, would move to that object, and stay in it until
 // this thread runs Python code again.
 void at_frame_itself(ProcessBase& p, _PyInterpreterFrame* f) {
   PyObject* const code = f ? PyUnstable_InterpreterFrame_GetCode(f) : nullptr;
@@ -333,8 +333,9 @@ void holders_of(const core::SyncObject& c, bool readers, runtime::Numbers& add) 
   if (add.empty() && (readers ? core.reader_ends() : core.writer_ends()) > 0)
     left_open.push_back({channel_of_core(core), readers});
 }
-// Returns whether this side never had an end. (If it had had one, the end's release would have told
-// the party that waits there; and that party keeps the channel from ending.)
+// Returns whether this side has never had an end. (Otherwise the release of its last end would have
+// woken the party that waits at the channel; and that party keeps the channel from being
+// destroyed.)
 bool never_had(const core::SyncObject& c, bool readers) {
   const auto& core = static_cast<const Engine&>(c);
   return !is_far(channel_of_core(core)) && (readers ? core.reader_ends() : core.writer_ends()) == 0;
@@ -380,7 +381,7 @@ bool thread_outside(runtime::Run& run) noexcept {
 }
 bool anything_outside(runtime::Run& run) noexcept {
   if (ends_pending()) return true;  // the thread that retires those ends will ask again
-  if (wake_owners()) return true;   // these owners too will ask again, once they have slept
+  if (wake_owners()) return true;   // the woken owners too will ask again before they sleep
   const PyRun& r = run_of(run);
   return !r.checked && (thread_outside(run) || r.loop_acts || handlers_may_act());
 }
@@ -424,9 +425,9 @@ void look_again_in_loops() noexcept {
 }
 void look_for_ends() noexcept {
   ProcessBase* const p = this_process();
-  // the next turn of the process's scheduler runs what was deferred
+  // the next turn of the process's scheduler runs the deferred work
   if (coroutine_of(p) || greenlet_of(p)) return;
-  if (interpreter_ends()) return;  // the threads that slept have ended, or will
+  if (interpreter_ends()) return;  // all threads that slept have ended, or will end
   if (sleepers) sleepers->by->disturb();
   ring_loops();
 }
@@ -483,7 +484,7 @@ void locate(ProcessBase& p) noexcept {
 // Returns whether the function is part of Python's own library, or of Weft.
 bool of_library(PyFrameObject* f) { return of_library(Owned(PyFrame_GetCode(f)).get()); }
 // Finds the thread's innermost function that is part of neither Python's library nor Weft, if there
-// is one. A wait within `threading`, for example, would not help the reader of a report.
+// is one. A line within `threading`, for example, would not help the reader of a report.
 void at_users_frame(ThreadProcess& t) {
   const Owned first(PyThreadState_GetFrame(t.state));
   Owned f = new_ref(first.get());

@@ -17,11 +17,11 @@ PyObject* block_interrupt(
 extern thread_local PyObject* guest_interrupt;
 // wakes a sleeping thread, which retires the ends that are pending (pending.hpp)
 void look_for_ends() noexcept;
-// Makes each run look again whether anything outside may wake it.
+// Makes each run check again whether anything outside may wake it.
 void look_again() noexcept;
-void look_again_in_loops() noexcept;  // for the runs that are guests of a loop
+void look_again_in_loops() noexcept;  // does the same for the runs that are guests of a loop
 void forget_threads() noexcept;       // called in the child of a fork
-// Returns the channel of which this is the core.
+// Returns the channel whose core is `core`.
 ChannelObject* channel_of_core(const Engine& core) noexcept;
 
 }  // namespace weft::py

@@ -1,10 +1,10 @@
 // Questions that other programs ask over sessions, and this program's own rounds of questions
-// (WIRE.md 10.6, 10.8). wire/everywhere.hpp evaluates the answers, for programs in Python as for
-// those in C++.
+// (WIRE.md 10.6, 10.8). wire/everywhere.hpp evaluates the answers, both for programs in Python and
+// for programs in C++.
 //
 // rounds.py (weft/_distributed_deadlock/rounds.py) puts this program's answer together. It has to
-// ask its hosts first, so it runs on a thread that may wait. This file keeps the news for that
-// thread, and rings its bell.
+// ask this program's hosts first, so it runs on a thread that may wait. This file keeps the news
+// for that thread, and rings its bell.
 //
 //   ASK ──asked_first()──► news ──the bell──► rounds.py: _rounds_news() … _rounds_say() ──► SAID
 //   _rounds_ask() … _rounds_say() ──the answers: found()──► news ──the bell──► rounds.py
@@ -12,10 +12,10 @@
 //   _declare_deadlock() to carry it out
 //
 // Invariants
-// - The news is touched only in a step of the space, which is taken with the GIL.
-// - A run is condemned within the step in which the deadlock is announced. The program that learns
-//   of the deadlock first releases the ends of its run, and frames about that, which come by the
-//   same session, must not let a run here end well.
+// - The news is read and changed only in a step of the space, which is taken with the GIL.
+// - A run is condemned within the step in which the deadlock is announced. The first program that
+//   learns of the deadlock releases the ends of its run. Frames about this come by the same
+//   session, and must not let a run here end without an error.
 // - A run stays condemned until take_condemned() takes it, or until it is over.
 #include "rounds/rounds.hpp"
 
@@ -51,7 +51,7 @@ class Questions final : public wire::Asking {
 
   struct News {
     std::vector<std::pair<std::uint64_t, std::uint32_t>> asked;
-    std::optional<std::uint32_t> round;  // the number of a round of this program that is over
+    std::optional<std::uint32_t> round;  // the number of the round of this program that is over
     Buffer found;
     bool whole = false;
     // The announced deadlocks, each with a list (owned) of the processes that waited here.
@@ -60,7 +60,7 @@ class Questions final : public wire::Asking {
   News news;
   std::set<PyRun*> condemned;
 
-  // Condemns the runs of a knot. Appends the processes that waited there to the list `who`
+  // Condemns the runs of a knot. Appends the processes that waited in these runs to the list `who`
   // (facts_at_rest()).
   void condemn(Bytes what, PyObject* who = nullptr) {
     const auto k = Everywhere::Knot::get(what);
@@ -249,13 +249,13 @@ void await_declared(PyRun* run) noexcept {
     const OutsideGate beyond;
     PyThreadState* const state = give_up_lock();
     std::unique_lock g(taking);
-    // The wait is short, because the run may have been taken since the check above.
+    // The wait is short, because the run may have been taken between the check above and this line.
     taken.wait_for(g, std::chrono::milliseconds(10));
     g.unlock();
     take_lock(state);
   }
 }
-// Called in the child of a fork, where the space belongs to the parent too.
+// Called in the child of a fork, where the space belongs to the parent, as the questions do.
 void forget_rounds() noexcept { questions = nullptr; }
 
 int init_rounds(PyObject* m) { return PyModule_AddFunctions(m, functions); }

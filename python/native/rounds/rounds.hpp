@@ -12,22 +12,22 @@ struct PyRun;
 
 // Returns this program's space, which is made with this name if there is none yet.
 std::shared_ptr<wire::Space> space_named(const char* name);
-// Returns whether a TELL has condemned this run (WIRE.md 10.6) and it was not taken here before. If
-// so, carry_out() must cancel its processes.
+// Returns whether a TELL has condemned this run (WIRE.md 10.6) and this function has not returned
+// true for it before. If so, carry_out() must cancel its processes.
 bool take_condemned(PyRun* run) noexcept;
 // Waits for the report of a run that may have been condemned just before its end. The processes
 // that waited in it are known once _declare_deadlock() is called; this function waits for that
 // call, for a second at most.
 void await_declared(PyRun* run) noexcept;
 void forget_rounds() noexcept;  // called in the child of a fork
-// Returns "file:line" of a process that runs. An empty text means that this is not known, as for a
-// component, for a greenlet, and where no GIL stops the process there.
+// Returns "file:line" of a process that runs. An empty text means that the line is not known: for a
+// component, for a greenlet, and in builds without a GIL, where the process moves on meanwhile.
 std::string where_running(ProcessBase& p);
-// Returns what a process does, for a list of all: "read 'c' at shop.py:12", "running at
+// Returns what a process does, for a list of all processes: "read 'c' at shop.py:12", "running at
 // shop.py:18".
 std::string doing(ProcessBase& p);
-// Returns whether there is a link, and links are asked whether everything stands still on their
-// side too (network.cpp). If so, say_standing() reports that a run of this program stands still.
+// Returns whether there is a link, and peers are asked over links whether everything stands still
+// there too (network.cpp). If so, say_standing() reports that a run of this program stands still.
 bool links_are_asked() noexcept;
 void say_standing() noexcept;
 

@@ -1,4 +1,4 @@
-// All outermost runs of the program, and how one is given an interrupt (report.cpp).
+// All outermost runs of the program, and how an interrupt is passed to one of them (report.cpp).
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

@@ -71,8 +71,8 @@ void forget_native(ChannelObject* c) noexcept { natives.erase(c); }
 
 namespace {
 
-// Replaces an exception that reports that a value does not convert by a BadUse that names the
-// channel. Other exceptions stay.
+// If the exception that is set reports that a value does not convert, replaces it by a BadUse that
+// names the channel. Other exceptions stay.
 PyObject* explain(ChannelObject* c, const Native& n, const char* what) {
   Owned why(take_exception());
   if (!says_no_value(why.get())) {
@@ -211,7 +211,8 @@ int attach(ChannelObject* c, const NativeType* t, const char* who) {
     if (natives.contains(c)) return attach(c, t, who);  // another thread has attached a type first
     return becomes_native(c, n);
   }
-  carry_ends(c);  // makes reads, also those that wait already, examine the values that they take
+  // makes all reads, also those that wait already, examine the values that they take
+  carry_ends(c);
   Converted done;
   int r = 0;
   for (Value* v; r == 0 && (v = first_bare(c->core));) {
@@ -307,10 +308,10 @@ int value_native(ChannelObject* c, const NativeType* t, PyObject* o, weft_value&
 }
 
 int cells_to_objects(ChannelObject* c) {
-  // From the look at a slot until the slot has its new content, nothing else may take the value: no
-  // finaliser runs, and components wait for the GIL.
+  // From the look at a slot until the slot has its new content, no other code may take the value.
+  // So no finaliser runs here, and components wait for the GIL.
   const bool collects = PyGC_Disable();
-  std::vector<PyObject*> done;  // cells that are empty, except for parts that an array has left
+  std::vector<PyObject*> done;  // the replaced cells; views own their arrays now
   int r = 0;
   const auto change = [&](Value& v) {
     if (r < 0 || !v.o || !is_cell(v.o)) return;

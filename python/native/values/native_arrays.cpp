@@ -1,5 +1,5 @@
-// Blocks of native values, and arrays: those lent to a component, and views of a component's own
-// (native_types.hpp).
+// Blocks of native values, and arrays: arrays lent to a component, and views of a component's own
+// arrays (native_types.hpp).
 //
 //   Python's array ──lend(): its buffer is exported, or its tensor taken──► Lent ──give_back_lent() by any thread──► lent_back
 //        ──release_lent(), with the GIL──► given back
@@ -29,9 +29,10 @@ struct alignas(16) BlockHead {
 BlockHead* head_of(void* block) noexcept { return static_cast<BlockHead*>(block) - 1; }
 
 struct DLManaged;
-struct Loan {           // exists while the debug mode is on
-  Owned<> note;         // the lender and the place of the loan, for the debug mode
-  std::uint64_t sum;    // the checksum of the numbers, while they must not be changed
+struct Loan {    // exists while the debug mode is on
+  Owned<> note;  // the lender and the place of the loan, for the debug mode
+  // the checksum of the numbers, for the time in which they must not be changed
+  std::uint64_t sum;
   std::string touched;  // how a change was noticed; empty if none was
   std::string holder;   // the process that has the array, or had it last
 };
@@ -43,7 +44,7 @@ struct Lent {  // a block that lends an array
   Loan* loan;  // null if the debug mode is off
 };
 prim::atomic<bool> watching{false};
-// functions: (value, channel) -> note; (note, text)
+// Python functions: (value, channel) -> note; (note, text)
 PyObject *note_loan = nullptr, *tell_loan = nullptr;
 
 std::uint64_t sum_of(const weft_buffer& b) noexcept {
@@ -86,7 +87,8 @@ void give_back_lent(void* block) noexcept {
 
 // --- the buffer protocol -------------------------------------------------------------------------
 
-// Returns the kind of numbers of a format of the buffer protocol: i, u or f; 0 for an unknown one.
+// Returns the kind of numbers of a format of the buffer protocol: i, u or f; 0 for an unknown
+// format.
 char kind_of_format(const char* f) noexcept {
   if (!f) return 'u';
   if (*f && std::strchr("@=<", *f)) ++f;  // the byte order of this machine
@@ -196,7 +198,7 @@ int take_tensor(const NativeType* t, PyObject* v, const DLTensor& d, Lent* l) {
   return take_shape(t, v, d.dimensions, extents.data(), l);
 }
 
-// Lends a tensor. Returns 1 if `v` does not know DLPack.
+// Lends a tensor. Returns 1 if `v` does not support DLPack.
 int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
   if (!PyObject_HasAttrString(v, "__dlpack__") || !PyObject_HasAttrString(v, "__dlpack_device__"))
     return 1;
@@ -210,7 +212,7 @@ int lend_tensor(const NativeType* t, PyObject* v, Lent* l) {
                  describe(t).c_str(), Py_TYPE(v)->tp_name, type);
     return -1;
   }
-  // the capsule's own destructor gives the tensor back, unless the capsule is renamed
+  // the capsule's own destructor gives the tensor back, unless the capsule has been renamed
   const Owned capsule(PyObject_CallMethod(v, "__dlpack__", nullptr));
   auto* const managed =
       capsule ? static_cast<DLManaged*>(PyCapsule_GetPointer(capsule.get(), "dltensor")) : nullptr;

@@ -15,7 +15,7 @@ namespace weft::py {
 
 class NativeType {
  public:
-  char kind;           // the first letter of its text: i d b n s y v [ ( { ? < a
+  char kind;           // the first letter of the type's text: i d b n s y v [ ( { ? < a
   char code = 0;       // the format of an array's numbers, as in Python's module struct
   int dimensions = 1;  // for an array
   bool constant = false;
@@ -24,8 +24,8 @@ class NativeType {
   std::string text, name;             // name: for an aggregate
   std::vector<std::string> fields;    // for an aggregate: the names of its fields
   mutable PyObject* names = nullptr;  // the names of the fields, as a tuple of str
-  mutable PyObject* made = nullptr;   // the class of the objects that Python code gets
-  // The last class that was found to have these fields.
+  mutable PyObject* made = nullptr;   // the class of the objects that Python code receives
+  // The class that was found last to have these fields.
   mutable PyObject* fits = nullptr;
 
   std::size_t item() const noexcept {
@@ -56,8 +56,8 @@ struct Flattened {
 };
 
 int lend(const NativeType* t, PyObject* v, weft_value& to);
-// Makes a view of an array. Takes ownership of the block, even on failure; then returns null with
-// an exception.
+// Makes a view of an array. Takes ownership of the block, even on failure. On failure returns null
+// with an exception.
 PyObject* view_of(const NativeType* t, weft_value& v);
 
 }  // namespace weft::py

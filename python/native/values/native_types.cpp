@@ -90,7 +90,7 @@ std::string listed(const NativeType* t, const char* open, const char* close, boo
 PyObject* fitting = nullptr;  // a function of weft._components.types: (class, names) -> bool
 PyObject* text_of = nullptr;  // a function of the same module: (Python type) -> text
 
-// Appends the aggregates in a type, the inner ones first: (text, name, names of fields,
+// Appends to a list the aggregates in a type, the inner ones first: (text, name, names of fields,
 // descriptions of fields).
 int aggregates(const NativeType* t, PyObject* to) {
   for (const NativeType* p : t->parts)

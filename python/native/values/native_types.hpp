@@ -1,9 +1,9 @@
 // Values of native channels: their types, made from the text that component_abi.h defines;
 // conversion from Python and to Python; blocks.
 //
-// An array crosses without a copy. Python's buffer is exported while the component has it (Lent); a
-// component's memory is a buffer of Python's while a view of it lives. A Python array that a
-// component gives back waits in a queue for a thread that has the GIL.
+// An array crosses without a copy. A buffer of Python's is exported while the component holds the
+// array (Lent); a component's memory is a buffer for Python while a view of it lives. A Python
+// array that a component gives back waits in a queue for a thread that has the GIL.
 //
 // Invariant: a type, once parsed, is kept for ever, so the same text always gives the same object.
 #pragma once
@@ -34,14 +34,14 @@ PyObject* shown(PyObject* value, const char* otherwise);
 // Converts `value` to the type. Returns 0; -1 with BadUse, or with the exception of the conversion.
 // The block comes from allocate_block(), or lends a buffer.
 int to_native(const NativeType* t, PyObject* value, weft_value& to);
-// Returns whether the exception of a conversion says that the value does not convert (rule 16.4).
-// Then the caller gets a BadUse; any other exception is left as it is.
+// Returns whether the exception of a conversion means that the value does not convert (rule 16.4).
+// Such an exception is replaced by a BadUse; any other exception is left as it is.
 bool says_no_value(PyObject* raised);
 // Converts a native value to an object. Takes ownership only of the arrays in the value.
 PyObject* from_native(const NativeType* t, const weft_value& v);
 
-// Makes the block of a value; null if there is no memory. Any thread may release it, without the
-// GIL and under locks of the core.
+// Makes the block of a value; null if there is no memory. Any thread may release the block, without
+// the GIL and under locks of the core.
 void* allocate_block(std::size_t bytes) noexcept;
 void release_block(void* block) noexcept;
 void keep_part(void* block, void* part) noexcept;  // from now on `part` is released with the block
@@ -57,7 +57,7 @@ void loan_moves(void* block, const char* process, const char* component, bool ta
 int check_only(PyObject* value);
 bool is_array(const NativeType* t) noexcept;
 inline void drop_native(weft_value& v) noexcept { release_block(std::exchange(v.block, nullptr)); }
-// Like from_native(), except that an array becomes a view, which takes ownership of it.
+// Like from_native(), except that an array becomes a view, which takes ownership of the array.
 PyObject* to_python(const NativeType* t, weft_value& v);
 
 }  // namespace weft::py

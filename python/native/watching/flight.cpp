@@ -32,8 +32,8 @@ struct Recorder {
 std::unique_ptr<Recorder> recorder;
 PyObject* on_failure = nullptr;  // the function that is called when an outermost run raises
 
-// Returns the name of a thread that is not a process. Called before the lane is touched, because it
-// runs Python code.
+// Returns the name of a thread that is not a process. The function runs Python code, so it is
+// called before the lane is changed.
 const std::string& name_of_thread() noexcept {
   static thread_local std::string name;
   if (!name.empty()) return name;
@@ -54,7 +54,8 @@ const std::string& name_of_thread() noexcept {
   return recorder->lane.process(std::uint32_t(b.id), [&] { return runtime::path_of(b); });
 }
 Known* the_thread();
-// Returns the entry of `b`, the process that runs here; null if it is not to be recorded.
+// Returns the entry of `b`, the process that runs here, or of this thread; null if there is nothing
+// to be recorded.
 [[gnu::always_inline]] inline Known* the_running(ProcessBase* b) {
   if (b && (coroutine_of(b) || process_object(b))) [[likely]]
     return &the_process(*b);
@@ -80,7 +81,7 @@ std::uint64_t time_of(const Known& me, const ProcessBase* b) noexcept {
   return next && me.op != Known::kIdle && next == b ? gone_on.time : form::Clock::now();
 }
 
-// Returns a place's name as Python code has it, without quotes.
+// Returns a place's name as it is in Python code, without quotes.
 std::string plain_name(const core::SyncObject& place) {
   return place.line || !place.name ? runtime::name_of(place) : place.name;
 }
@@ -302,7 +303,8 @@ PyObject* f_write(PyObject*, PyObject* args) {
   }
   Py_RETURN_NONE;
 }
-// _flight_hide(on): says whether what the calling process does is Weft's own work.
+// _flight_hide(on): sets whether the operations of the calling process are Weft's own work, which
+// is not recorded.
 PyObject* f_hide(PyObject*, PyObject* on) {
   if (!recorder) Py_RETURN_NONE;
   const bool hides = PyObject_IsTrue(on) == 1;

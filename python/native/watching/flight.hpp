@@ -1,10 +1,10 @@
-// The flight recorder of the program: events as bytes, in a ring (runtime/flight.hpp). It gets what
-// the observer gets (observe.hpp), before it, and calls no Python code.
+// The flight recorder of the program: events as bytes, in a ring (runtime/flight.hpp). It is called
+// for the same events as the observer (observe.hpp), before the observer, and calls no Python code.
 //
 // Invariants
-//  1 All of it is used with the GIL held (inside the gate), so there is one lane.
-//  2 An operation is recorded when it is over, with how long it waited; one that waits when the
-//    file is written is in it as a wait. So a communication is two events.
+//  1 The recorder is used only with the GIL held (inside the gate), so there is one lane.
+//  2 An operation is recorded when it is over, with the time for which it waited. An operation that
+//    waits when the file is written is recorded as a wait. So a communication is two events.
 #pragma once
 #include "owned.hpp"
 #include "processes/process.hpp"
@@ -16,13 +16,13 @@ extern bool flight_is_on;  // whether the recorder is on; written with the GIL h
 inline bool flying() noexcept { return flight_is_on; }
 void flight_parks() noexcept;  // called when the running process begins to wait
 // Called when an operation is over. If `result` is null, `left` is the exception (owned by the
-// caller); it may be null too, at the end of a loop. `target` is as for observe().
+// caller); `left` may be null too, at the end of a loop. `target` is as for observe().
 void flight_over(const char* op, PyObject* target, PyObject* result, PyObject* left) noexcept;
 void flight_starts(ProcessObject* p) noexcept;
 // `left` is null if the process returned
 void flight_ends(ProcessObject* p, PyObject* left) noexcept;
-// Called when an outermost run raises the current exception: writes the file, if that was asked
-// for.
+// Called when an outermost run raises the current exception: writes the file, if the program asked
+// for that.
 void flight_failed() noexcept;
 void forget_flight() noexcept;  // called in the child of a fork
 

@@ -119,7 +119,7 @@ void Files::index(std::uint32_t file, const std::string& name) {
       }
       lanes_[it->second].blocks.push_back({at, size});
     } else if (!headed || piece[0] < 'A' || piece[0] > 'Z') {
-      // no piece of this format; pieces of other kinds are for later versions, and are skipped
+      // not a piece of this format; pieces of other kinds are for later versions, and are skipped
       break;
     }
     at += size;
@@ -145,8 +145,8 @@ std::uint32_t Files::process_of(std::uint32_t file, std::int64_t id, std::string
   const auto [it, fresh] =
       process_numbers_[file].try_emplace(id, static_cast<std::uint32_t>(processes.size()));
   if (fresh) processes.push_back({std::string(path), id, file});
-  // A path gets an index once there is a second process of its name. Read backwards, the first name
-  // that is met is the final one.
+  // An index is added to a path once there is a second process of its name. If the events are read
+  // backwards, the first name that is met is the final one.
   if (!fresh && !backwards_) processes[it->second].path = path;
   return it->second;
 }

@@ -3,9 +3,9 @@
 //
 // Invariants
 //  1 Only one block of each lane is in memory, whatever the size of a file.
-//  2 Nothing that a file says is trusted: numbers are looked up, lengths are compared with the
-//    bytes that exist. What was read before a fault counts; `fault` says where the rest is missing.
-//  3 A file that is cut off anywhere is read up to there.
+//  2 Nothing in a file is trusted: numbers are looked up, lengths are compared with the bytes that
+//    exist. Events that were read before a fault count; `fault` says where the rest is missing.
+//  3 A file that is cut off anywhere is read up to the point where it is cut off.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -58,7 +58,7 @@ struct Head {
   std::uint64_t units0 = 0, ns0 = 0, units1 = 0, ns1 = 0, system = 0, pid = 0, dropped = 0;
   std::string host, program, version;
 };
-// The file is not a trace that can be read; the text says why.
+// Raised if the file is not a trace that can be read; the text gives the reason.
 struct NoTrace : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -70,7 +70,7 @@ class Files {
   Files(const Files&) = delete;
 
   void rewind(bool backwards);
-  // Returns the next event, or null. It is valid until the next call.
+  // Returns the next event, or null. The event is valid until the next call.
   const Event* next();
 
   std::vector<Process> processes;
@@ -112,7 +112,7 @@ class Files {
     int fd;
     std::string name;
     double slope;
-    std::int64_t shift;  // added to the ns of its events
+    std::int64_t shift;  // added to the times of the lane's events, in ns
   };
   std::vector<Open> files_;
   std::vector<Lane> lanes_;

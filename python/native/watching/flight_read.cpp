@@ -4,8 +4,8 @@
 // The critical path is found backwards, from the last event. A process that had waited at a place
 // could go on because of the last process that did the matching thing there (at the other side of a
 // channel, as the last to arrive at a barrier, or as a child that ended). Before that moment the
-// path is that other process's. So one pass is enough, and it keeps only a sum for each process and
-// place.
+// path is the path of that other process. So one pass is enough, and only a sum for each process
+// and place is kept.
 #include <map>
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ using flight_file::kNone;
 using form::Op;
 using form::Outcome;
 
-// What an operation spends its time on, in the categories of shares.py.
+// The kinds of waiting of an operation, which are the categories of shares.py.
 enum Kind : std::uint8_t { kReads, kWrites, kTime, kIo, kOtherWait, kKinds };
 Kind kind_of(const Event& e) noexcept {
   if (e.reads()) return kReads;
@@ -58,7 +58,7 @@ struct Of : Totals {  // the totals of a process
 void note(std::vector<std::uint32_t>& all, std::uint32_t place) {
   for (std::size_t i = all.size(); i > 0; --i)
     if (all[i - 1] == place) {
-      // so that it is found at once the next time
+      // so that the next search finds it at once
       if (i != all.size()) std::swap(all[i - 1], all.back());
       return;
     }
@@ -72,7 +72,7 @@ PyObject* text_of(std::string_view s) noexcept {
   return PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace");
 }
 
-// Returns 1 if signals must be checked now, which is so only now and then; -1 for an exception.
+// Checks for signals at every 2**20th call. Returns -1 if a handler has raised, otherwise 0.
 int heed(std::uint64_t& count) { return (++count & 0xFFFFF) == 0 ? PyErr_CheckSignals() : 0; }
 
 PyObject* f_open(PyObject*, PyObject* o) {
@@ -192,7 +192,7 @@ class Backwards {
       if (heed(count) < 0) return false;
       if (e->what == form::kAway) continue;
       if (!begun_) {
-        // these were written when the file was written, so they are not events of the path
+        // waits were recorded when the file was written, so they are not events of the path
         if (e->what == form::kWaits) continue;
         begun_ = true;
         me_ = e->process;
@@ -231,7 +231,7 @@ class Backwards {
     at_ = std::min(at_, waited_from_);
   }
   void seek(const Event& e) {
-    if (e.t < waited_from_) {  // no process in these files has let it go on
+    if (e.t < waited_from_) {  // no process in these files let this one go on
       processes[me_].unknown += std::max<std::int64_t>(at_ - waited_from_, 0);
       at_ = std::min(at_, waited_from_);
       seeks_ = false;
@@ -246,7 +246,8 @@ class Backwards {
     at_ = until;
     seeks_ = false;
   }
-  // Returns when the process's step ended that was going on before the last event that was met.
+  // Returns the time at which that step of the process ended that was going on before the last
+  // event that was met.
   std::int64_t& step_of(std::uint32_t process) {
     if (process >= steps_.size()) steps_.resize(files_.processes.size(), 0);
     return steps_[process];

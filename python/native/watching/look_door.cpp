@@ -5,9 +5,9 @@
 //   ──a program connects──► a thread for it──► weft._watching.look.serve()
 //
 // Invariants
-//  1 Until a program connects, the interpreter knows no thread of the door, so no Python code sees
-//    one.
-//  2 The pipe for signals is as the door: a child of a fork has no thread for it, and before each
+//  1 Until a program connects, the interpreter does not know the thread of the door, so no Python
+//    code sees that thread.
+//  2 The pipe for signals is like the door: a child of a fork has no thread for it, and before each
 //    use a thread checks whether the descriptor still refers to its file (Door::File).
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,8 +32,8 @@ using File = Door::File;
 
 std::atomic<bool> tried{false};
 
-// Calls a function of Weft's on a thread that the interpreter does not know yet. Meanwhile the
-// thread counts as a helper thread. `argument` is the argument of that function, or null.
+// Calls a function of Weft's on a thread that the interpreter does not know yet. During the call
+// the thread counts as a helper thread. `argument` is the argument of that function, or null.
 void as_helper(const char* module, const char* function, const int* argument) {
   const PyGILState_STATE gil = enter_interpreter();
   {
@@ -65,7 +65,7 @@ void visit(int fd) { as_helper("weft._watching.look", "serve", &fd); }
 // --- signals that ask where every process is, or for the flight recorder's file ------------------
 
 std::atomic<int> bell{-1};        // the end of a pipe to which the handler writes
-File bell_file{-1};               // the file of `bell`; it is set before `bell` is
+File bell_file{-1};               // the file of `bell`, set before `bell` is set
 std::atomic<pid_t> rings_for{0};  // the OS process whose thread reads from that pipe
 // whether on_signal() was called, perhaps in the parent of a fork
 bool asked = false;
@@ -73,7 +73,8 @@ std::atomic<int> writes_flight{0};  // the signal at which the flight recorder's
 
 void ring(int number) {
   const int error = errno;
-  // A child of a fork has its parent's pipe until it has a thread of its own that answers.
+  // A child of a fork inherits its parent's pipe, and must not write to it; it has a pipe of its
+  // own only once it has a thread that answers.
   if (const int to = bell.load();
       to >= 0 && rings_for.load() == getpid() && File(to) == bell_file) {
     [[maybe_unused]] const auto n = write(to, number == writes_flight ? "!" : "?", 1);
@@ -150,7 +151,8 @@ void forget_look_door() noexcept {
 void name_thread(const char* path) noexcept {
   const std::size_t n = std::strlen(path);
   const char* tail = path + (n > 15 ? n - 15 : 0);
-  while ((static_cast<unsigned char>(*tail) & 0xC0) == 0x80) ++tail;  // does not cut a character
+  // moves on to the start of a character
+  while ((static_cast<unsigned char>(*tail) & 0xC0) == 0x80) ++tail;
   pthread_setname_np(pthread_self(), tail);
 }
 

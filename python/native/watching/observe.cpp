@@ -146,7 +146,7 @@ void observe_returned(const char* op, PyObject* target, PyObject* result) noexce
   observe("commit", op, target, result);
 }
 void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept {
-  // so that a finaliser that runs in the observer does not begin another operation
+  // so that a finaliser that runs in the observer cannot begin another operation
   p.waits_in(&kind);
   observe("park", kind.verb, nullptr, nullptr);
 }

@@ -9,8 +9,8 @@
 //    after it has its outcome; never from within itself. A component takes the GIL to call the
 //    observer (component_observe.cpp), and not to read the flags. So an observer that was set a
 //    moment ago may miss an operation.
-//  3 An exception of the observer does not reach the process. An Exception is printed; one that a
-//    signal handler raised there is kept for the run.
+//  3 An exception of the observer does not reach the process. An Exception is printed; an exception
+//    that a signal handler raised in the observer is kept for the run.
 #pragma once
 #include "owned.hpp"
 #include "value.hpp"
@@ -31,7 +31,7 @@ void observe_sent(PySendResult s, const char* op, PyObject* target, PyObject* re
 void observe_park(ProcessBase& p, const runtime::OpKind& kind) noexcept;
 void observe_returned(const char* op, PyObject* target, PyObject* result) noexcept;
 void observe_start(ProcessObject* p) noexcept;
-// A null result means the current exception.
+// If the result is null, the current exception has ended the process.
 void observe_end(ProcessObject* p, PyObject* result) noexcept;
 
 template <class F>
@@ -48,7 +48,7 @@ PyObject* observed(const char* op, PyObject* target, PyObject* value, F&& f) {
 // Called when the flight recorder was switched on or off: sets the flags and hooks again.
 void observe_more() noexcept;
 
-// Each of these is in the file that has the functions to exchange.
+// Each of these functions is defined in the file that defines the functions to exchange.
 void observe_operations(bool on) noexcept;
 void observe_selects(bool on) noexcept;
 void observe_groups(bool on) noexcept;

@@ -29,6 +29,7 @@ void each_pooled_step(PyRun& run, void (*f)(const WatchedStep&, void*), void* to
 
 void step_begins(ProcessObject* p) noexcept;
 void step_ends() noexcept;
-void forget_steps() noexcept;  // called in the child of a fork, which has none of those threads
+// called in the child of a fork, where the threads of these steps do not exist
+void forget_steps() noexcept;
 
 }  // namespace weft::py

@@ -1,6 +1,7 @@
 // Readers that stopped early (rule 3.6): the Retired of a write has ended a process, since all
 // readers of the channel had returned after one read each. Weft logs this. The usual cause is a
-// `read()` in place of a loop, and the values that were not read would be lost silently.
+// `read()` in place of a loop, and without the log the values that were not read would be lost
+// silently.
 //
 //   let_go() of a process that returned: ++readers_returned close_end() of a reader in another way:
 //   kOtherwise
@@ -35,7 +36,7 @@ PyObject* channel_of(PyObject* retired) noexcept {
 
 bool stopped_early(ChannelObject* c) noexcept {
   if (c->readers_returned == 0 || c->readers_returned == kOtherwise) return false;
-  // If reader ends are still open, a read has raised the Retired.
+  // If reader ends are still open, the Retired was raised by a read.
   if (!of_this_fork(c) || c->core.reader_ends() > 0) return false;
   bool once_each = false;
   c->core.with_lock(
@@ -56,7 +57,7 @@ void look_for_early_stop(PyObject* left, PyObject* why) noexcept {
       const Owned m(PyImport_ImportModule("weft._watching.stopped_early"));
       if (m) r.reset(PyObject_CallMethod(m.get(), "tell", "O", why));
     }
-    if (!r) {  // a logging handler of the user's has raised
+    if (!r) {  // a logging handler of the program has raised
       runtime::Run* const run = current_run();
       if (PyErr_ExceptionMatches(PyExc_Exception))
         PyErr_WriteUnraisable(names.told);

@@ -1,5 +1,5 @@
 // Far channels, for wire.cpp, far_channel.cpp, abroad.cpp and other files: values in a wire::Room,
-// a channel as the code of its home sees it, and the party's side of a far channel. wire.cpp has
+// a channel as the code of its home sees it, and the party's side of a far channel. wire.cpp states
 // the invariants.
 #pragma once
 #include <unordered_map>
@@ -13,7 +13,7 @@ namespace weft::py {
 using wire::Peer;
 using wire::Space;
 
-// The types of values, as GIVE names them.
+// The types of values, as they are named in a GIVE.
 inline constexpr const char* kPickle = "pickle";
 inline constexpr const char* kCbor = "cbor";
 inline constexpr const char* kValues = "typed";
@@ -21,7 +21,7 @@ inline const char* type_of(Carries what) noexcept {
   return what == Carries::typed ? kValues : what == Carries::cbor ? kCbor : kPickle;
 }
 
-// Returns the value that came in a frame; null if the payload is not a value of that kind.
+// Returns the value that a frame contains; null if the payload is not a value of that kind.
 inline PyObject* value_from(Carries what, const wire::Payload& p, wire::Carrier& by) noexcept {
   if (what == Carries::nothing) return p.in_body || p.small ? nullptr : Py_NewRef(Py_None);
   return what == Carries::pickle ? packed_from(p, by) : cbor_from(p, what);
@@ -54,7 +54,7 @@ class ValueRoom : public wire::Room {
   const Carries what_;
   Coming coming_;
 };
-// The room for the value that a party here writes.
+// A wire::Room over the slot of a party that writes here.
 class SlotRoom final : public wire::Room {
  public:
   explicit SlotRoom(const Value& v) noexcept : value_(v) { full_ = true; }
@@ -183,7 +183,7 @@ struct LastRead {
   bool plain = true;  // whether the read under way is a plain one
 };
 
-// A room that notes, in a LastRead, the value that leaves it.
+// A room that records, in a LastRead, the value that leaves the room.
 class NotedRoom final : public ValueRoom {
  public:
   NotedRoom(Carries what, std::shared_ptr<LastRead> last) noexcept
@@ -201,7 +201,7 @@ class NotedRoom final : public ValueRoom {
 // the process, since the supervisor holds it as well. With the list `in_hand`, the value that the
 // process had in hand goes to the list instead of back to the channel. With the list `lost`, the
 // last value that a plain read has given to the process goes to that list when the process dies,
-// unless the process has asked for the next one.
+// unless the process has asked for the next value.
 template <Side S, class Base = ChannelPort<S>>
 class SupervisedPort final : public Base {
  public:
@@ -299,8 +299,8 @@ class FarSide : public core::FarAgent {
   int loops = 0;
   std::shared_ptr<wire::FarEnd> end;  // null if the end was given back
 
-  // Returns the number by which the home knows an extended read that has committed. It is called
-  // once for each such read, when the block of the read is over.
+  // Returns the number by which the home knows an extended read that has committed. The function is
+  // called once for each such read, when the block of the read is over.
   std::uint64_t happened(const core::Node& n) noexcept {
     const Space::Step step(*peer->space);
     const auto at = blocks_.extract(&n);
@@ -348,7 +348,7 @@ class FarSide : public core::FarAgent {
       core->has_ended<Side::out>(s, strength);
   }
 
-  // Called in a step when an operation is over; its outcome says how.
+  // Called in a step when an operation is over, and has its outcome.
   void over(Asked& a) noexcept {
     const wire::Outcome o = a.outcome;
     core::Node& n = a.node;
@@ -366,9 +366,9 @@ class FarSide : public core::FarAgent {
     else
       told(o);
   }
-  // The answer to one operation also holds for those that come after it. But a death may concern
-  // that operation alone (rule 5.8: a function that was to make its value has raised), so the next
-  // operation asks again.
+  // The answer to one operation also holds for later operations. But a death may concern that
+  // operation alone (rule 5.8: a function that was to make its value has raised). So after a death
+  // the next operation asks again.
   void told(const wire::Outcome& o) noexcept {
     if (is_end(o.status) && o.status != Status::died && !is_barrier())
       has_ended(o.status, o.strength);
@@ -399,8 +399,8 @@ inline Asked::Asked(FarSide& f, core::Node& n)
 }
 inline void Asked::over() noexcept { far.over(*this); }
 
-// Defined in wiring.cpp: makes the channel's values packed from now on, including those that wait
-// there. Returns -1 if a value in its buffer cannot be packed.
+// Defined in wiring.cpp: from now on the channel's values are packed, including those that wait in
+// it. Returns -1 if a value in its buffer cannot be packed.
 int wire_channel(ChannelObject* c, Carries what);
 // Defined in far_channel.cpp: makes an end of a channel from what a peer has handed to this
 // program.
@@ -408,7 +408,7 @@ PyObject* far_end(std::shared_ptr<wire::FarEnd> e, bool writes, const std::strin
                   Carries what = Carries::pickle);
 
 std::shared_ptr<Space> this_space() noexcept;  // null if there is no link yet
-// The far channels of each session, which are told when the session is over.
+// The far channels of each session, which are notified when the session is over.
 extern std::unordered_map<Peer*, std::vector<FarSide*>> far_sides;
 // Calls f(side) for each far channel.
 template <class F>

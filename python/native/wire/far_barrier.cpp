@@ -31,8 +31,8 @@ constexpr std::chrono::seconds kBound{10};
 // the pieces.
 constexpr std::chrono::milliseconds kPiece{50};
 
-// A message about the barrier's parties that is under way. It keeps itself alive until it is
-// answered, since its sender may not wait so long.
+// A message about the barrier's parties that is under way. The message keeps itself alive until it
+// is answered, since its sender may stop waiting earlier.
 class Word final : public wire::FarOp {
  public:
   Word(std::uint32_t end, Parties what) {
@@ -63,7 +63,7 @@ bool has_others() noexcept {
 }
 
 // Waits until the message is answered. Returns false if an exception is set. The answer comes in a
-// step with the GIL, so it is complete when this thread has the GIL again.
+// step with the GIL, so the answer is complete when this thread has the GIL again.
 bool wait_for(Word& word, const BarrierObject* b, const char* verb) {
   const auto until = std::chrono::steady_clock::now() + kBound;
   const bool bound = has_others();
@@ -110,8 +110,7 @@ std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b) {
   return share;
 }
 
-// Gives this program's share back as if this program had died, which makes the barrier die (WIRE.md
-// 4.9).
+// Gives this program's share back as if this program had died: the barrier dies (WIRE.md 4.9).
 void far_dies(BarrierObject* b) {
   FarSide& far = side_of(b);
   const Space::Step step(*far.peer->space);

@@ -1,7 +1,8 @@
 // Barriers whose parties are in several OS processes (rule 8.7, WIRE.md 4.9).
 //
-// At its home such a barrier is an ordinary one, and a port hands it out. Elsewhere it is a Reader
-// at which a read is an arrival, so sync() is a read there, and a guard is an input.
+// At its home such a barrier is an ordinary one, and a port lends it to peers. Elsewhere the
+// barrier is a Reader at which a read is an arrival, so sync() is a read there, and a guard is an
+// input.
 //
 // Invariant: the core of a Barrier with `far` is never used.
 #pragma once
@@ -39,14 +40,15 @@ PyObject* far_barrier(std::shared_ptr<wire::FarEnd> e, const std::string& called
 // if the barrier has died.
 std::shared_ptr<wire::FarEnd> far_share(const BarrierObject* b);
 // Tells the home that the barrier has died, because a process that was to get the barrier was
-// killed. In this program the barrier has died already. Does nothing if the home was told before.
+// killed. In this program the barrier has died already. Does nothing if the home has been notified
+// before.
 void far_dies(BarrierObject* b);
 // Sends a message about the parties to the home, and waits for the answer. Returns the number of
 // enrolled parties for `ask`, otherwise None; null with an exception on failure.
 //
-// The message cannot be withdrawn or cancelled: once sent, it takes effect (rule 8.2). And a
-// process that resigns because it was cancelled must be able to resign. So the call blocks its
-// thread: for a round trip, or for at most 10 s if others need that thread.
+// The message cannot be withdrawn or cancelled: once it has been sent, it takes effect (rule 8.2).
+// Also, a process that resigns because it was cancelled must be able to resign. So the call blocks
+// its thread: for a round trip, or for at most 10 s if others need that thread.
 PyObject* far_parties(BarrierObject* b, Parties what);
 
 }  // namespace weft::py

@@ -1,6 +1,6 @@
 // Channels whose home is another program: their objects, whose core is a FarEngine, and the list of
-// far channels of each session. far.hpp has the party's side, through which operations ask the
-// home; wire.cpp has the invariants.
+// far channels of each session. far.hpp contains the party's side, through which operations ask the
+// home; wire.cpp states the invariants.
 #include <unordered_map>
 
 #include "channels/ends.hpp"

@@ -61,7 +61,7 @@ void Feed::flush() noexcept {
     owed_ = this;
     return;
   }
-  // This rings the bell of another link, if this thread owed it one.
+  // If this thread still has to ring the bell of another link, it does so now.
   if (owed_) std::exchange(owed_, nullptr)->ring();
   ring();
 }
@@ -137,7 +137,7 @@ bool Feed::send_now(Direct& by) noexcept {
   const bool small = peer_->session.queued() <= kMost;
   if (const Owned said(small && by.may ? piece(kMost) : nullptr); said) {
     const Owned r(called(by.encrypt, said.get()));
-    // A signal handler has raised. The frames are encrypted all the same.
+    // A signal handler has raised. The frames have been encrypted all the same.
     raised = !r && !PyErr_ExceptionMatches(PyExc_OSError);
     if (raised) keep_interrupt_for(nullptr, take_exception());
     PyErr_Clear();
@@ -202,7 +202,7 @@ PyObject* Feed::turn() {
   const Owned locked(called(by->acquire));
   if (!locked) return nullptr;
   std::size_t have = 0;
-  bool all = false;  // whether everything that has arrived was read
+  bool all = false;  // whether everything that has arrived has been read
   while (!all && have < kTurn) {
     const Py_ssize_t got = by->in.take(room.plain.data() + have, kTurn - have);
     if (got <= 0) {
@@ -248,7 +248,7 @@ Feed* feed_of(PyObject* o) noexcept {
 }
 void feed_dealloc(PyObject* o) {
   auto* const f = reinterpret_cast<FeedObject*>(o);
-  // In any other case the feed is left alone, as in close_link().
+  // In any other case the feed is not destroyed, as in close_link().
   if (f->generation == generation && !door_is_closed()) delete f->feed;
   run_deferred();
   Py_TYPE(o)->tp_free(o);
@@ -275,9 +275,9 @@ PyObject* feed_input(PyObject* o, PyObject* data) {
   run_deferred();
   return r;
 }
-// output(most): returns the next piece to send (WIRE.md 17.13): its length, and whole frames. It
-// has at most `most` bytes, unless one frame is longer. b"": there is nothing to send now, and the
-// bell rings when there is. None: nothing more will come, since the session is over.
+// output(most): returns the next piece to send (WIRE.md 17.13): its length, and whole frames. The
+// piece has at most `most` bytes, unless one frame is longer. b"": there is nothing to send now,
+// and the bell rings when there is. None: nothing more will come, since the session is over.
 PyObject* feed_output(PyObject* o, PyObject* number) {
   Feed* const f = feed_of(o);
   const std::size_t most = PyLong_AsSize_t(number);
@@ -288,8 +288,8 @@ PyObject* feed_output(PyObject* o, PyObject* number) {
   return PyBytes_FromStringAndSize(nullptr, 0);
 }
 // direct(fd, acquire, release, encrypt, encrypted, came, tls, wants): from now on a thread that
-// waits sends by itself (Direct). direct() without arguments ends that. Both calls need the lock
-// for TLS.
+// waits sends by itself (Direct). direct() without arguments ends direct sending. Both calls need
+// the lock for TLS.
 PyObject* feed_direct(PyObject* o, PyObject* args) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;
@@ -310,7 +310,7 @@ PyObject* feed_direct(PyObject* o, PyObject* args) {
   f->direct = std::move(d);
   Py_RETURN_NONE;
 }
-// may(whether): says whether the loop's transport has sent everything. Needs the lock for TLS.
+// may(whether): records whether the loop's transport has sent everything. Needs the lock for TLS.
 PyObject* feed_may(PyObject* o, PyObject* whether) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;
@@ -326,14 +326,14 @@ PyObject* feed_rest(PyObject* o, PyObject*) {
   if (rest) return rest;
   Py_RETURN_NONE;
 }
-// hush(): says that the bell has been heard, although nothing can be sent now.
+// hush(): records that the bell has been heard, although nothing can be sent now.
 PyObject* feed_hush(PyObject* o, PyObject*) {
   Feed* const f = feed_of(o);
   if (!f) return nullptr;
   f->hush();
   Py_RETURN_NONE;
 }
-// lost(why): says that the connection has ended.
+// lost(why): reports that the connection has ended.
 PyObject* feed_lost(PyObject* o, PyObject* text) {
   Feed* const f = feed_of(o);
   const char* const why = f ? PyUnicode_AsUTF8(text) : nullptr;

@@ -1,22 +1,22 @@
-// A link over a network whose bytes a Python event loop carries (WIRE.md 12.2, 17.13). Within its
-// callbacks the loop delivers received bytes, and fetches the bytes to send. So neither a thread
-// nor a socket stands between a session and its connection.
+// A link over a network whose bytes a Python event loop carries (WIRE.md 12.2, 17.13). Within the
+// loop's callbacks received bytes are delivered, and the bytes to send are fetched. So neither a
+// thread nor a socket stands between a session and its connection.
 //
 //   what has come ──input()──► the session ──flush()──► the bell, if it does not know ──► the loop
 //         └──turn(): TLS, too──►  │ └──────────next()──► what is to go ◄──────────────────────┘
 //                                 └─the sender waits now─► send_owed() ──TLS──► the socket
 //
-// A thread that waits for an answer sends its frames by itself, if nothing of the session is under
-// way (Direct). So no loop is woken, and the thread's own sleep is the only thread switch.
+// A thread that waits for an answer sends its frames by itself (Direct), if nothing else of the
+// session is under way. So no loop is woken, and the thread's own sleep is the only thread switch.
 //
 // Invariants (the space's lock)
 //  1 `told_`: the loop knows that there are bytes to send, and asks for them until there are none.
-//    So the bell rings once each time that the loop is told.
+//    So the bell rings once each time that there are new bytes to send.
 //  2 A thread that gives input asks for output by itself afterwards, unless bells of other links
-//    rang meanwhile: the frames of those links were sent before (WIRE.md 4.2), so then its own bell
-//    rings after theirs. For the same reason no thread sends by itself while a bell of any link has
-//    not been heard. All sessions share one lock for the use of TLS, and it is taken before a bell
-//    is heard.
+//    have rung meanwhile. The frames of those links were queued first (WIRE.md 4.2), so the bell of
+//    the thread's own link then rings after their bells. For the same reason no thread sends by
+//    itself while a bell of any link has not been heard. All sessions share one lock for the use of
+//    TLS, and it is taken before a bell is heard.
 //  3 Under the lock for TLS (and the interpreter's): `may` is false while the loop's transport
 //    keeps bytes that the socket did not take, and while there is a `rest`; these bytes go first.
 #pragma once
@@ -38,18 +38,19 @@ class Feed final : public wire::LinkBase {
   // Gives received bytes to the session. Returns true if the loop must ask for bytes to send.
   bool input(wire::Bytes in);
   void lost(const char* why);
-  // Called in a step. Returns how many bytes to send now: at most `most`, but at least one frame.
+  // Called in a step. Returns the number of bytes to send now: at most `most`, but at least one
+  // frame.
   std::size_t next(std::size_t most) noexcept;
   bool over() const noexcept { return peer_->session.is_over(); }
   // Called when the loop has heard the bell.
   void hush() noexcept;
   // Returns the next piece to send (WIRE.md 17.13), of at most `most` bytes, or one frame; null if
-  // there is nothing to send now, or no memory. The frames are whole, so the other side can read
-  // them in place.
+  // there is nothing to send now, or no memory. The frames are whole, so the peer can read them in
+  // place.
   PyObject* piece(std::size_t most) noexcept;
 
-  // The objects with which a thread sends by itself. Their functions are in C, so no signal handler
-  // runs between two of them.
+  // The objects with which a thread sends by itself. The functions of these objects are in C, so no
+  // signal handler runs between two of them.
   struct Direct {
     Direct() = default;
     Direct(const Direct&) = delete;
@@ -67,17 +68,17 @@ class Feed final : public wire::LinkBase {
   std::shared_ptr<Direct> direct;  // null if threads do not send by themselves
   std::weak_ptr<Feed> me;
 
-  // Called on the loop's thread, which does not read by itself meanwhile. Reads from the socket,
+  // Called on the loop's thread, whose transport does not read meanwhile. Reads from the socket,
   // and sends the answers, as long as all input is whole pieces. Returns True if that succeeded;
   // False if the loop must look at the socket; otherwise the bytes that TLS has decrypted up to the
   // next turn: the caller must parse those, and then ask TLS again.
   PyObject* turn();
 
   // Returns whether this thread has frames that it must send before it waits. Called right after
-  // they were queued, with the GIL, before anything else.
+  // the frames were queued, with the GIL, before anything else.
   static bool owes() noexcept { return owed_ != nullptr; }
-  // Sends the frames that this thread owes. Returns true if a signal handler has raised meanwhile;
-  // the exception is kept.
+  // Sends the frames that this thread owes. Returns true if a signal handler has raised an
+  // exception meanwhile; the exception is kept.
   static bool send_owed() noexcept;
 
  private:
@@ -86,7 +87,7 @@ class Feed final : public wire::LinkBase {
   bool send_now(Direct& by) noexcept;
 
   static std::atomic<std::uint32_t> rings_;    // how often any bell has rung
-  static std::atomic<std::uint32_t> unheard_;  // how many bells have rung and were not heard yet
+  static std::atomic<std::uint32_t> unheard_;  // how many bells have rung unheard
   static inline constinit thread_local Feed* owed_ = nullptr;
   int bell_[2] = {-1, -1};
   bool said_over_ = false;

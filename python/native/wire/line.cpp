@@ -59,7 +59,7 @@ void line_dealloc(PyObject* o) {
   Py_TYPE(o)->tp_free(o);
 }
 
-// queue(bytes): queues bytes to be sent. Returns how many of them the link has accepted.
+// queue(bytes): queues bytes to be sent. Returns the number of bytes that the link has accepted.
 PyObject* line_queue(PyObject* o, PyObject* data) {
   Py_buffer b;
   if (PyObject_GetBuffer(data, &b, PyBUF_SIMPLE) < 0) return nullptr;
@@ -91,7 +91,8 @@ PyObject* line_output(PyObject* o, PyObject* args) {
     return to_bytes(out);
   });
 }
-// due(): returns the time at which passed() or output() has something to do, or None for never.
+// due(): returns the time at which passed() or output() will have something to do, or None for
+// never.
 PyObject* line_due(PyObject* o, PyObject*) {
   const std::int64_t at = line_of(o).due();
   if (at == Line::kNever) Py_RETURN_NONE;

@@ -4,7 +4,7 @@
 //   a frame ──take_moved()──► a Moved ──unpickling: _end_found()──► an end of this program's │ put_moved(): the end goes on
 //
 // Invariant: a Moved has one count of its end, and drops it when it is destroyed. So an end that is
-// never unpickled is given back.
+// never unpickled is given back to its home.
 #pragma once
 #include "wire/far.hpp"
 
@@ -19,8 +19,8 @@ struct Moved {
 };
 using AllMoved = std::vector<Moved>;
 
-// In the scope of this object, this thread's pickling collects its ends in `a`, and its unpickling
-// finds them there.
+// In the scope of this object, ends that this thread pickles are collected in `a`, and ends that it
+// unpickles are found there.
 class Moving {
  public:
   explicit Moving(AllMoved& a) noexcept;
@@ -37,7 +37,7 @@ class Moving {
 inline constexpr std::byte kMovedMark{5};
 void put_moved(const AllMoved& all, wire::Buffer& out, wire::Carrier& by);
 // Reads the ends from the beginning of `in`, and removes their bytes. Returns false if the lengths
-// do not fit.
+// do not fit the bytes.
 bool take_moved(wire::Bytes& in, AllMoved& all, wire::Carrier& by);
 
 }  // namespace weft::py

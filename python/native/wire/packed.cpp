@@ -1,15 +1,15 @@
 // Values under way to another OS process: the bytes of a pickle, and the object from which they
-// were made if that was in this program. Values for a board are CBOR (WIRE.md 12.8), which
+// were made if it was made in this program. Values for a board are CBOR (WIRE.md 12.8), which
 // weft.serial makes and reads. Values for an untrusted program on another machine are CBOR too
-// (17.15); weft.net makes and reads those.
+// (WIRE.md 17.15), which weft.net makes and reads.
 //
 //   A value of up to kInFrame bytes goes in a frame. A larger one, or one with a buffer of kApart
 //   bytes or more (an array), goes as a table in a slot (slot.hpp).
 //
 // A table has the number of parts, then the length of each, in 8 bytes; the pickle, then its
 // buffers, each at a multiple of 64. A plain array has the head of plain.hpp in place of the
-// pickle. The receiver of the value gets the buffers in place, and may write to them, since no
-// other code has them.
+// pickle. The receiver of the value uses the buffers in place, and may write to them, since no
+// other code refers to them.
 //
 // A *place* is a slot that is made before its value: the program fills a buffer in it, and the
 // table is written in front of the buffer when the value is sent.
@@ -42,8 +42,8 @@ namespace {
 constexpr Py_ssize_t kInFrame = 65'000, kApart = 16'384;
 
 struct PackedObject {
-  // The bytes of the value; null if they are in the slot. A large typed value has a bytearray here,
-  // a refusal its exception.
+  // The bytes of the value; null if they are in the slot. For a large typed value this is a
+  // bytearray, for a refusal the exception.
   PyObject_HEAD PyObject* bytes;
   PyObject* original;           // the value, if this program has written it; otherwise null
   std::shared_ptr<Slot>* slot;  // null if the value is in `bytes`
@@ -87,8 +87,8 @@ PyObject* new_packed(Owned<> bytes, std::shared_ptr<Slot> slot, bool table,
   p->what = Carries::pickle;
   p->sealed = nullptr;
   p->moved = nullptr;
-  // A link's thread makes the packed values that are received, and drops those that are sent, with
-  // the ends in them.
+  // The thread of a link makes the packed values that are received. It also drops the packed values
+  // that have been sent, with the ends in them.
   count_alike(reinterpret_cast<PyObject*>(p));
   return reinterpret_cast<PyObject*>(p);
 }
@@ -152,7 +152,7 @@ PyObject* part_of(const std::shared_ptr<Slot>& s, std::size_t at, std::size_t si
   }
   return PyMemoryView_FromObject(reinterpret_cast<PyObject*>(p.get()));
 }
-// Returns a part of the bytes as a copy, because the receiver may write to it.
+// Returns a part of the bytes as a copy, because the receiver may write to the part.
 PyObject* part_of(PyObject* bytes, std::size_t at, std::size_t size) {
   return PyByteArray_FromStringAndSize(PyBytes_AS_STRING(bytes) + at,
                                        static_cast<Py_ssize_t>(size));
@@ -198,11 +198,11 @@ class Parts {
   std::vector<Py_buffer> views_;
 };
 
-// The space in front of a place in its slot: for the table, the pickle, and zeros, which pickle
+// The space in a slot in front of the place: for the table, the pickle, and zeros, which pickle
 // skips.
 constexpr std::size_t kFront = 4096, kLengths = aligned(8 * 3);
 
-// Returns the slot of a place, if this buffer is one, completed with the pickle.
+// If this buffer is a place, returns its slot, completed with the pickle.
 std::shared_ptr<Slot> of_a_place(PyObject* bytes, PyObject* buffer) {
   const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(bytes));
   Py_buffer b;
@@ -246,7 +246,7 @@ PyObject* apart(PyObject* list, PyObject* buffer) {
 PyMethodDef apart_def{"apart", apart, METH_O, nullptr};
 
 // Returns the bytes of a pickle, or the head of an array (plain.hpp); null with an exception on
-// failure. `list` receives the buffers that go beside it.
+// failure. `list` receives the buffers that go beside the pickle.
 PyObject* pickled(PyObject* value, PyObject* channel, Owned<>& list) {
   if (PyObject* const plain = plain_pickle(value)) return plain;
   if (PyErr_Occurred()) return nullptr;
@@ -271,7 +271,7 @@ PyObject* pickled(PyObject* value, PyObject* channel, Owned<>& list) {
     return bytes.release();
   PyErr_Clear();
   list.reset();
-  // This call raises an error that says what is wrong.
+  // This call raises an error whose message says what is wrong.
   return PyObject_CallFunctionObjArgs(dumps, value, channel, nullptr);
 }
 
@@ -350,8 +350,9 @@ PyObject* f_set_cbor(PyObject*, PyObject* args) {
   Py_XSETREF(codec.loads, Py_NewRef(l));
   Py_RETURN_NONE;
 }
-// _cbor_fault(bytes, typed): says why the bytes are not a value of a board's channel, or no value
-// for a program on another machine. Returns None if they are such a value.
+// _cbor_fault(bytes, typed): returns the reason why the bytes are not a value of a board's channel
+// or, with `typed`, not a value for a program on another machine. Returns None if they are such a
+// value.
 PyObject* f_cbor_fault(PyObject*, PyObject* args) {
   PyObject* bytes;
   int typed = 0;
@@ -463,7 +464,7 @@ PyObject* packed_from_bytes(const wire::Payload& p, wire::Carrier& by) noexcept 
   std::unique_ptr<Slot> slot;
   const std::byte* data = p.bytes.data();
   std::size_t size = p.bytes.size();
-  // A value in pieces begins with seven zeros, as no pickle does.
+  // A value in pieces begins with seven zeros; no pickle does.
   bool table = data[0] == std::byte{2};
   if (Slot::is_described(p.bytes)) {
     if (!(slot = Slot::take(p.bytes, by))) return nullptr;
@@ -524,7 +525,7 @@ PyObject* Coming::last(wire::Bytes piece) noexcept {
 }
 
 // The keeper owns the bytes, not the packed value, which may be the last owner of the Python object
-// from which it was made. Bytes run no code when they are dropped.
+// from which it was made. A bytes object runs no code when it is dropped.
 wire::Keeper packed_keeper(PyObject* packed) {
   PyObject* const bytes = packed_of(packed)->bytes;
   if (!bytes || !PyBytes_CheckExact(bytes)) return {};  // other code may write to a bytearray
@@ -587,8 +588,8 @@ PyObject* pack(ChannelObject* c, PyObject* value) {
   if (is_native(c) && !is_wired(c)) {
     PyObject* const cell = pack_native(c, value);
     if (!cell || !is_wired(c)) return cell;
-    // The conversion ran code of the user's, and the channel may have been wired meanwhile: then a
-    // cell must not be sent.
+    // The conversion has run code of the user's, so the channel may have been wired meanwhile. If
+    // so, the value must not be sent as a cell.
     value = unpack_native(cell);
     if (!value) return nullptr;
   }
@@ -648,8 +649,8 @@ PyObject* unpack(const ChannelObject* c, PyObject* packed) {
       if (!r && !PyErr_Occurred()) r = PyObject_CallOneArg(pickle_loads, p->bytes);
     } else {
       PyObject* const at = c ? reinterpret_cast<PyObject*>(const_cast<ChannelObject*>(c)) : Py_None;
-      // Makes the value writable, since it belongs to its reader. If another read may get the value
-      // too (an extended read may give it back), the reader gets a copy.
+      // Makes the value writable, since it belongs to its reader. If another read may receive the
+      // value too (an extended read may give it back), the reader receives a copy.
       const Owned whole(PyByteArray_Check(p->bytes) && Py_REFCNT(packed) > 1
                             ? PyBytes_FromObject(p->bytes)
                             : Py_NewRef(p->bytes));

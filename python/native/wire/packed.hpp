@@ -1,4 +1,4 @@
-// The functions of packed.cpp that the other files of the wire use. values.hpp has the rest.
+// The functions of packed.cpp that the other files of the wire use. values.hpp declares the others.
 #pragma once
 #include "weft/wire/moving.hpp"
 #include "weft/wire/slot.hpp"
@@ -6,13 +6,13 @@
 
 namespace weft::py {
 
-// Makes the packed value that came in a frame. Null if the payload is not a value.
+// Makes the packed value of a frame. Null if the payload is not a value.
 PyObject* packed_from(const wire::Payload& p, wire::Carrier& by) noexcept;
-// Makes the packed value that came in the form `what` of CBOR. Null if it is not a value, or there
-// is no memory.
+// Makes the packed value of a payload in the form `what` of CBOR. Null if the payload is not a
+// value, or there is no memory.
 PyObject* cbor_from(const wire::Payload& p, Carries what) noexcept;
-// Returns a packed value in the form for a frame. `keep` owns the memory to which the payload
-// refers.
+// Returns a packed value in the form in which a frame contains it. `keep` owns the memory to which
+// the payload refers.
 wire::Payload packed_out(PyObject* packed, wire::Buffer& keep, wire::Carrier& by);
 // Returns whether ends of channels travel with the packed value, which then keeps them open.
 bool has_ends(PyObject* packed) noexcept;
@@ -20,8 +20,8 @@ bool has_ends(PyObject* packed) noexcept;
 // frame.
 wire::Keeper packed_keeper(PyObject* packed);
 
-// A large value that comes in pieces from a program on another machine. Each piece is stored in its
-// final place when it comes.
+// A large value that arrives in pieces from a program on another machine. Each piece is stored in
+// its final place when it arrives.
 class Coming {
  public:
   Coming() = default;
@@ -37,8 +37,8 @@ class Coming {
   PyObject* bytes_ = nullptr;  // a bytearray
   std::size_t had_ = 0;
 };
-// Called in the child of a fork: the places belong to the parent, and are copied when they are
-// sent.
+// Called in the child of a fork: the places belong to the parent, and the child copies them when it
+// sends them.
 void forget_places() noexcept;
 
 }  // namespace weft::py

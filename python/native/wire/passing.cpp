@@ -1,8 +1,8 @@
 // weft._native._pass() (weft/_net/link.py).
 //
 // Carries a call's bytes between its caller and an OS process of an agent, on a thread of its own
-// instead of the event loop (WIRE.md 17.10, 17.13). In the loop, Python code took most of the time
-// of a task's two messages.
+// instead of the event loop (WIRE.md 17.10, 17.13). When the loop carried them, Python code took
+// most of the time of a task's two messages.
 //
 //   the caller ══TCP══► TLS ──pieces taken apart──► the OS process
 //              ◄═══════ TLS ◄──a length first──────
@@ -12,8 +12,8 @@
 //
 // Invariants
 //  1 The socket, and TLS, belong to this thread from the call until it returns.
-//  2 Bytes that one side does not take are kept, and meanwhile nothing more is read for that side.
-//    So in each direction at most a piece, and the bytes of one read, wait.
+//  2 Bytes that one side does not accept are kept, and meanwhile nothing more is read for that
+//    side. So in each direction at most a piece, and the bytes of one read, wait.
 //  3 Bytes for an OS process that has closed are still read: closing a connection with unread bytes
 //    resets it, and the bytes sent last may be lost.
 #define PY_SSIZE_T_CLEAN
@@ -46,8 +46,8 @@ class Kept {
   const char* data() const noexcept { return bytes_.data() + at_; }
   void drop() noexcept { went(size()); }
   void add(const char* p, std::size_t n) { bytes_.insert(bytes_.end(), p, p + n); }
-  // Sends the kept bytes and then these, as far as the socket takes them. Returns false if the
-  // socket takes nothing any more.
+  // Sends the kept bytes and then the `n` bytes at `p`, as far as the socket accepts them. Returns
+  // false if the socket accepts nothing any more.
   bool send(int fd, const char* p, std::size_t n) {
     if (!empty()) {
       add(p, n);
@@ -86,13 +86,14 @@ class Kept {
 class Passing {
  public:
   int tcp = -1, link = -1, bell = -1;
-  // How long, in ms, to go on receiving once the caller has been told that this side has finished.
+  // How long, in ms, this side goes on receiving once it has announced to the caller that it has
+  // finished.
   int linger = 0;
   TlsIn in;
-  // functions: write() puts decrypted bytes into TLS, read() takes encrypted bytes out of it
+  // Python functions: write() puts decrypted bytes into TLS, read() takes encrypted bytes out of it
   PyObject *write = nullptr, *read = nullptr;
 
-  // Runs until the passing is over. `held` are bytes that came before; they are handled first.
+  // Runs until the passing is over. `held` are bytes that have come before; they are handled first.
   // Returns false if there is no memory.
   bool run(const char* held, std::size_t n);
   const Kept& rest() const noexcept { return to_tcp_; }
@@ -122,9 +123,9 @@ class Passing {
   std::int64_t until_ = 0;  // when to stop receiving; 0 if no time is set yet
   // whether TLS may have decrypted bytes, which wait while to_link_ is not empty
   bool inside_ = true;
-  bool said_all_ = false;  // whether the caller was told that this side has finished
+  bool said_all_ = false;  // whether this side has announced to the caller that it has finished
   bool heard_all_ = false;
-  bool link_over_ = false;  // whether the OS process takes nothing any more
+  bool link_over_ = false;  // whether the OS process accepts nothing any more
 };
 
 bool Passing::run(const char* held, std::size_t n) {
@@ -191,7 +192,7 @@ int Passing::milliseconds_left() const noexcept {
   return static_cast<int>(std::max<std::int64_t>(until_ - prim::now(), 0) / 1'000'000);
 }
 
-// Sends the kept bytes to those sides that take bytes now.
+// Sends the kept bytes to the sides that accept bytes now.
 void Passing::pass_on(bool tcp_takes, bool link_takes) {
   if (link_takes && !to_link_.empty() && !to_link_.more(link)) {
     link_over_ = true;
@@ -222,7 +223,7 @@ void Passing::say_what_came() {
   }
 }
 
-// Called when the connection takes nothing any more.
+// Called when the connection accepts nothing any more.
 void Passing::lost() noexcept {
   heard_all_ = said_all_ = true;
   to_tcp_.drop();
@@ -243,7 +244,7 @@ void Passing::decrypt() {
       break;
     }
   }
-  send_said();  // sends what TLS has to say: an answer, or an alert that says what was wrong
+  send_said();  // sends the bytes that TLS has to send: an answer, or an alert about what was wrong
 }
 
 void Passing::take_apart() {
@@ -297,8 +298,8 @@ void Passing::send_said() {
 }
 
 // _pass(tcp, link, bell, came, tls, write, read, wants, linger, held) -> the bytes that the
-// connection did not take. Blocks until the passing is over, or the bell can be read. `held`: bytes
-// that TLS had decrypted before.
+// connection did not accept. Blocks until the passing is over, or the bell can be read. `held`:
+// bytes that TLS had decrypted before.
 PyObject* f_pass(PyObject*, PyObject* args) {
   Py_buffer held;
   PyObject *came, *tls, *wants;

@@ -86,8 +86,8 @@ constexpr Py_ssize_t kMostText = 16;
 
 PyObject *name_dtype, *name_str, *name_kind, *name_metadata;  // interned
 
-// Types that were met before; they are kept for ever. Nothing is called under the lock (without a
-// GIL several threads run this code).
+// Types that have been met before; they are kept for ever. No Python function is called under the
+// lock, since without a GIL several threads run this code.
 std::atomic<PyTypeObject*> ndarray{nullptr};
 std::mutex lock;
 std::unordered_map<PyObject*, PyObject*> texts;    // the key is the type; both references are owned
@@ -113,8 +113,8 @@ bool is_array(PyObject* o) noexcept {
   return true;
 }
 
-// Returns the text of a type of plain numbers; null if it is another type, or if an exception is
-// set.
+// Returns the text of a type of plain numbers; null if the type is another one, or if an exception
+// is set.
 PyObject* text_of(PyObject* dtype) {
   if (PyObject* const text = found(texts, dtype)) return text;
   const Owned kind(PyObject_GetAttr(dtype, name_kind));
@@ -180,7 +180,7 @@ PyObject* array_head(PyObject* value, Py_ssize_t least) {
     }
   }
   PyBuffer_Release(&b);
-  if (!head) PyErr_Clear();  // the array goes to pickle, which will report the error
+  if (!head) PyErr_Clear();  // pickle handles the array, and will report the error
   return head;
 }
 

@@ -61,7 +61,8 @@ PyObject* new_shared(PyTypeObject* type, Sealed s, Owned<> format, Py_ssize_t it
   return reinterpret_cast<PyObject*>(o);
 }
 
-// Returns whether a buffer's format has objects (O). The name of a field stands between colons.
+// Returns whether a buffer's format contains objects (O). In a format the name of a field stands
+// between colons.
 bool has_objects(const char* format) noexcept {
   bool name = false;
   for (; *format; ++format) {
@@ -210,8 +211,9 @@ int own_buffer(PyObject* o, Py_buffer* view, int flags) {
 }
 #endif
 
-// _shared_to_change(shared): returns a buffer of the array's bytes that may be written to, which
-// nobody else sees. Its pages are copied when they are written to. None if there is no such memory.
+// _shared_to_change(shared): returns a buffer of the array's bytes that may be written to, and that
+// no other code sees. Its pages are copied when they are written to. None if there is no such
+// memory.
 PyObject* f_to_change(PyObject*, PyObject* o) {
   if (!PyObject_TypeCheck(o, &SharedType)) return bad_use("_shared_to_change takes a Shared array");
 #ifdef __linux__

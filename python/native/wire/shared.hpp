@@ -21,8 +21,8 @@ using Sealed = std::shared_ptr<const Nothing>;
 #endif
 using AllSealed = std::vector<Sealed>;
 
-// In the scope of this object, this thread's pickling collects its arrays in `a`, and its
-// unpickling finds them there.
+// In the scope of this object, arrays that this thread pickles are collected in `a`, and arrays
+// that it unpickles are found there.
 class Beside {
  public:
   explicit Beside(AllSealed& a) noexcept;

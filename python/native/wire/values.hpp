@@ -2,8 +2,9 @@
 // in other directories use.
 //
 // A value that may be sent to another OS process is *packed* by its writer: it consists of pickled
-// bytes and of the object, which the writer gets back if nothing was sent. So an object that cannot
-// be pickled is an error at the write, and no code of the user's runs within a step of the wire.
+// bytes and of the object, which is given back to the writer if nothing was sent. So an object that
+// cannot be pickled is an error at the write, and no code of the user's runs within a step of the
+// wire.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>

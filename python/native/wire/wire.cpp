@@ -1,14 +1,14 @@
-// Links to other OS processes, over which ends are sent and received (WIRE.md). packed.cpp has the
-// values; Python starts the OS processes.
+// Links to other OS processes, over which ends are sent and received (WIRE.md). packed.cpp packs
+// the values; Python code starts the OS processes.
 //
 //   Link(fd) ──give(end, name)──► a port of the home: the peer's operations are visitors at the channel
 //         └────take(name)───────► an end of a far channel: the peer is asked for its parties
 //
 // Invariants
 //  1 Every step of the space is taken with the GIL (a link's thread takes it first: Around). So
-//    cores over Value are touched only under the GIL, and of the two locks the GIL comes first.
+//    cores over Value are used only under the GIL, and of the two locks the GIL is taken first.
 //  2 A far channel keeps its session alive. An operation for which the home is asked keeps the far
-//    channel alive, by the end to which it refers.
+//    channel alive, through the end to which the operation refers.
 //  3 In the child of a fork the parent's links are left as they are: nothing is sent through them.
 #include "wire/wire.hpp"
 
@@ -85,10 +85,10 @@ class FedLink final : public AnyLink {
   void join() override {}
   Feed link;
 };
-// A link in shared memory (WIRE.md 12.4). It has not been tried without a GIL.
+// A link in shared memory (WIRE.md 12.4). Such links have not been tried without a GIL.
 #if defined(__linux__) && !defined(Py_GIL_DISABLED)
 unsigned shared_links = 0;
-// The maximum number of links in shared memory that a program makes; further ones are made by
+// The maximum number of links in shared memory that a program makes; further links are made by
 // introductions, and there may be 60 in all.
 constexpr unsigned kSharedLinks = 24;
 // The attendant lives as long as the program, because it must not be destroyed under the GIL.
@@ -106,15 +106,15 @@ class SharedLink final : public LinkOf<wire::ShmLink> {
 #endif
 
 struct WireObject {
-  // Null if the link is closed. Shared with threads that wait for its news.
+  // Null if the link is closed. The link is shared with threads that wait for its news.
   PyObject_HEAD std::shared_ptr<AnyLink>* link;
   std::uint32_t generation;
 };
 WireObject* wire_of(PyObject* o) noexcept { return reinterpret_cast<WireObject*>(o); }
 std::shared_ptr<Space> space;
 
-// The next two functions are called around the steps of a link's thread, and of a Python thread
-// that serves links in shared memory while it waits.
+// The next two functions are called before and after each step of a link's thread, and of a Python
+// thread that serves links in shared memory while it waits.
 thread_local PyThreadState* served = nullptr;  // the state of one of the wire's own threads
 thread_local PyThreadState* was_aside = nullptr;
 #ifdef Py_GIL_DISABLED
@@ -211,7 +211,7 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   if (!PyArg_ParseTuple(args, "is|ppIIIi", &fd, &name, &shared, &board, &baud, &line.lease_ms,
                         &line.again_ms, &network))
     return nullptr;
-  // Importing this module gives packed.cpp its functions.
+  // When this module is imported, it passes its functions to packed.cpp.
   const Owned pickling(PyImport_ImportModule("weft._hosts.pickling"));
   Owned w(pickling ? reinterpret_cast<WireObject*>(type->tp_alloc(type, 0)) : nullptr);
   if (!w) return nullptr;
@@ -247,7 +247,7 @@ PyObject* wire_new(PyTypeObject* type, PyObject* args, PyObject*) {
   return reinterpret_cast<PyObject*>(w.release());
 }
 
-// A GIVE carries the name by which the peer asks for the end, which has no space in it, then a
+// A GIVE carries the name under which the peer asks for the end, which contains no space; then a
 // space and the name of the channel.
 std::string name_given(const char* key, ChannelObject* c) {
   const std::string plain = c->core.line == 0 ? std::string(c->core.name) : channel_name(c);
@@ -335,13 +335,13 @@ PyObject* give_ours(AnyLink& link, EndObject* e, const char* name, int last, PyO
     link.peer()->home.give(std::move(port), link.type(), name_given(name, c),
                            c->core.ring ? c->core.ring->capacity : 0);
   }
-  // If the end is not closed, another process has it too.
+  // If the end is not closed here, another process holds it too.
   if (last != 0 && e->holders <= 1) close_end(e, EndState::sent);
   Py_RETURN_NONE;
 }
 
 // give(end, name): the end moves to the peer. `last` is given for a supervised process: the end
-// moves if no other process will be started in its place; else the peer has the end as well.
+// moves if no other process will be started in its place; otherwise the peer holds the end as well.
 // `in_hand`: a list for the values of extended reads in which the process dies; None: those values
 // go back. `lost`: a list for the last value that a plain read has given to the process, which goes
 // there if the process dies before it asks for another value.
@@ -367,7 +367,7 @@ PyObject* wire_give(PyObject* o, PyObject* args) {
 }
 
 // Returns the Python object for an end or a barrier that a peer has handed to this program under
-// that name.
+// the name `name`.
 PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, bool barrier,
                     bool keeps, int loops) {
   if (barrier && got.got.here)
@@ -391,9 +391,9 @@ PyObject* object_of(AnyLink& link, const Peer::Offered& got, PyObject* name, boo
   return mine;
 }
 
-// take(name): returns the end that the peer hands to this program under this name; the call waits
-// until the peer has done so. Returns None if the session ended first. `keeps`: if this program
-// dies during an extended read, the value is not lost (WIRE.md 4.7). `loops`: see FarSide.
+// take(name): returns the end that the peer hands to this program under the name `name`; the call
+// waits until the peer has done so. Returns None if the session ended first. `keeps`: if this
+// program dies during an extended read, the value is not lost (WIRE.md 4.7). `loops`: see FarSide.
 PyObject* wire_take(PyObject* o, PyObject* args) {
   PyObject* name;
   int keeps = 0, loops = 0;
@@ -447,7 +447,7 @@ PyObject* wire_wait(PyObject* o, PyObject*) {
   }
 }
 
-// refused(): returns why this side has ended the session, or None if it has not.
+// refused(): returns why this side has ended the session, or None if this side has not ended it.
 PyObject* wire_refused(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -459,8 +459,8 @@ PyObject* wire_refused(PyObject* o, PyObject*) {
 void close_link(WireObject* w, const char* why) noexcept {
   auto* const link = std::exchange(w->link, nullptr);
   if (!link || w->generation != generation) return;
-  // The threads that serve the link may be stopped while they hold its locks. The system tells the
-  // peer that this program has ended.
+  // The threads that serve the link may be stopped while they hold its locks. The peer learns from
+  // the system that this program has ended.
   if (door_is_closed()) return;
   count(**link, false);
   {  // in an orderly end, barriers of which this program has a share do not die (rule 8.7)
@@ -488,9 +488,9 @@ void wire_dealloc(PyObject* o) {
   close_link(wire_of(o), "the link was let go of");
   Py_TYPE(o)->tp_free(o);
 }
-// of_calls(): says that a link over a network carries calls one after another (WIRE.md 17.14). A
+// of_calls(): records that a link over a network carries calls one after another (WIRE.md 17.14). A
 // call counts as outside while it lasts. So the link itself does not count, unless a value has
-// carried ends other than the two of the calls over it.
+// carried ends other than the two ends over which the calls go.
 PyObject* wire_of_calls(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -513,7 +513,7 @@ PyObject* wire_feed(PyObject* o, PyObject*) {
   if (!fed) return bad_use("feed: this link has a socket of its own");
   return new_feed(std::shared_ptr<Feed>(link, &fed->link));
 }
-// queued(): returns how many bytes the session has queued that the link has not taken yet.
+// queued(): returns the number of bytes that the session has queued and the link has not taken yet.
 PyObject* wire_queued(PyObject* o, PyObject*) {
   const std::shared_ptr<AnyLink> link = open_link(o);
   if (!link) return nullptr;
@@ -531,8 +531,8 @@ PyMethodDef wire_methods[] = {{"give", gated<wire_give>, METH_VARARGS, nullptr},
                               {}};
 PyTypeObject WireType{PyVarObject_HEAD_INIT(nullptr, 0)};
 
-// Tokens for programs that may connect to this one over a network, or for which this one waits
-// (WIRE.md 17): something outside may then wake a run (rule 10.3).
+// Tokens for programs that may connect to this one over a network, or for which this program waits
+// (WIRE.md 17): while there is a token, something outside may wake a run (rule 10.3).
 std::vector<weft::Outside> outsiders;
 PyObject* f_outside(PyObject*, PyObject* more) {
   if (PyObject_IsTrue(more) > 0) {

@@ -1,10 +1,10 @@
-// Channels with ends in other OS processes (WIRE.md), as the rest of the extension sees them.
+// Channels with ends in other OS processes (WIRE.md), as the other parts of the extension see them.
 //
 //   a channel ──wire_channel(): a process of another OS process is made with an end of it, or an
 //   end is handed to a link──► wired: its values are packed, and unpacked by the reader here
 //   an end that a link hands to us ──► a far channel: its core has one side, and the home decides (core/far_engine.hpp)
 //
-// wiring.hpp has the first step, values.hpp the packed values.
+// wiring.hpp declares the first step, values.hpp the packed values.
 #pragma once
 
 namespace weft::py {
@@ -13,8 +13,8 @@ struct ChannelObject;
 
 // Returns whether the channel is a barrier of another OS process (far_barrier.cpp).
 bool is_far_barrier(const ChannelObject* c) noexcept;
-// Returns whether a link to a board, or over a network, is open. If so, a visitor from there may
-// meet any party that waits.
+// Returns whether a link to a board, or over a network, is open. If so, a visitor from its other
+// end may meet any party that waits.
 bool any_board() noexcept;
 void forget_links() noexcept;  // called in the child of a fork: the links belong to the parent
 

@@ -1,5 +1,5 @@
 // Wires a channel: from now on its values are packed, because it has ends in other OS processes, or
-// will have soon.
+// soon will.
 //
 //   wire_channel() ──each value that waits there unpacked ("bare")──► packed, in its place
 //                            └─it cannot be─► a writer waits with it: its write or select raises why, and the channel goes on
@@ -7,8 +7,8 @@
 //
 // Invariants
 //  1 Packing runs code of the user's, so afterwards the value's place is searched again.
-//  2 Meanwhile readers may take packed values from a channel that is not wired yet. These values
-//    are unpacked all the same (received(), held.cpp).
+//  2 While values are packed, readers may take packed values from a channel that is not wired yet.
+//    These values are unpacked all the same (received(), held.cpp).
 #include "wire/wiring.hpp"
 
 #include "channels/held.hpp"
@@ -35,8 +35,8 @@ struct Bare {
       nullptr;
 };
 
-// Returns whether no party can take the value that this node offers. That is so while its choice
-// does not wait, or has committed. (An alternative is idle between two selects.)
+// Returns whether no party can take the value that this node offers: the node's choice does not
+// wait, or has committed. (An alternative does not wait between two selects.)
 bool is_idle(const core::Node& n) noexcept {
   const core::Choice* const c = n.choice();
   return c && c->word() != core::WAITING;
@@ -62,7 +62,7 @@ Bare first_bare(Engine& c) {
 }
 
 // Ends the writer's waiting operation, which then raises the exception that is set here. Returns 0
-// if the operation got another outcome, -1 if memory has run out.
+// if the operation has another outcome by now, -1 if memory has run out.
 int refuse(Engine& c, const Bare& b) {
   core::Node& n = *b.writer;
   core::Choice* const choice = n.choice();
@@ -76,7 +76,7 @@ int refuse(Engine& c, const Bare& b) {
   return 1;
 }
 
-// Replaces the current exception by one that is meant for the code that gives the end away.
+// Replaces the current exception by one whose text is meant for the code that gives the end away.
 int in_the_buffer(ChannelObject* c) {
   if (!PyErr_ExceptionMatches(errors.BadUse)) return -1;
   const Owned cause(take_exception());
@@ -107,7 +107,7 @@ int pack_all(ChannelObject* c) {
   for (Bare b; (b = first_bare(c->core)).value;) {
     PyObject* const value = b.value->o;
     Owned packed(pack(c, Py_NewRef(value)));
-    // The program may have gone on meanwhile, so this checks that the value is still there.
+    // The program may have gone on meanwhile, so the value is looked for again.
     const Bare now = first_bare(c->core);
     const bool there = now.value == b.value && now.writer == b.writer && b.value->o == value;
     if (packed && there) {

@@ -1,9 +1,9 @@
 """Weft: processes and channels that run everywhere.
 
-`weft.coroutines`, `weft.threads`, `weft.greenlets` and `weft.processes` export the same names: what
-is awaited in the first is called in the others. `weft` itself exports the names of the chosen
-backend. :func:`use`, `WEFT_BACKEND` or `weft run FILE --on BACKEND` chooses it; without a choice it
-is coroutines.
+`weft.coroutines`, `weft.threads`, `weft.greenlets` and `weft.processes` export the same names:
+operations that are awaited in the first are called in the others. `weft` itself exports the names
+of the chosen backend. :func:`use`, `WEFT_BACKEND` or `weft run FILE --on BACKEND` chooses it;
+without a choice it is coroutines.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _BACKENDS = ("coroutines", "threads", "greenlets", "processes")
 _LIST = "'coroutines', 'threads', 'greenlets' or 'processes'"
 _chosen: str | None = None
 tell_of_another(os.path.dirname(__file__))  # noqa: PTH120
-# For a module of another distribution, _not_installed has a stand-in that says how to install it.
-# That folder is searched last, so an installed module is found first.
+# For a module of another distribution, _not_installed contains a stand-in that says how to install
+# the distribution. That folder is searched last, so an installed module is found first.
 __path__.append(os.path.join(os.path.dirname(__file__), "_not_installed"))  # noqa: F405, PTH118, PTH120
 # Without the extension module, or if WEFT_PURE asks for it, weft._fallback fills this package.
 _pure = os.environ.get("WEFT_PURE", "") not in ("", "0")

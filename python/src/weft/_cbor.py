@@ -1,5 +1,5 @@
 """Values that go to a board are packed as CBOR (WIRE.md 12.8). Modules that make links to boards
-import this one.
+import this module.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def _dumps(value: Any, channel: Any) -> bytes:
         fault = _native._cbor_fault(packed)
         if fault is None:
             return packed
-    except Exception as error:  # cbor2 may raise anything for a value that it does not know
+    except Exception as error:
+        # cbor2 may raise anything for a value of a type that it does not know
         fault = str(error)
     found = _culprit(value)
     what = f"a {found}" if found else f"this value ({fault})"

@@ -1,12 +1,12 @@
 """Weft without its extension module: coroutines and threads in pure Python.
 
-The build copies the package for MicroPython into the folder _pure. The folder _pure_fallback has the
-modules `weft.coroutines`, `weft.threads` and `weft.errors` that use it. weft/__init__.py calls
-`take_over` if there is no extension module.
+The build copies the package for MicroPython into the folder _pure. The folder _pure_fallback
+contains the modules `weft.coroutines`, `weft.threads` and `weft.errors` that use this copy.
+weft/__init__.py calls `take_over` if there is no extension module.
 
 Invariants
 - `take_over` runs before any other module of weft is imported. It puts _pure_fallback before the
-  package's own folder; nothing else decides which of the two a module is.
+  package's own folder; nothing else decides from which of the two folders a module is imported.
 - `weft.errors` is imported before the rest of _pure, so that several failures are an exception
   group here too (rule 7.2).
 """
@@ -75,7 +75,7 @@ def version() -> str:
 
 
 def pure(name: str = "") -> ModuleType:
-    """Imports a module of _pure, once weft.errors is imported."""
+    """Imports a module of _pure, once weft.errors has been imported."""
     import_module("weft.errors")
     return import_module(f"weft._pure.{name}" if name else "weft._pure")
 
@@ -83,8 +83,8 @@ def pure(name: str = "") -> ModuleType:
 def not_here(module: str, name: str) -> Any:
     """Raises what `__getattr__` of a module in _pure_fallback raises.
 
-    For a name that the module has with the extension it is an ImportError, since `from … import`
-    hides the text of an AttributeError.
+    For a name that the module exports if there is an extension, the exception is an ImportError,
+    since `from … import` hides the text of an AttributeError.
     """
     if name.startswith("_"):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
@@ -93,8 +93,8 @@ def not_here(module: str, name: str) -> Any:
 
 
 def _whole(module: str) -> list[str]:
-    """Returns the names that a module has with the extension. They are read from its file, because
-    it cannot be imported here.
+    """Returns the names that a module exports if there is an extension. The names are read from the
+    module's file, because the module cannot be imported here.
     """
     file = Path(__file__).with_name(f"{module.rpartition('.')[2]}.py")
     for node in ast.parse(file.read_text(encoding="utf-8")).body:

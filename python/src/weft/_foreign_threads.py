@@ -1,12 +1,12 @@
 """Waits until foreign threads have ended. Then a run that stood still because of them looks again
-(rule 10.3). Only builds of CPython without the GIL need this module: on others
-python/native/interpreter/strangers.cpp sees such threads end.
+(rule 10.3). Only builds of CPython without the GIL need this module: in other builds
+python/native/interpreter/strangers.cpp notices the end of such threads.
 
 Invariants
 - The module waits for one thread at a time: while any foreign thread lives, no run concludes
   anything.
-- The module does not wait for the main thread, since the interpreter ends with it; nor for threads
-  that `threading` has not started, since nothing tells when they end.
+- The module does not wait for the main thread, since the interpreter ends with that thread; nor for
+  threads that `threading` has not started, since nothing reports their end.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Knows which threads are Weft's own. These threads hold no end at which a process waits, so they
+"""Keeps the set of Weft's own threads. These threads hold no end at which a process waits, so they
 wake no run (rule 10.3). strangers() returns whether there are other, foreign threads.
 
 Invariants
 - `_ours` has no lock: each change is one operation of a set. A signal handler that interrupts a
-  thread here may wait for another thread that notes itself (rule 12.1).
+  thread here may wait for another thread that adds itself (rule 12.1).
 - `_ours` is empty in the child of a fork: the threads in it were the parent's.
 """
 
@@ -21,7 +21,7 @@ _ours: set[int] = set()
 
 
 def ours() -> None:
-    """Notes that the calling thread is Weft's own, and holds no end at which a process waits."""
+    """Records that the calling thread is Weft's own, and holds no end at which a process waits."""
     _ours.add(threading.get_ident())
 
 
@@ -30,8 +30,8 @@ def not_ours(thread: int | None = None) -> None:
 
 
 class _Helps:
-    """Marks a thread as a helper thread. It is local to the thread, so it is freed when the thread
-    ends.
+    """Marks a thread as a helper thread. The object is local to the thread, so it is freed when the
+    thread ends.
     """
 
     def __init__(self) -> None:
@@ -49,14 +49,14 @@ _local = threading.local()
 
 
 def helps() -> None:
-    """Notes that the calling thread is a helper thread, and wakes no run (rule 10.3), until it
+    """Records that the calling thread is a helper thread, and wakes no run (rule 10.3), until it
     ends.
     """
     _local.helps = _Helps()
 
 
 def strangers() -> bool:
-    """Returns whether there are foreign threads, which are no processes and not Weft's own (rule
+    """Returns whether there are foreign threads, which are neither processes nor Weft's own (rule
     10.3).
     """
     strange, threads = _native._strangers()
@@ -64,8 +64,8 @@ def strangers() -> bool:
     if strange:
         return not set(threads) <= noted
     known = noted.union(threads)
-    # Without a GIL, threads can only be counted. Noted threads that lived before and after the
-    # count are counted too; a noted thread that has ended is not.
+    # Without a GIL, threads can only be counted. Recorded threads that lived before and after the
+    # count are counted too; a recorded thread that has ended is not.
     before = {thread.ident for thread in threading.enumerate()}
     count = _thread._count() + 1  # _count() leaves the main thread out
     after = {thread.ident for thread in threading.enumerate()}

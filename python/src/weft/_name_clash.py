@@ -1,8 +1,8 @@
-"""Warns of another distribution named weft, whose files may have replaced some of Weft's.
+"""Warns of another distribution named weft, whose files may have replaced files of Weft.
 
 Weft is the distribution weft-csp. On the package index the name weft belongs to another package,
-which has the import name weft too. pip installs both packages into one folder, and the package that
-was installed last has overwritten files of the other.
+whose import name is weft too. pip installs both packages into one folder, and the package that was
+installed last has overwritten files of the other.
 """
 
 from __future__ import annotations

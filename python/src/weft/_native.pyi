@@ -113,7 +113,8 @@ Timer: Any
 Writer: Any
 
 # A new end or barrier may go to a process of any kind, which awaits its operations or calls them.
-# The code that made it uses the operations as the first base class declares them.
+# The code that made the end or barrier uses the operations in the form that the first base class
+# declares.
 @type_check_only
 class AwaitedReader(_coroutines.Reader[T_co], _threads.Reader[T_co]): ...  # type: ignore[misc]
 

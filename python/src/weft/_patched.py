@@ -2,7 +2,7 @@
 
 In such a program Weft's helper threads would be greenlets of the very thread that waits for them in
 native code, so that this thread would wait for ever. Features that need helper threads are refused
-there.
+in such a program.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def _patched_by() -> str:
 
 
 def why_not(what: str) -> str:
-    """Returns why `what` cannot be used in this program, and what to do instead; "" if it can be
-    used.
+    """Returns why `what` cannot be used in this program, and what to do instead; "" if `what` can
+    be used.
     """
     by = _patched_by()
     if not by:

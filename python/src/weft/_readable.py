@@ -16,11 +16,11 @@ __all__ = ["readable"]
 
 
 def readable(those: Iterable[Any], timeout: float | None = None) -> list[Any]:
-    """Returns those of `those` that have something to read, or have ended.
+    """Returns the items of `those` that have something to be read, or have ended.
 
     Args:
         those: descriptors, or objects with a fileno().
-        timeout: seconds after which [] is returned; None: waits until there is one.
+        timeout: seconds after which [] is returned; None: waits until there is such an item.
     Raises:
         OSError, ValueError: a descriptor is closed.
     """

@@ -2,8 +2,8 @@
 `_commands`.
 
 Invariant: this module needs only the core of the package. The other packages that the command line
-needs are in the extra `weft-csp[cli]`; without them `weft` says so in one line and ends with the
-status of bad use.
+needs are in the extra `weft-csp[cli]`; without these packages `weft` says so in one line and ends
+with the status of bad use.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _drop_output() -> None:
-    """Drops stdout if it cannot be written: else the interpreter would try again as it ends."""
+    """Drops stdout if it cannot be written, since the interpreter would try again when it ends."""
     with contextlib.suppress(AttributeError):  # there is no stdout
         try:
             sys.stdout.flush()

@@ -33,8 +33,8 @@ _FOLDER = __file__.rpartition(os.sep)[0] + os.sep
 
 
 class WeftWarning(RuntimeWarning):
-    """The warning about what an observer has noticed: a process that hogs its scheduler, a partial
-    deadlock, a changed object (rule 14).
+    """The warning about something that an observer has noticed: a process that hogs its scheduler,
+    a partial deadlock, a changed object (rule 14).
     """
 
 
@@ -53,17 +53,17 @@ class ChannelEnd(WeftError):
         guard: the index of the guard of the select that met the end (rule 5.6); ``None`` for a
             plain operation.
         value: the value of a write that was not written (rules 3.3, 4.2); ``None`` for a read.
-        met: whether an operation raised the exception (rule 3.5): only then does a process that it
-            leaves end quietly. It is false if the exception was raised for a new end of the channel
-            (rule 2.5), or made by the program. It stays the same when the exception is raised
-            again.
+        met: whether an operation raised the exception (rule 3.5): only then does a process that the
+            exception leaves end quietly. `met` is false if the exception was raised for a new end
+            of the channel (rule 2.5), or made by the program. It stays the same when the exception
+            is raised again.
     """
 
-    # Most of these exceptions have neither guard nor value, and processes commonly end by one. So
-    # only other values are stored.
+    # Most of these exceptions have neither guard nor value, and processes commonly end by such an
+    # exception. So only values other than None are stored.
     guard: int | None = None
     value: Any = None
-    _at: str | None = None  # FILE:LINE, if it was raised in another OS process
+    _at: str | None = None  # FILE:LINE, if the exception was raised in another OS process
 
     def __init__(
         self,
@@ -83,13 +83,13 @@ class ChannelEnd(WeftError):
         self.met = _met
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the exception without its channel, which another OS process does not have."""
+        """Pickles the exception without its channel, which does not exist in another OS process."""
         return type(self), self.args, {**self.__dict__, "channel": None}
 
 
 class Retired(ChannelEnd):
-    """The other side has retired: the normal end of a channel (rule 3). If an operation met it, a
-    process that it leaves has ended quietly.
+    """The other side has retired: the normal end of a channel (rule 3). If an operation met this
+    exception, a process that it leaves has ended quietly.
     """
 
 
@@ -129,18 +129,18 @@ _WROTE = "; the last that it wrote to its standard error"
 
 
 class ProcessDied(WeftError):
-    """An OS process ended before it could say how the process in it ended: it was killed, crashed,
-    or left by os._exit().
+    """An OS process ended before it could report how the process in it ended: it was killed, it
+    crashed, or it called os._exit().
 
     Attributes: process: the name of the process that ran in it. pid: the pid of the OS process.
-    signal: the number of the signal that ended it; ``None``: none did. status: its exit status;
-    ``None``: a signal ended it, or it is not known. stack: where its threads were when it crashed,
-    as faulthandler writes it; empty: it was killed from outside, or ended itself. out_of_memory:
-    whether it was killed (SIGKILL), and the system has killed processes since it began because
-    memory ran out: this one probably too. stderr: the last lines that it had written to its
-    standard error. refused: why this program ended the session with it, and so ended it; empty:
-    this program did not. host: the name of the host on another machine where it ran; empty: it ran
-    on this machine.
+    signal: the number of the signal that ended it; ``None``: no signal did. status: its exit
+    status; ``None``: a signal ended it, or the status is not known. stack: where its threads were
+    when it crashed, as faulthandler writes it; empty: it was killed from outside, or ended itself.
+    out_of_memory: whether it was killed (SIGKILL) and, since it began, the system has killed
+    processes because memory ran out, so that it probably killed this one too. stderr: the last
+    lines that it had written to its standard error. refused: why this program ended the session
+    with it, and so ended the OS process; empty: this program did not do so. host: the name of the
+    host on another machine where the OS process ran; empty: it ran on this machine.
     """
 
     def __init__(
@@ -207,7 +207,8 @@ class Cancelled(BaseException):
     def __init__(self, value: Any = None, _by: Any = None) -> None:
         super().__init__("cancelled" if _by is None else "cancelled: a timeout has expired")
         self.value = value
-        self._by = _by  # the limit that asked (rule 7.12); None: something else did
+        # the limit that asked the process to end (rule 7.12); None: something else asked
+        self._by = _by
 
 
 class BadUse(WeftError):
@@ -227,12 +228,12 @@ class Ended(NamedTuple):
     """How a process ended (rule 7.11). `process.ended()` returns it."""
 
     how: str  #: "returned", "retired", "poisoned", "cancelled" or "failed"
-    result: Any  #: what it returned; ``None``: it did not return
-    error: BaseException | None  #: what failed in it; ``None``: it did not fail
+    result: Any  #: the value that it returned; ``None``: it did not return
+    error: BaseException | None  #: the exception with which it failed; ``None``: it did not fail
 
 
 class _Why(NamedTuple):
-    """What a NoResult says. In the program where the process ended, a type of the extension with
+    """The facts in a NoResult. In the program where the process ended, a type of the extension with
     the same attributes takes the place of this class; pickled, it becomes this class.
     """
 
@@ -249,10 +250,11 @@ class NoResult(WeftError):
     A NoResult is false, and equal only to itself. Its text says which process it was, where the
     process ended and why; a copied or pickled NoResult says the same. Any other use raises a copy
     of it: an operator, a call, iteration, an attribute that it does not have (then the copy is an
-    AttributeError too). It keeps no traceback and no frame.
+    AttributeError too). A NoResult keeps no traceback and no frame.
     """
 
-    # `args` has a _Why, or an object of the extension that makes the texts when they are asked for.
+    # `args` contains a _Why, or an object of the extension that makes the texts when they are asked
+    # for.
 
     @property
     def process(self) -> str:
@@ -261,8 +263,8 @@ class NoResult(WeftError):
 
     @property
     def how(self) -> str:
-        """How the process ended: "retired", "poisoned", "cancelled", or "failed" if its watchers
-        got the failure.
+        """How the process ended: "retired", "poisoned", "cancelled", or "failed" if the failure
+        went to its watchers.
         """
         return str(self.args[0].how)
 
@@ -312,8 +314,8 @@ class _NoAttribute(NoResult, AttributeError):
     __qualname__ = "NoResult"
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # Python itself sets these two attributes of an AttributeError. If it may not, it leaks the
-        # exception.
+        # Python itself sets these two attributes of an AttributeError. If Python is not allowed to
+        # set them, it leaks the exception.
         if name in ("name", "obj"):
             AttributeError.__setattr__(self, name, value)
         else:
@@ -335,7 +337,7 @@ for _name in _OPERATIONS.split():
 
 
 class Deadlock(WeftError):
-    """Every process was blocked and nothing outside could wake any (rule 10).
+    """Every process was blocked, and nothing outside could wake any of them (rule 10).
 
     Attributes: report: the whole text. knot: the paths of a smallest set of processes each of which
     waits only for processes in the set. processes: every blocked process.

@@ -36,7 +36,9 @@ OTHER = "(other)"
 EVERY = 0.1  # seconds between two samples
 ADDS = 1.0  # seconds within which a new channel becomes known
 SAME = 0.2  # seconds for which a reading is reused, since a client asks for each metric separately
-MOST = 20_000  # the most processes at which a sample looks; of more, it looks at a part
+# the largest number of processes at which a sample looks; if there are more, the sample looks at a
+# part of them
+MOST = 20_000
 
 
 @dataclass
@@ -63,7 +65,7 @@ class Reading:
 
 
 class Figures:
-    """Collects the figures from its start on, until it is closed."""
+    """Collects the figures from its creation on, until it is closed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -239,8 +241,8 @@ METRICS = [
 
 
 class Metrics:
-    """The figures of this program, as a client library reads them. close() ends their export; a
-    `with` block calls close() at its end.
+    """The export of this program's figures to a client library. close() ends the export; a `with`
+    block calls close() at its end.
     """
 
     def __init__(self, figures: Figures, closes: Callable[[], None]) -> None:
@@ -267,7 +269,7 @@ def prometheus(registry: Any = None) -> Metrics:
     Args:
         registry: a CollectorRegistry; None: prometheus_client.REGISTRY.
     Raises:
-        BadUse: prometheus_client is not installed; or the registry has Weft's figures already.
+        BadUse: prometheus_client is not installed; or the registry contains Weft's figures already.
     """
     try:
         import prometheus_client
@@ -328,7 +330,8 @@ def opentelemetry(meter: Any = None) -> Metrics:
         ) from None
     to = api.get_meter("weft") if meter is None else meter
     figures = Figures()
-    closed = threading.Event()  # an instrument cannot be removed, so this event silences it
+    # an instrument cannot be removed, so this event makes it report nothing
+    closed = threading.Event()
 
     def observes(metric: _Metric) -> Callable[[Any], Iterator[Any]]:
         def callback(options: Any) -> Iterator[Any]:

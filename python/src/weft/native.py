@@ -1,4 +1,4 @@
-"""Native components: processes in C++ that run without the GIL, and meet Python's processes on
+"""Native components: processes in C++ that run without the GIL, and meet Python's processes at
 ordinary channels (rule 16).
 
     import weft.native
@@ -41,12 +41,12 @@ _SOURCES = (".cpp", ".cc", ".cxx", ".C")
 _LIBRARIES = (".so", ".dylib", ".dll")
 _VALUE, _READER, _WRITER, _BARRIER = 0, 1, 2, 3  # weft_role of component_abi.h
 _TAKEN = {"path", "compiler", "processes", "_capsule"}  # attributes of a Component
-_THREADS, _POOL = 1, 4  # Kind::thread and Kind::pooled of process.hpp
+_THREADS, _POOL = 1, 4  # the values of Kind::thread and Kind::pooled in process.hpp
 
 
 class ComponentError(WeftError):
-    """A C++ exception left a process of a component. The attributes say which process it was, the
-    type of the exception, and its message.
+    """Raised if a C++ exception left a process of a component. The attributes are the names of the
+    component and its process, the type of the exception, and its message.
     """
 
     def __init__(self, component: str, process: str, type: str, message: str) -> None:
@@ -85,8 +85,7 @@ class Component(ModuleType):
 
 
 def _found(path: str | os.PathLike[str]) -> Path:
-    """Returns the file at a path; for a name, the file that is where a module of that name would
-    be.
+    """Returns the file at a path; for a name, the file in the place of a module of that name.
 
     Raises:
         BadUse: there is nothing of that name.
@@ -132,12 +131,14 @@ def load(
         path: the path of the library or the source, or a name.
         debug, flags: for the compiler, only with a source: see build().
         types: dataclasses or NamedTuples of the program, for aggregates of the component
-            (WEFT_FIELDS). For its other aggregates the module has dataclasses, by their names.
+            (WEFT_FIELDS). For the component's other aggregates the module contains dataclasses,
+            under their names.
 
     Raises:
-        BadUse: there is no such file or name; it is not a component; it was built for another
-            version of the component ABI; its declaration is not valid; it has no aggregate like one
-            of `types`; or the source does not compile: the message has the compiler's own.
+        BadUse: there is no such file or name; the library is not a component; it was built for
+            another version of the component ABI; its declaration is not valid; it has no aggregate
+            like one of `types`; or the source does not compile: then the message contains the
+            compiler's own.
     """
     file = _found(path)
     if not file.exists():
@@ -199,8 +200,8 @@ def write_stub(component: Component, folder: str | os.PathLike[str] = ".") -> Pa
 
 
 def _check_names(component: str, declared: list[Any]) -> None:
-    """Raises BadUse for names that Python cannot use. The error says to which process they
-    belong.
+    """Raises BadUse for names that Python cannot use. The error says to which process such a name
+    belongs.
     """
     seen: set[str] = set()
     for process, _, _, _, parameters, _ in declared:

@@ -4,11 +4,11 @@ a program at an address.
     with net.join() as network:                          with net.join() as network:
         network.offer("lab/results", c, writers=True)        results = network.writer("lab/results")
 
-The ends are ordinary ones, in every backend. Programs find each other at a NATS server (`weft net
+The ends are ordinary ends, in every backend. Programs find each other at a NATS server (`weft net
 up` starts one for a developer) and then talk directly, by TLS 1.3 with certificates on both sides.
 Values are None, bool, int, float, str, bytes, arrays of numpy, dataclasses that the reader
-`accepts`, lists and dicts. If both programs say `trust=True`, values are pickled instead: then each
-can make the other run anything. `pip install 'weft-csp[net]'`.
+`accepts`, lists and dicts. If both programs pass `trust=True`, values are pickled instead: then
+each program can make the other run any code. `pip install 'weft-csp[net]'`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _called(name: str | None) -> str:
 
 class Door:
     """The place at which programs of the same network open sessions with this program. `listen`
-    makes it. At the end of its `with` block it is closed.
+    returns one. At the end of its `with` block the door is closed.
 
     Attributes: address: "HOST:PORT".
     """
@@ -170,17 +170,18 @@ def listen(
         address: "HOST:PORT" to listen at; port 0: a free one. For other machines to reach this
             program, listen at "0.0.0.0:PORT".
         keys: the folder with the certificate (`make_keys`); None: $WEFT_NET, or ~/.config/weft/net.
-        trust: whether values are pickled, with each program that says so too: it can make this
-            program run anything.
-        name: what this program calls itself; None: the machine, and the number of its OS process.
+        trust: whether values are pickled, with each program that trusts too: such a program can
+            make this program run any code.
+        name: the name that this program gives itself; None: the name of the machine, and the pid.
         rounds: whether programs that share channels ask each other whether all of them wait, so
-            that a deadlock is reported in all. By this they learn where the processes of this
-            program wait, and a program that lies can end a run that waits for others. With False
-            this program neither asks nor answers, unless another call of it was made with True.
+            that a deadlock is reported in all. Through these questions the other programs learn
+            where the processes of this program wait, and a program that lies can end a run that
+            waits for others. With False this program neither asks nor answers, unless it has made
+            another call with True.
 
     Raises:
         BadUse: there are no keys, or `address` is not an address.
-        OSError: it is not possible to listen there.
+        OSError: it is not possible to listen at the address.
     """
     if rounds:
         _rounds.answer_programs()
@@ -202,13 +203,13 @@ def connect(
     Args:
         address: "HOST:PORT" of the other program.
         keys, trust, name, rounds: as for `listen`.
-        fingerprint: SHA-256 of the other's certificate, in hexadecimal; None: any certificate of
-            the same network will do.
+        fingerprint: SHA-256 of the other program's certificate, in hexadecimal; None: any
+            certificate of the same network is accepted.
 
     Raises:
-        BadUse: there are no keys; the other side's certificate is not right, or it refuses this
-            program's.
-        OSError: no program listens there.
+        BadUse: there are no keys; the other program's certificate is not right, or that program
+            refuses this program's certificate.
+        OSError: no program listens at the address.
     """
     if rounds:
         _rounds.answer_programs()
@@ -230,7 +231,7 @@ def _seconds(patience: Any) -> None:
 
 
 def _host_named(name: str) -> FarHost | None:
-    """Returns the host that `on("gpu1")` means; None: no network is joined."""
+    """Returns the host of this name, for `on("gpu1")`; None if no network has been joined."""
     joined = [n for n in list(_open) if isinstance(n, Network)]
     if len(joined) > 1:
         raise BadUse(
@@ -243,20 +244,20 @@ _hosts.named = _host_named
 
 
 class Network:
-    """This program as a member of a network. `join` makes it. At the end of its `with` block this
-    program leaves the network: sessions end, and ends in other programs die.
+    """This program as a member of a network. `join` returns one. At the end of its `with` block
+    this program leaves the network: sessions end, and ends in other programs die.
 
-    A coroutine uses calls that block the thread as in `await io(network.writer)(name)`.
+    A coroutine makes calls that block the thread in the form `await io(network.writer)(name)`.
 
-    Attributes: address: where others reach this program, "HOST:PORT"; "": only the relay reaches
-    it. name: what this program calls itself.
+    Attributes: address: the address at which other programs reach this one, "HOST:PORT"; "" if only
+    the relay reaches it. name: the name that this program gives itself.
     """
 
     def __init__(
         self, url: str, folder: Any, address: str, trust: bool, name: str, relay: str
     ) -> None:
         # This module needs the client of the server. A program that only has sessions at addresses
-        # does without.
+        # does not need that client.
         from weft._net.names import Meeting
 
         self.name = name
@@ -279,7 +280,7 @@ class Network:
 
     def _keep(self, session: Session) -> None:
         """Keeps a session until it is over, and until the link, on its own thread, has read all
-        that was sent: what it had not read would be lost. Runs on the loop's thread.
+        bytes that were sent, since unread bytes would be lost. Runs on the loop's thread.
         """
         self._sessions.add(session)
 
@@ -300,20 +301,21 @@ class Network:
     def offer(
         self, name: str, channel: Any, *, readers: bool = False, writers: bool = False
     ) -> None:
-        """Gives the channel a name, by which other programs get ends of it; this program is its
-        home. Blocks the thread.
+        """Gives the channel a name, under which other programs obtain ends of the channel; this
+        program is its home. Blocks the thread.
 
-        Each program that asks gets an end of its own. The channel ends as any other: when the last
-        end of a side is gone. To keep it open while no other program is there, keep an end of that
-        side.
+        Each program that asks gets an end of its own. The channel ends like any other: when the
+        last end of a side is gone. To keep it open while no other program is there, keep an end of
+        that side.
 
         Args:
             name: letters, digits, - and _, in parts separated by / or "." characters.
             channel: a channel that this program has made.
-            readers, writers: which ends others get; at least one of them.
+            readers, writers: whether other programs obtain readers, and whether they obtain
+                writers; at least one must be true.
 
         Raises:
-            BadUse: the name is taken or not valid, or this program's keys are not for it
+            BadUse: the name is taken or not valid, or this program's keys do not grant it
                 (`make_keys`); neither side is given; `channel` is not a channel of this program;
                 the server does not answer.
         """
@@ -332,8 +334,8 @@ class Network:
         self._call(self._meeting.offer(checked(name), channel, bool(readers), bool(writers)))
 
     def withdraw(self, name: str) -> None:
-        """Frees the name: other programs get no more ends by it. Ends that were given stay. Blocks
-        the thread.
+        """Frees the name: other programs obtain no more ends under it. Ends that were given stay
+        open. Blocks the thread.
 
         Raises:
             BadUse: this program does not offer the name.
@@ -348,11 +350,11 @@ class Network:
             patience: seconds to wait for the name.
 
         Raises:
-            BadUse: no program offers the name, or none offers readers; it is this program's own;
-                the home refuses, is not the one that was announced, or may not hold the name; the
-                server does not answer.
+            BadUse: no program offers the name, or none offers readers; it is a name of this
+                program; the home refuses, is not the home that was announced, or may not hold the
+                name; the server does not answer.
             ConnectionError: the home does not answer.
-            PeerDied: the home died meanwhile.
+            PeerDied: the home has died meanwhile.
         """
         return self._end(name, "reader", patience)
 
@@ -378,16 +380,16 @@ class Network:
         return found
 
     def host(self, name: str, *, patience: float = 10.0) -> FarHost:
-        """Returns a host on another machine, whose agent (`weft host`) has joined, or will join, by
-        that name: `worker(…).on(network.host("gpu1"))`. In a program that has joined one network
-        `on("gpu1")` is enough.
+        """Returns a host on another machine, whose agent (`weft host`) has joined, or will join,
+        under that name: `worker(…).on(network.host("gpu1"))`. In a program that has joined only one
+        network, `on("gpu1")` is enough.
 
         The host finds the function by the name of its module, whose source must be the same. The
         arguments may be ends of channels that this program has made, and plain values; if both
-        programs say `trust`, anything that can be pickled.
+        programs trust, any values that can be pickled.
 
         Args:
-            patience: seconds that a call waits for the host to be there.
+            patience: for how many seconds a call waits until the host is there.
 
         Raises:
             BadUse: the name is not valid.
@@ -401,11 +403,11 @@ class Network:
         there are `n`.
 
         Args:
-            n: how many there must be, at least.
-            patience: seconds to wait for them; and that a call waits for one.
+            n: the least number of hosts.
+            patience: the seconds to wait for these hosts, and for which a call waits for a host.
 
         Raises:
-            BadUse: there are fewer; the server does not answer.
+            BadUse: there are fewer hosts; the server does not answer.
         """
         _seconds(patience)
         return FarHosts(self, n, float(patience))
@@ -464,8 +466,8 @@ def join(
     thread; in a coroutine: `await io(net.join)()`.
 
     Args:
-        server: the server's URL, "nats://HOST:PORT"; None: $WEFT_SERVER, or the one that `weft net
-            up` has noted beside the keys.
+        server: the server's URL, "nats://HOST:PORT"; None: $WEFT_SERVER, or the URL that `weft net
+            up` has written beside the keys.
         keys, trust, name, rounds: as for `listen`.
         address: "HOST:PORT" where other programs reach this one; port 0: a free one. The default is
             for programs on one machine.
@@ -474,9 +476,9 @@ def join(
             address. "never": no session goes through the server.
 
     Raises:
-        BadUse: there are no keys; the server does not answer, or refuses them; `address` is not an
-            address, or `relay` is not one of these.
-        OSError: it is not possible to listen there.
+        BadUse: there are no keys; the server does not answer, or refuses the keys; `address` is not
+            an address, or `relay` is not one of these.
+        OSError: it is not possible to listen at the address.
     """
     if relay not in ("auto", "only", "never"):
         raise BadUse(f"relay must be 'auto', 'only' or 'never', not {relay!r}")

@@ -4,7 +4,7 @@ TCP (WIRE.md 12.6).
     with serial.connect("/dev/ttyACM0", baud=115200) as board:
         board.give("leds", leds.reader())
 
-The channel is an ordinary one, in every backend. Its values are packed as CBOR: `pip install
+The channel is an ordinary channel, in every backend. Its values are packed as CBOR: `pip install
 'weft-csp[serial]'`. The board runs micropython/weft/link.py, or another program that obeys WIRE.md.
 """
 
@@ -36,8 +36,8 @@ def _close_all() -> None:
 
 
 class Board:
-    """A session with a board. `connect` makes it. At the end of its `with` block the session ends,
-    and the ends on the board die.
+    """A session with a board. `connect` returns one. At the end of its `with` block the session
+    ends, and the ends on the board die.
     """
 
     def __init__(self, descriptor: int, where: str, baud: int, lease: float) -> None:
@@ -54,13 +54,13 @@ class Board:
         _open.add(self)
 
     def give(self, name: str, end: Any) -> None:
-        """Gives an end of a channel to the board, which asks for it by this name. In this program
-        the end is closed. This may be called before the board is there, or after.
+        """Gives an end of a channel to the board, which asks for the end under this name. In this
+        program the end is closed. give() may be called before the board is there, or later.
 
         Raises:
             BadUse: `end` is not an end, is closed, or belongs to a channel that leads to other OS
-                processes; a value that waits in the channel cannot be sent to a board; the name has
-                a space or is too long; the link is closed.
+                processes; a value that waits in the channel cannot be sent to a board; the name
+                contains a space or is too long; the link is closed.
         """
         if not name or " " in name or len(name.encode()) > 60:
             raise BadUse(f"give: a name must have 1 to 60 bytes and no space, not {name!r}")
@@ -76,7 +76,7 @@ class Board:
         return self._link.wait()
 
     def close(self) -> None:
-        """Ends the session, and waits until the board has been told, for 0.6 seconds at most. A
+        """Ends the session, and waits until the board has been notified, for 0.6 seconds at most. A
         second call does nothing.
         """
         _open.discard(self)
@@ -93,8 +93,8 @@ class Board:
 
 
 def _again(baud: int) -> int:
-    """Returns the time in ms after which a packet that was not acknowledged is sent again. The time
-    is at least as long as a window of packets takes both ways.
+    """Returns the time in ms after which a packet that was not acknowledged is sent again. This is
+    at least the time that a window of packets takes both ways.
     """
     return max(200, 2_000_000 * 10 // max(baud, 1) if baud else 200)
 
@@ -110,7 +110,7 @@ def connect(
 
     Args:
         line: the path of a serial device; or a connected socket, or the descriptor of an open line:
-            of these two a copy is used.
+            of a socket or a descriptor a copy is used.
         baud: the speed in bits a second, for a device that has one; 0 leaves it as it is.
         lease: the seconds without a sign of life after which the board counts as dead; 0: it counts
             as dead only when the line ends.

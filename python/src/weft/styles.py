@@ -1,17 +1,17 @@
 """One source for both styles: turns a program that awaits its operations into one that calls them.
 
-Coroutine processes await what thread and greenlet processes call, by the same names. So the program
-for those is the coroutine program without `async` and `await`, and need not be written twice. `weft
-run FILE --on threads` does this to FILE, if its `await` can only mean Weft (`is_for_any_backend`),
-and to the modules beside it that FILE imports (`Beside`).
+Coroutine processes await the operations that thread and greenlet processes call, under the same
+names. So the program for threads or greenlets is the coroutine program without `async` and `await`,
+and need not be written twice. `weft run FILE --on threads` does this to FILE, if its `await` can
+only mean Weft (`is_for_any_backend`), and to the modules beside it that FILE imports (`Beside`).
 
 Invariants
 - Lines and columns stay what they are in the file, so errors, deadlock reports and debuggers point
   at the right place.
-- Only the syntax changes: `async def`, `await`, `async for`, `async with` and asynchronous
-  comprehensions lose the word.
-- Nothing that was awaited is dropped: if the call of a function of another file returns a
-  coroutine, which nothing awaits now, that is BadUse (`called`).
+- Only the syntax changes: the words `async` and `await` are left out of `async def`, `await`,
+  `async for`, `async with` and asynchronous comprehensions.
+- No awaited call is dropped: if the call of a function of another file returns a coroutine, which
+  nothing awaits now, BadUse is raised (`called`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from typing import Any
 
 __all__ = ["Beside", "called", "compile_for", "is_for_any_backend"]
 
-# A program that imports one of these modules works in one way only: `await` has another meaning
-# there.
+# A program that imports one of these modules works in one way only, since `await` has another
+# meaning in it.
 _OWN_STYLE = (
     "asyncio",
     "trio",
@@ -42,7 +42,7 @@ _OWN_STYLE = (
 )
 
 
-# The names of Weft's own operations: the result of their call need not be checked.
+# The names of Weft's own operations, the results of which need not be checked.
 _OPERATIONS = {
     "Parallel",
     "Sequence",
@@ -149,8 +149,8 @@ def called(backend: str, value: Any) -> Any:
 
 
 class Beside:
-    """Finds the modules in a program's folder. Those that await as the program does are compiled as
-    the program is.
+    """Finds the modules in a program's folder. Modules that await in the same way as the program
+    are compiled in the same way as the program.
 
     While a Beside is on `sys.meta_path`, modules that `import` finds in the folder are for the
     backend too.
@@ -189,7 +189,7 @@ class Beside:
 
 class _Loader(importlib.machinery.SourceFileLoader):
     """Compiles a module for a backend. Writes no bytecode files: programs that run the module
-    unchanged would find them.
+    unchanged would find those files.
     """
 
     def __init__(self, name: str, path: str, backend: str) -> None:
@@ -201,8 +201,8 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 def is_for_any_backend(source: str | bytes) -> bool:
-    """Returns whether a program awaits, and can only mean Weft by it. It must import `weft` itself,
-    and no event loop.
+    """Returns whether a program awaits, and its `await` can only mean Weft. Such a program imports
+    `weft` itself, and no event loop.
 
     Raises:
         SyntaxError: `source` is not Python.

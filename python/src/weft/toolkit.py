@@ -1,7 +1,8 @@
 """Files and commands as processes (docs/toolkit.md).
 
-All are thread processes: a call that blocks in the operating system blocks only its own thread. So
-they may be part of a network of coroutines, on the same channels, and no scheduler waits for them.
+All of them are thread processes: a call that blocks in the operating system blocks only its own
+thread. So they may be part of a network of coroutines, on the same channels, and no scheduler waits
+for such a call.
 
 Invariants of :func:`command`
 - The child is reaped before the process ends, however the process ends: it is terminated, and
@@ -46,7 +47,8 @@ def read_file(
     encoding: str = "utf-8",
     newlines: bool = False,
 ) -> int:
-    """Writes a file line by line to a channel, then retires. Its result is the number of lines.
+    """Writes a file line by line to a channel, then retires. The result of the process is the
+    number of lines.
 
     Args:
         newlines: whether to keep the newline at the end of each line.
@@ -70,14 +72,14 @@ def write_file(
     encoding: str = "utf-8",
     newlines: bool = True,
 ) -> int:
-    """Writes the values of a channel to a file, each as a line, until the channel retires. Its
-    result is their number.
+    """Writes the values of a channel to a file, each as a line, until the channel retires. The
+    result of the process is their number.
 
     Values that were read before a poison or a cancellation are in the file.
 
     Args:
-        append: whether to keep what is in the file, and write after it; otherwise the file is made
-            anew.
+        append: whether to keep the contents of the file, and write after them; otherwise the file
+            is made anew.
         newlines: whether to add a newline to each value.
     Raises:
         OSError, UnicodeError: the file cannot be written.
@@ -147,8 +149,8 @@ def _values(source: Reader[Any], gone: Reader[Any]) -> Iterator[Any]:
 
 
 def _read_no_more(source: Reader[Any], wake: _Wake) -> None:
-    """Retires the source, because the child reads no more. A poison that has ended the source is
-    left to spread to the writers instead.
+    """Retires the source, because the child reads no more. If a poison has ended the source, the
+    source is not retired, so that the poison spreads to the writers.
     """
     if wake.poison is None:
         source.retire()
@@ -193,7 +195,7 @@ def _drain(pipe: Any, out: Writer[Any], mode: Mode, wake: _Wake) -> None:
                 out.retire()
                 break
     except Retired:
-        pass  # there is no reader, so the child gets SIGPIPE if it goes on
+        pass  # there is no reader, so the child is sent SIGPIPE if it goes on
     except Poisoned as poison:
         wake.poison = poison
         wake.all()
@@ -224,13 +226,13 @@ def command(
     env: dict[str, str] | None = None,
     grace: float = 2.0,
 ) -> int:
-    """Runs a command with channels for its streams. Its result is the exit status; if a signal
-    ended the command, the negative number of the signal.
+    """Runs a command with channels for its streams. The result of the process is the exit status;
+    if a signal ended the command, the negative number of the signal.
 
     Each value from `stdin` is a line for the command; each line that it prints is a value for
     `stdout` or `stderr`. With mode="bytes" values are bytes, as they come. When `stdin` retires,
     the command reads the end of its input. Without a channel for `stdin` the command has no input;
-    without one for `stdout` or `stderr` it writes to that stream of this program.
+    without a channel for `stdout` or `stderr` the command writes to that stream of this program.
 
     When this process is cancelled, or one of its channels is poisoned, the command is terminated,
     killed if it has not ended after `grace` seconds, and reaped.
@@ -269,8 +271,8 @@ def _wait_for(child: subprocess.Popen[bytes], wake: _Wake) -> None:
         fd = os.pidfd_open(child.pid)
     except (AttributeError, OSError):
         # There is no pidfd on systems other than Linux, before Linux 5.3, where a container's
-        # profile refuses it, and without a free descriptor. Then polling is the only way to wait
-        # for both.
+        # profile refuses pidfds, and without a free descriptor. Then polling is the only way to
+        # wait for both.
         while child.poll() is None and not readable([wake.read], 0.05):
             pass
         return

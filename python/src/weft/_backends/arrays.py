@@ -35,8 +35,8 @@ class ChannelArray(list[Any]):
 
 
 def _room(what: str, n: int) -> list[Any]:
-    """Returns a list with room for n items. The list is made before the items, so that if there is
-    no memory for it, no item is made.
+    """Returns a list with room for n items. The list is made before the items, so that no item is
+    made if there is no memory for the list.
 
     Raises:
         MemoryError: there is no memory for the list.
@@ -62,8 +62,8 @@ def clones(process: Any, function: Any, body: Any, n: int) -> list[Any]:
     of them share the ends among these arguments.
 
     Args:
-        body: what the process will run. For a coroutine process it is a coroutine that has not
-            begun, whose frame has the arguments; for a thread process it is (function, arguments,
+        body: what the process will run. For a coroutine process this is a coroutine that has not
+            begun, whose frame holds the arguments; for a thread process it is (function, arguments,
             keywords).
     Raises:
         BadUse: n is less than 0, or the arguments cannot be determined.
@@ -90,8 +90,8 @@ def _own_code(coroutine: Any) -> Any:
 
 def _arguments(name: str, function: Any, coroutine: Any) -> tuple[list[Any], dict[str, Any]]:
     """Returns the positional and the keyword arguments with which a coroutine function was called.
-    They are read from the coroutine's frame: before the coroutine begins, its variables are the
-    parameters.
+    The arguments are read from the coroutine's frame: before the coroutine begins, the variables of
+    the frame are the parameters.
 
     Raises:
         BadUse: `function` is not the plain async function that made the coroutine.

@@ -1,5 +1,5 @@
-"""Weft inside asyncio: what the extension module needs of an event loop, and what an awaiting task
-runs.
+"""Weft inside asyncio: the functions of an event loop that the extension module needs, and the
+coroutines that an awaiting task runs.
 
 This module is loaded when an operation or a network first meets a running event loop (rules 6.6 and
 13).
@@ -26,7 +26,8 @@ from weft._backends import unawaited as _unawaited
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-# The current task is set by a function from Python 3.12 on, and before that in a dictionary.
+# In Python 3.12 and later a function sets the current task; in earlier versions it is set in a
+# dictionary.
 _swap: Any = getattr(asyncio.tasks, "_swap_current_task", None)
 _tasks: Any = getattr(asyncio.tasks, "_current_tasks", None)
 _current_task = asyncio.current_task
@@ -94,14 +95,14 @@ def handlers_of(loop: Any) -> dict[int, Any]:
 
 
 def _alone(loop: Any) -> bool | list[int] | None:
-    """Says whether nothing but networks of Weft can ever run on the event loop.
+    """Returns whether nothing but networks of Weft can ever run on the event loop.
 
     Returns:
         True: the loop has no timer, no callback, no socket, and no task but those that wait for a
             network. If signals have handlers that may act (rule 10.3), a list of these signals is
             returned instead of True.
         None: the loop has nothing else but callbacks that run in its next turn.
-        False: something else may run, or the loop does not show what it has.
+        False: something else may run, or the loop does not show its timers and callbacks.
     """
     try:
         handlers = handlers_of(loop)
@@ -133,8 +134,8 @@ def _wanted(task: Any) -> bool:
 
 
 def _owe() -> None:
-    """Notes that a cancellation is owed to the running task: its operation had committed
-    before the cancellation came.
+    """Records that a cancellation is owed to the running task, whose operation had committed before
+    the cancellation came.
     """
     task = asyncio.current_task()
     if task is not None:
@@ -184,13 +185,13 @@ def _interrupted(error: BaseException | None) -> TypeGuard[BaseException]:
 
 
 def _is(error: BaseException | None, kind: type) -> bool:
-    """Does what isinstance() does, but does not ask an odd exception for its `__class__`."""
+    """Does what isinstance() does, but does not read the `__class__` of an odd exception."""
     return issubclass(type(error), kind)
 
 
 class _Saying:
     """Makes Ctrl-C print where the processes are, while tasks of the main thread's event loop wait
-    for networks. After that, Ctrl-C does what it would have done.
+    for networks. After that, Ctrl-C does what it would have done without this class.
 
     The handler of this class replaces only asyncio's handler and Python's default handler, and
     never a handler of the program (rule 6.7).
@@ -206,7 +207,7 @@ class _Saying:
         self._before: Any = None
 
     def begin(self, loop: Any, wait: object) -> None:
-        """Notes that a wait begins. The caller must call `end` even if this raises."""
+        """Records that a wait begins. The caller must call `end` even if this raises."""
         if threading.current_thread() is not threading.main_thread():
             return
         self._waiting.add(wait)
@@ -239,18 +240,20 @@ class _Saying:
         before = self._before
         if before is not None and not (loop and loop.is_running()):
             # The loop has dropped this task, and asyncio's runner has ended. The runner would have
-            # removed its own handler, but did not find it in place.
+            # removed its own handler, but did not find its handler in place.
             before = signal.default_int_handler
         if before is not None and signal.getsignal(signal.SIGINT) == self._say:
             self._set(before, loop)
-        self._before = None  # cleared last, because an earlier Ctrl-C still needs it
+        # cleared last, because a Ctrl-C that has come earlier still needs `_before`
+        self._before = None
 
     def _set(self, handler: Any, loop: Any) -> None:
-        with contextlib.suppress(ValueError):  # to Python, another thread is the main one
+        # raised if another thread is the main thread for Python
+        with contextlib.suppress(ValueError):
             signal.signal(signal.SIGINT, handler)
             if loop in _watches:
                 # The watch is set again, because Ctrl-C must be held back wherever the other
-                # signals are.
+                # signals are held back.
                 _watches[loop] = _native._watch_signals()
 
     def _say(self, number: int, frame: Any) -> None:
@@ -298,19 +301,19 @@ async def _wait_for(
                 try:
                     await end
                 except asyncio.CancelledError as error:
-                    # The network gets one request to cancel: a second one would disturb the clean-
-                    # up.
+                    # The network receives only one request to cancel, since a second one would
+                    # disturb the clean-up.
                     if cancelled is None:
                         guest.cancel()
                     if not _interrupted(cancelled):
                         cancelled = error
             break
-        except GeneratorExit:  # the loop was closed, or forgot its task
+        except GeneratorExit:  # the loop was closed, or has dropped the task
             guest.abandon()
             raise
         except BaseException as error:  # a signal handler has raised the exception
             # The first such exception cancels the network, and is raised after the network has
-            # ended. A second one is raised at once.
+            # ended. A second such exception is raised at once.
             if _interrupted(cancelled):
                 guest.abandon()
                 raise
@@ -329,13 +332,15 @@ async def _wait_for(
 
 
 async def _leave(guest: Any, block: BaseException | None) -> bool:
-    """Runs at the end of the block of an `async with Group()`. `block` is what left the block."""
+    """Runs at the end of the block of an `async with Group()`. `block` is the exception that left
+    the block, or None.
+    """
     if _is(block, GeneratorExit):
         guest.abandon()
         return False
     if guest.told:
-        # A process failed, which cancelled this task. The cancellation is taken back; the failure
-        # is raised below.
+        # A process failed, which cancelled this task. The cancellation is withdrawn here; the
+        # failure is raised below.
         task: Any = asyncio.current_task()
         _no_longer_owed(task)
         if hasattr(task, "uncancel"):
@@ -368,8 +373,8 @@ class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
 
     It behaves like an `asyncio.Task` for code that uses one: `asyncio.timeout`, `TaskGroup`,
     libraries that ask for the current task. Its `cancel()` raises `asyncio.CancelledError` in the
-    process, at what the process awaits. If this exception leaves the process, the process has ended
-    quietly. The ProcessTask is done when the process has ended.
+    process, where the process awaits something. If this exception leaves the process, the process
+    has ended quietly. The ProcessTask is done when the process has ended.
     """
 
     def __init__(self, process: Any, loop: Any) -> None:
@@ -441,20 +446,22 @@ class ProcessTask(asyncio.Future):  # type: ignore[type-arg]
                 super().set_exception(RuntimeError("the process was left by StopIteration"))
             else:
                 super().set_exception(outcome)
-                self._log_traceback = False  # the group reports the failure
+                # the process's group reports the failure, so asyncio must not
+                self._log_traceback = False
         except RuntimeError:
             pass  # the loop is closed, so nothing waits for this future any more
 
 
 # ----------------------------------------------------------------------------------------- timeouts
 
-# In Python 3.10 this text tells Weft's request to cancel from other requests.
+# In Python 3.10 this text distinguishes Weft's request to cancel from other requests.
 _EXPIRED = "a timeout of Weft has expired"
 
 
 class TaskLimit:
-    """The limit of a `timeout` in an asyncio task. When the time has come it cancels the task. It
-    recognises its own request by the task's count of requests, and in Python 3.10 by the message.
+    """The limit of a `timeout` in an asyncio task. When the time has come, the limit cancels the
+    task. The limit recognises its own request by the task's count of requests, and in Python 3.10
+    by the message.
     """
 
     def __init__(self) -> None:
@@ -541,13 +548,14 @@ class TaskLimit:
         if self._task.done():
             return
         if not hasattr(self._task, "uncancel") and _is_cancelled(self._task):
-            return  # Python 3.10: another request is under way, and would be taken for Weft's
+            # Python 3.10: another request is under way, and that request would be taken for Weft's
+            return
         self._asked = True
         self._task.cancel(_EXPIRED)
 
     def _take_back(self, delivered: bool) -> bool:
-        """Takes Weft's request to cancel back. Returns whether no more requests are left than there
-        were when the block was entered.
+        """Takes Weft's request to cancel back. Returns whether the number of requests is no larger
+        than it was when the block was entered.
         """
         alone = not hasattr(self._task, "uncancel") or self._task.uncancel() <= self._requests
         if alone and not delivered:

@@ -17,7 +17,7 @@ def Parallel(*processes: Any) -> Any:
     The call is awaited.
 
     In an asyncio task the processes run inside the task's event loop (rule 13). Cancelling the task
-    cancels them and waits for them.
+    cancels the processes and waits for them.
 
     Raises:
         The first failure, after the other processes were cancelled; if several failed, an
@@ -54,11 +54,12 @@ async def _sequence(*processes: Any) -> list[Any]:
             results.append((await Parallel(waiting.pop(0)))[0])
     finally:
         never_run(waiting)
-        waiting, processes = [], ()  # frees them now: a traceback would keep them
+        # frees the processes now, since a traceback would keep them alive
+        waiting, processes = [], ()
     return results
 
 
-# The name that Python prints if the coroutine is never awaited.
+# Python prints this name if the coroutine is never awaited.
 _sequence.__name__ = _sequence.__qualname__ = "Sequence"
 
 

@@ -43,7 +43,8 @@ def Sequence(*processes: Any) -> list[Any]:
             results.append(_native.parallel(waiting.pop(0))[0])
     finally:
         never_run(waiting)
-        waiting, processes = [], ()  # frees them now: a traceback would keep them
+        # frees the processes now, since a traceback would keep them alive
+        waiting, processes = [], ()
     return results
 
 

@@ -1,6 +1,6 @@
 """Finds out whether a function is a coroutine function or a generator function. The answers are
-those of `inspect`, but `inspect` is imported only for unusual functions: its import would cost
-every program and every new OS process some milliseconds.
+those of `inspect`, but `inspect` is imported only for unusual functions: importing `inspect` would
+cost every program and every new OS process some milliseconds.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["is_coroutine", "yields"]
 
-# These bits of a code object's co_flags have names in inspect.
+# Bits of a code object's co_flags, which have names in inspect.
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 

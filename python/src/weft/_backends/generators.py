@@ -1,5 +1,5 @@
-"""Closes the async generators that the coroutines of a run began, and that nobody iterates to their
-end (rule 7.15). The extension calls these functions.
+"""Closes the async generators that the coroutines of a run began, and that are never iterated to
+their ends (rule 7.15). The extension calls these functions.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def closing(generator: _Generator, ends: list[Any]) -> Any:
     """Returns a process, not started, that closes the generator and holds the ends.
 
     Raises:
-        RuntimeError: the program began to ask for the generator's next value, and dropped the
-            request.
+        RuntimeError: the program asked for the generator's next value, and dropped the request
+            before it was awaited to its end.
     """
     if generator.ag_running:
         raise RuntimeError(

@@ -1,4 +1,4 @@
-"""Greenlet processes: what weft.greenlets adds to the other backends."""
+"""Greenlet processes: the functions of weft.greenlets that other backends do not share."""
 
 from __future__ import annotations
 

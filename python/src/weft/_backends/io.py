@@ -1,13 +1,15 @@
 """`@io`, and the threads on which its calls run (rule 7.9).
 
 Invariants
- 1 A thread of the pool either runs a call or is idle; one that has been idle for IDLE seconds ends.
+ 1 A thread of the pool either runs a call or is idle; a thread that has been idle for IDLE seconds
+   ends.
  2 There are at most LIMIT threads (and one more for each start that was interrupted). Further calls
    wait their turn, in the order in which they came.
- 3 But all running calls may depend on a call that waits its turn. So while calls wait for a thread,
+ 3 All running calls may depend on a call that waits its turn. So while calls wait for a thread,
    another thread watches. Whenever no call has ended for PATIENCE seconds, the watcher starts one
-   thread beyond LIMIT, which ends after one call. It starts only one at a time, because slow calls
-   look the same: thousands of slow calls must not become thousands of threads at once.
+   thread beyond LIMIT, which ends after one call. The watcher starts only one thread at a time,
+   because slow calls look the same: thousands of slow calls must not become thousands of threads at
+   once.
 """
 
 from __future__ import annotations
@@ -31,16 +33,18 @@ LIMIT = 64  #: threads
 IDLE = 5.0  #: seconds
 PATIENCE = 0.05  #: seconds
 
-# The main thread may submit a call, and there a signal's handler may raise between any two steps.
-# So there is no lock: each method of these queues does its work completely or not at all.
+# The main thread may submit a call, and in the main thread a signal handler may raise between any
+# two steps. So there is no lock: each method of these queues does its work completely or not at
+# all.
 _waiting: SimpleQueue[Any] = SimpleQueue()  # the calls that wait for a thread
-_idle: SimpleQueue[None] = SimpleQueue()  # has an item for each thread that waits for a call
-_permits: SimpleQueue[None] = SimpleQueue()  # has an item for each thread that may still be started
+_idle: SimpleQueue[None] = SimpleQueue()  # contains an item for each thread that waits for a call
+# contains an item for each thread that may still be started
+_permits: SimpleQueue[None] = SimpleQueue()
 for _ in range(LIMIT):
     _permits.put(None)
-_watch: SimpleQueue[None] = SimpleQueue()  # has one permit, unless a thread watches
+_watch: SimpleQueue[None] = SimpleQueue()  # contains one permit, unless a thread watches
 _watch.put(None)
-_ended = 0  # how many calls have ended, roughly: two threads may count at once
+_ended = 0  # how many calls have ended, roughly, since two threads may count at once
 
 
 def workers() -> int:
@@ -65,7 +69,7 @@ def _man() -> None:
     """Starts a thread if more calls wait than threads are idle. At the limit, starts the watcher.
 
     A thread calls this function after it has added a call, and after it has stopped being idle. So
-    of two threads that do so at once, at least one sees both changes.
+    if two threads make such changes at once, at least one of them sees both changes.
     """
     if _waiting.qsize() > _idle.qsize():
         if _took(_permits):
@@ -75,8 +79,8 @@ def _man() -> None:
 
 
 def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]) -> None:
-    """Starts a thread. The caller has taken a permit from `permits`; the thread puts it back at its
-    end.
+    """Starts a thread. The caller has taken a permit from `permits`; the thread puts the permit
+    back at its end.
     """
     started = False
     try:
@@ -89,7 +93,8 @@ def _start(does: Callable[[SimpleQueue[None]], None], permits: SimpleQueue[None]
         if permits is _permits and workers() == 1:
             raise
         # Another thread of the pool will run the call.
-    except KeyError as error:  # what a signal handler raises within start() may become a KeyError
+    except KeyError as error:
+        # an exception that a signal handler raises within start() may become a KeyError
         if error.__context__ is None:
             raise
         raise error.__context__ from None
@@ -111,7 +116,7 @@ def _next() -> Any:
     _took(_idle)
     if call is None:
         try:
-            return _waiting.get_nowait()  # a call that came while the thread counted as idle
+            return _waiting.get_nowait()  # such a call came while the thread counted as idle
         except Empty:
             return None
     _man()
@@ -129,7 +134,7 @@ def _work(permits: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         permits.put(None)
-    _man()  # a call that came before the permit was put back may have found none
+    _man()  # for a call that came before the permit was put back no thread could be started
 
 
 def _work_once(permits: SimpleQueue[None]) -> None:
@@ -149,7 +154,9 @@ def _work_once(permits: SimpleQueue[None]) -> None:
 
 
 def _see_to_it(watch: SimpleQueue[None]) -> None:
-    """Starts further threads as long as calls wait for a thread and no call ends (invariant 3)."""
+    """Starts further threads as long as calls wait for a thread and no running call ends (invariant
+    3).
+    """
     _native._worker(True)
     try:
         while _waiting.qsize() > _idle.qsize():
@@ -160,11 +167,11 @@ def _see_to_it(watch: SimpleQueue[None]) -> None:
     finally:
         _native._worker(False)
         watch.put(None)
-    _man()  # a call that came before the watcher had ended may have started none
+    _man()  # for a call that came before the watcher had ended no watcher was started
 
 
 def _forget() -> None:
-    """Resets the pool in the child of a fork, which has none of the threads."""
+    """Resets the pool in the child of a fork, where the threads of the pool do not exist."""
     for one in (_waiting, _idle):
         while not one.empty():
             one.get_nowait()
@@ -183,13 +190,13 @@ def io(function: Callable[..., Any]) -> Callable[..., Any]:
     """Makes a function that blocks safe to call from any process: only the process that calls it
     waits (rule 7.9).
 
-    A coroutine process awaits the call, a greenlet process makes it as a plain call; both run the
-    function on a thread of a pool. A thread process and ordinary code simply call the function. An
-    asyncio task awaits the call, which runs on a thread of asyncio.
+    A coroutine process awaits the call, a greenlet process makes it as a plain call; for both, the
+    function runs on a thread of a pool. A thread process and ordinary code simply call the
+    function. An asyncio task awaits the call, which runs on a thread of asyncio.
 
     Raises:
         BadUse: `function` is not a plain function. The call raises what the function raises, or
-        Cancelled: then the process no longer waits, but the function goes on.
+        Cancelled: after a Cancelled the process no longer waits, but the function goes on.
     """
     if why := _patched.why_not("@io"):
         raise BadUse(why)

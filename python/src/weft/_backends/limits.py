@@ -1,8 +1,9 @@
 """Timeouts as scopes (rule 7.12): `timeout`, `deadline`, `move_on_after`.
 
-One class, Timeout, serves coroutines, tasks, threads and greenlets alike. It has a limit that asks
-the block to end: in a process, a thread or ordinary code the extension's Limit, in an asyncio task
-a TaskLimit, which is a timer of the event loop. Both have enter, leave, move and expired.
+One class, Timeout, serves coroutines, tasks, threads and greenlets alike. Its limit asks the block
+to end. In a process, a thread or ordinary code the limit is the extension's Limit, in an asyncio
+task a TaskLimit, which is a timer of the event loop. Both classes have enter, leave, move and
+expired.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ def _time(name: str, when: float | None) -> float | None:
     try:
         if math.isnan(when):
             raise BadUse(f"{name}(nan): nan is not a time")
-    except OverflowError:  # an int too large for a float
+    except OverflowError:  # `seconds` is an int too large for a float
         return math.inf if when > 0 else -math.inf
     return float(when)
 
 
 class Timeout:
-    """A time limit on the operations of a block. `timeout`, `deadline` and `move_on_after` make it.
-    It can be entered once.
+    """A time limit on the operations of a block. `timeout`, `deadline` and `move_on_after` return
+    one. A Timeout can be entered once.
 
     It is entered by `async with` in a coroutine process and in an asyncio task, and by `with`
     elsewhere.
@@ -50,13 +51,13 @@ class Timeout:
     @property
     def expired(self) -> bool:
         """Within the block: whether the time has come. After the block: whether this timeout ended
-        it.
+        the block.
         """
         return self._limit is not None and bool(self._limit.expired)
 
     def reschedule(self, seconds: float | None) -> None:
-        """Moves the end of the time limit. If the time has come but no operation has been ended by
-        it yet, the block goes on.
+        """Moves the end of the time limit. If the time has come but has not ended an operation yet,
+        the block goes on.
 
         Args:
             seconds: from now; ``None``: the time never comes.
@@ -85,8 +86,9 @@ class Timeout:
             raise
         return self
 
-    # __enter__() and __exit__() each catch what a signal handler raises. If a function that both
-    # call did so, a handler could raise between the end of that function and the end of theirs.
+    # __enter__() and __exit__() each catch the exceptions of signal handlers. If instead a function
+    # that both call caught them, a handler could raise between the end of that function and the end
+    # of the method.
     def _let_go(self) -> None:
         """Leaves the limit after a signal handler has raised while the block was entered or
         left.
@@ -149,13 +151,13 @@ def timeout(seconds: float | None) -> Timeout:
     """Limits how long a block may wait: ``async with timeout(2.0):``, in threads and greenlets
     ``with timeout(2.0):``.
 
-    When the time has come, the operation of Weft in which the block waits, or its next one, is
-    withdrawn (rule 6), and the block ends with TimeoutError. An operation that had committed
+    When the time has come, the operation of Weft in which the block waits, or its next operation,
+    is withdrawn (rule 6), and the block ends with TimeoutError. An operation that had committed
     delivers its value. A computation is not interrupted.
 
     Args:
-        seconds: by the run's clock, counted from when the block is entered; 0 or less ends the
-            block at its first operation, None never.
+        seconds: by the run's clock, counted from the moment when the block is entered; 0 or less
+            ends the block at its first operation, None never.
     Raises:
         TimeoutError: at the block's end, if this timeout ended it. BadUse: nan; the timeout is
             entered twice, or left out of order or in another process.

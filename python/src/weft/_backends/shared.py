@@ -1,13 +1,13 @@
-"""What the backends have in common: @process, run(), statistics of a channel, and operations on
+"""The names that all backends share: @process, run(), statistics of a channel, and operations on
 several ends.
 
 Code for operations that are awaited is in _backends/awaiting.py, for operations that block in
 _backends/blocking.py.
 
 Invariants
-- The extension module is set up here, before any backend is used: the Python functions that it
-  calls, and what it does after a fork.
-- Ordinary code calls `stop_at_run` before it starts a network, in whatever way it starts it.
+- The extension module is set up here, before any backend is used: the Python functions that the
+  extension calls, and its clean-up after a fork.
+- Ordinary code calls `stop_at_run` before it starts a network, in whatever way it does so.
 - Other modules, which are imported only where they are needed, replace two names:
   _distributed_deadlock/rounds.py replaces `linked`, _hosts/child.py replaces `at_run`.
 """
@@ -74,7 +74,8 @@ def statistics(channel: Any) -> ChannelStats:
 # --- making processes -----------------------------------------------------------------------------
 
 
-_KINDS = {"coroutines": 0, "threads": 1, "greenlets": 2}  # the numbers are those of process.hpp
+# the numbers are the values of Kind in process.hpp
+_KINDS = {"coroutines": 0, "threads": 1, "greenlets": 2}
 
 
 def process_of(function: Any, plain: str) -> Any:
@@ -93,7 +94,8 @@ def process_of(function: Any, plain: str) -> Any:
     backend = "coroutines" if is_coroutine(function) else plain
     made: Any = _native.ProcessFunction(function, name, _KINDS[backend])
     functools.update_wrapper(made, function)
-    made._weft_plain = plain  # another OS process makes the same process function with this backend
+    # another OS process uses this backend to make the same process function
+    made._weft_plain = plain
     return made
 
 
@@ -121,12 +123,12 @@ def linked() -> bool:
     return False
 
 
-# A child of weft.processes sets this while it imports the main module: a function that is called
-# instead of a run.
+# A function that is called instead of a run. A child of weft.processes sets it while the child
+# imports the main module.
 at_run: Any = None
 
 # In a child of weft.processes: the module that the child is importing for the function of a call.
-# The processes of a network that the module starts inherit the variable.
+# The processes of a network that this module starts inherit the variable.
 imported_for_call: contextvars.ContextVar[str | None] = contextvars.ContextVar(
     "imported_for_call", default=None
 )
@@ -176,8 +178,8 @@ def run(
         clock: "steady"; or "virtual", which jumps to the next deadline when nothing can run (rule
             8.6).
         host: "weft": Weft's own scheduler; or "asyncio": inside `asyncio.run`, so that processes
-            may await what asyncio has (rule 13). For another event loop, await `run_async` in it.
-        trace: a file to which everything that happens is written (:func:`tracing`).
+            may await objects of asyncio (rule 13). For another event loop, await `run_async` in it.
+        trace: a file to which all events are written (:func:`tracing`).
         watchdog: seconds after which a process that has not returned to its scheduler is named
             (:func:`watchdog`).
         partial: "warn" or "raise" when processes are stuck for ever while others go on
@@ -185,7 +187,7 @@ def run(
     Raises:
         What failed in the network (several failures: an ExceptionGroup); for exactly one process
         also the Retired, Poisoned or Cancelled that left it (rule 7.1); Deadlock; BadUse;
-        KeyboardInterrupt, once the network was cancelled.
+        KeyboardInterrupt, once the network has been cancelled.
     """
     if host not in ("weft", "asyncio"):
         raise BadUse(f"run: host must be 'weft' or 'asyncio', not {host!r}")
@@ -218,7 +220,7 @@ def run(
 
 
 async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
-    """Runs a network inside the running event loop (rule 13), and returns what `run` does. An
+    """Runs a network inside the running event loop (rule 13), and returns the same as `run`. An
     asyncio task awaits the call.
 
     Args:
@@ -242,8 +244,8 @@ async def run_async(first: Any, *others: Any, clock: str = "steady") -> Any:
 
 
 def never_run(processes: Any) -> None:
-    """Ends the processes that a Sequence has not reached: they have not run, and let go of their
-    ends (rules 2.3, 7.3), even if something still refers to them.
+    """Ends the processes that a Sequence has not reached: they end without having run, and release
+    their ends (rules 2.3, 7.3), even if something still refers to the processes.
     """
     for p in processes:
         p._never_run()
@@ -286,7 +288,7 @@ def _check_each(verb: str, wanted: str, given: tuple[Any, ...], but: type | None
 # --- setting up the extension module --------------------------------------------------------------
 
 _native._set_stats(ChannelStats)
-if hasattr(_native, "_set_watch"):  # a Python without the GIL
+if hasattr(_native, "_set_watch"):  # only a Python without the GIL has this function
     from weft import _foreign_threads
 
     _native._set_watch(_foreign_threads.watch)

@@ -1,5 +1,5 @@
-"""Reports at once a network that fails in an asyncio task which nobody awaits (rule 13.8). asyncio
-alone reports the failure when the task is collected, which may be never.
+"""Reports at once a network that fails in an asyncio task that no code awaits (rule 13.8). asyncio
+by itself reports the failure only when the task is collected, which may never happen.
 
 Invariant: a failure is reported only after it has left its task, since code of the task may handle
 it.
@@ -15,11 +15,12 @@ from weft.errors import ChannelEnd
 
 __all__ = ["network_failed"]
 
-_CONTAINERS = (set, list, dict)  # `task.add_done_callback(tasks.discard)` only keeps a task
+# `task.add_done_callback(tasks.discard)` only keeps a task alive, and does not await it
+_CONTAINERS = (set, list, dict)
 
 
 def _awaited(task: Any) -> bool:
-    """Returns whether anybody awaits the task; in doubt, True."""
+    """Returns whether any code awaits the task; in doubt, True."""
     try:
         callbacks = [callback for callback, _ in task._callbacks or ()]
     except (AttributeError, TypeError, ValueError):
@@ -31,8 +32,8 @@ def _awaited(task: Any) -> bool:
 
 
 def network_failed(error: Exception) -> None:
-    """Notes that the current task gets this failure of the network for which the task has
-    waited.
+    """Records that this failure of a network is raised in the current task, which has waited for
+    that network.
     """
     task = asyncio.current_task()
     if isinstance(error, ChannelEnd) or not isinstance(task, asyncio.Task) or _awaited(task):
@@ -42,7 +43,8 @@ def network_failed(error: Exception) -> None:
     _last[task] = id(error)
 
 
-# The id() of the last failure that each task has got. The failure itself would keep frames alive.
+# Task → the id() of the last failure that was raised in it. A reference to the failure would keep
+# frames alive.
 _last: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
 

@@ -4,14 +4,14 @@
 Nothing is imported here, so that the plugin for pytest costs little where nothing is checked. The
 modules, from below:
 
-    options     what a check is asked for
+    options     the options of a check
     tokens      a schedule as a text
     engine      the search, which the extension module makes
-    patches     clocks, random numbers and locks, and what is refused
+    patches     clocks, random numbers and locks, and calls that are refused
     faults      simulated hosts
-    properties  what a run is observed for
+    properties  observes a run
     telling     a schedule, line by line
-    report      what was found
+    report      the failures that were found
     functions   the function that is checked
     words       errors and values in a few words
     checker     a whole check

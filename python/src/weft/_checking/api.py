@@ -25,7 +25,7 @@ class Checked(Generic[P, R]):
         tokens: the tokens of `@weft.check.replay(…)`, which are run before the search.
     """
 
-    #: What the pytest plugin asks for: options that replace those of the test, or "off" to call the
+    #: Set by the pytest plugin: options that replace those of the test, or "off" to call the
     #: function once, unchecked.
     override: dict[str, Any] | str | None = None
 
@@ -40,7 +40,8 @@ class Checked(Generic[P, R]):
         self.__wrapped__ = function
 
     def __call__(self, *args: P.args, **named: P.kwargs) -> None:
-        __tracebackhide__ = True  # pytest shows no line of this frame: the report says where
+        # pytest shows no line of this frame, since the report names the place of the failure
+        __tracebackhide__ = True
         over = Checked.override
         if over == "off":
             from weft._checking.functions import run_plainly
@@ -82,7 +83,8 @@ class Check:
         self, function: None = None, /, **given: Any
     ) -> Callable[[Callable[P, R]], Checked[P, R]]: ...
     def __call__(self, function: Any = None, /, **given: Any) -> Any:
-        """Runs `function` in one order after the other, and gives a :class:`Report` of what fails.
+        """Runs `function` in one order after the other, and returns a :class:`Report` of the
+        failures.
 
         Without a function it is a decorator: a function under `@weft.check(seconds=2)` is checked
         when it is called, and the call raises :class:`CheckFailed` if an order fails.
@@ -90,17 +92,17 @@ class Check:
         Args:
             function: a function that builds and runs a network, a process function without
                 arguments, or an `async def`. It may be called some thousand times.
-            seconds: how long to search (10).
+            seconds: how long to search; 10 by default.
             schedules: how many schedules to run at most.
             search: "auto", "all", "walk", "pct" or "few".
-            time: "quiet": a time comes when no process can run; "any": also earlier.
+            time: "quiet": a time comes only when no process can run; "any": also earlier.
             faults: the faults that may happen to processes on hosts, such as "kill:1,delay" (also
                 "partition", "slow").
             same: results, and how each process ends, must be the same in all schedules.
             strict: findings that are otherwise only reported count as a failure.
             grain: "operation", or "park": a process is stopped only where it waits.
             all: it is a failure if not every schedule was run.
-            seed: the seed of all that is random.
+            seed: the seed of all random choices.
             keep_going: whether to look for other failures after the first.
             jobs: how many OS processes search.
             stub: names of functions, `module.function`, that are not called.
@@ -130,7 +132,8 @@ class Check:
 
     def replay(self, *tokens: str) -> Callable[[Callable[P, R]], Checked[P, R]]:
         """Returns a decorator. Each call of the decorated function runs these schedules first,
-        before any search. So a schedule that once failed stays as a test when the fault is mended.
+        before any search. So a schedule that once failed stays a test after the fault has been
+        mended.
 
         Args:
             tokens: the texts that reports show after `--replay`.

@@ -7,7 +7,7 @@ schedule and reports it (rules 17.1 to 17.11).
                 └──every schedule was run, or the time is over──► nothing found
 
 Invariants
-- What the program prints and warns does not leave the check, and the clocks that the check replaces
+- The program's output and warnings do not leave the check, and the clocks that the check replaces
   are put back.
 - There is a Report whatever ends the check: a failure, Ctrl-C, a program that differs from run to
   run.
@@ -40,7 +40,7 @@ from weft._checking.telling import Teller
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-OBSERVED = 50  # every 50th run is observed, to find what the engine does not see
+OBSERVED = 50  # every 50th run is observed, to find failures that the engine does not see
 _SHRINKING = 2.0  # seconds for the search for fewer deviations
 _GRAIN = 0.5  # seconds for the search for the same failure at the other grain
 
@@ -48,8 +48,8 @@ Progress = Callable[[str], None]
 
 
 def world_for(options: Options) -> _patches.World:
-    """Returns the world of a check: `with world_for(options) as world:`. Enter it before the
-    program is imported, where that can be.
+    """Returns the world of a check: `with world_for(options) as world:`. Enter the world before the
+    program is imported, where that is possible.
     """
     return _patches.World(_now, options.seed, options.stub, _sleep)
 
@@ -59,7 +59,9 @@ def _now() -> float:
 
 
 def _sleep(seconds: float) -> bool:
-    """Sleeps in the time of the run. Returns False if the caller is no process with a stack."""
+    """Sleeps in the time of the run. Returns False if the caller is not a process with a stack of
+    its own.
+    """
     process = _native.current_process()
     if process is None or _native.where() not in _BLOCKS:
         return False
@@ -68,7 +70,7 @@ def _sleep(seconds: float) -> bool:
 
 
 _LOST = "if nobody needs these values: poison the channel, or let its reader read to the end"
-_BLOCKS = (2, 3)  # native.where(): a thread process, a greenlet
+_BLOCKS = (2, 3)  # values of native.where(): a thread process, a greenlet
 
 
 @dataclass
@@ -105,7 +107,7 @@ def check_function(
         search: False if only the tokens are run.
         name: the name of the function in the report.
         command: the command that replays a schedule, without the token.
-        progress: is called with a line about how far the search is.
+        progress: is called with a line that says how far the search is.
         world: the world, if the caller has entered it already.
     Raises:
         BadUse: a token cannot be read, or a check is under way already.
@@ -127,7 +129,7 @@ _thread = 0  # the thread of that check
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """Marks a check as under way. Raises BadUse if another one is."""
+    """Marks a check as under way. Raises BadUse if another check is under way."""
     global _thread
     here = threading.get_ident()
     if not _going_on.acquire(blocking=False):
@@ -166,12 +168,13 @@ class _Check:
         self._printed = io.StringIO()
         self._runs = 0
         self.report = Report(self.name, time=options.time)
-        # By path: how the process ended first, and the sentence about that.
+        # Path → how the process ended when it was first observed, and the sentence about that.
         self.endings: dict[str, tuple[str, str]] = {}
         self.left: dict[str, str] = {}
         self.first_value: Any = None
         self.shared = False
-        self.ways_before: dict[str, int] = {}  # schedules of searches that are over (parallel)
+        # schedules by the searches that are over (parallel.py)
+        self.ways_before: dict[str, int] = {}
         self._watch: Watch | None = None
         self.began = _patches.real.clock()
 
@@ -244,7 +247,9 @@ class _Check:
         )
 
     def _first_run(self) -> None:
-        """Runs the usual order twice, observed. A function that cannot be checked shows here."""
+        """Runs the usual order twice, observed. If the function cannot be checked, these two runs
+        show that.
+        """
         outside = _functions.channels_outside(self._function)
         if outside:
             raise self._refused(outside)
@@ -296,7 +301,7 @@ class _Check:
         return _End(self.report)
 
     def _observed(self, watch: Watch) -> None:
-        """Compares how the processes ended with what was seen before."""
+        """Compares how the processes ended with how they ended in earlier runs."""
         for sentence in watch.shared:
             self.shared = True
             self.world.tell(sentence)
@@ -400,7 +405,7 @@ class _Check:
         return None
 
     def _watched(self) -> Any:
-        """Runs the function. Every 50th run is observed, or each if endings are compared."""
+        """Runs the function. Every 50th run is observed, or each run, if endings are compared."""
         self._runs += 1
         each = self.options.same or self.options.strict
         self._watch = Watch(objects=not each) if each or self._runs % OBSERVED == 0 else None
@@ -408,7 +413,7 @@ class _Check:
         return self.run()
 
     def find(self, search: _engine.Search) -> list[_Failure]:
-        """Runs a search until a schedule fails (keep_going: to its end), and notes the figures."""
+        """Runs a search until a schedule fails (keep_going: to its end); records the figures."""
         found: dict[tuple[str, str], _Failure] = {}
         shown = 0.0
         self._search_under_way = search
@@ -443,7 +448,7 @@ class _Check:
         raise _End(self.report)
 
     def conclude_elsewhere(self, found: list[dict[str, Any]]) -> None:
-        """Does what conclude() does, for what other OS processes have found."""
+        """Does what conclude() does, for failures that other OS processes have found."""
         failures = []
         for one in found:
             outcome = self._replayed(one["numbers"], one["time"])
@@ -512,7 +517,7 @@ class _Check:
     def _tell(
         self, into: Report, failure: _Failure, outcome: _engine.Outcome, least: bool, time: str = ""
     ) -> None:
-        """Replays a failure, and puts it into a report line by line."""
+        """Replays a failure, and describes its schedule in a report, line by line."""
         into.kind, into.what = failure.kind, failure.what
         into.found_at, into.seconds = failure.found_at, failure.seconds
         into.time = time or self.options.time
@@ -553,8 +558,8 @@ class _Check:
         into.trace = functools.partial(self._trace, deviations, time)
 
     def _other_grain(self, failure: _Failure, outcome: _engine.Outcome, time: str) -> str:
-        """Returns a sentence if coroutines of one scheduler cannot fail in this way. It is empty if
-        they can, or if the search for that was cut.
+        """Returns a sentence if coroutines of one scheduler cannot fail in this way. The sentence
+        is empty if they can fail so, or if the search for such a failure was cut.
         """
         if self.options.grain == "park" or failure.kind not in (
             "deadlock",
@@ -617,7 +622,7 @@ class _Both:
 
 @dataclass
 class _Observing:
-    """An observer made of a function that gives a context manager."""
+    """An observer made from a function that returns a context manager."""
 
     observing: Callable[[], Any]
 
@@ -626,7 +631,7 @@ _CHANNELS = (_native.Channel,)
 
 
 class _First(Watch):
-    """Observes the first run, and notes a channel that was there before the run."""
+    """Observes the first run, and records a channel that was there before the run."""
 
     def __init__(self, before: set[int]) -> None:
         super().__init__()
@@ -643,8 +648,8 @@ class _First(Watch):
 
 
 def _lacking(asked: Any, outcome: _engine.Outcome) -> str:
-    """Returns a sentence about the first deviation that a replay has not taken; empty if it took
-    all.
+    """Returns a sentence about the first deviation that a replay has not taken; empty if the replay
+    has taken all.
     """
     numbers = set(outcome.numbers)
     named = {_indexed(d) for d in outcome.deviations}

@@ -1,4 +1,4 @@
-"""The engine of `weft check`: runs a function in an order that is decided here, and searches
+"""The engine of `weft check`: runs a function in an order that this module decides, and searches
 through the orders. The other modules of weft._checking use the extension module only through this
 one.
 
@@ -8,21 +8,21 @@ one.
             again = replay(function, shrunk.outcome.deviations, options)
     search.complete                                         # the search ended, and nothing cut it
 
-A schedule is given by its deviations from the usual order (first come, first served; a process goes
-on as long as it can). A deviation is a tuple (process, step, kind, choice, nth):
+A schedule is described by its deviations from the usual order (first come, first served; a process
+goes on as long as it can). A deviation is a tuple (process, step, kind, choice, nth):
 
     ("main/hop[3]", 3, "go", "main/locker[1]", 0)   after step 3 of hop[3] locker[1] goes
     ("main/hop[3]", 3, "time", "", 0)               after that step a time comes first
     ("main/merge", 2, "guard", 1, 0)                at step 2 of merge its select takes the second
                                                     of the ready guards
-    ("main/worker", 3, "fault", 1, 2)               the third choose() in step 3 of worker gives 1
+    ("main/worker", 3, "fault", 1, 2)               the third choose() in step 3 of worker returns 1
 
 or a pair of numbers (decision, choice). `weft._checking.tokens` writes these tuples as texts.
 
 Invariants
 - In an OS process there is one search or run at a time, on the thread that asks for it. A check
   within a check is BadUse.
-- This module decides orders, and nothing else. The caller replaces clocks, random numbers and locks
+- This module decides only orders. The caller replaces clocks, random numbers and locks
   (weft._checking.patches). The collector is off during a run.
 - An Outcome keeps the error and the value of its function, but no process and no channel of the
   run.
@@ -49,10 +49,10 @@ Function = Callable[[], Any]
 class Options:
     """How schedules are made."""
 
-    #: "plain" (the usual order, once), "reduced" (one schedule stands for all that cannot differ
-    #: from it), "all", "few" (all with at most `bound` deviations), "walk" (at random), "pct" (at
-    #: random, by priorities that change `depth` - 1 times), "auto" ("reduced", which begins with
-    #: the usual order, for 40 % of `seconds`, then walk, pct and few in turn)
+    #: "plain" (the usual order, once), "reduced" (one schedule stands for all schedules that
+    #: cannot differ from it), "all", "few" (all with at most `bound` deviations), "walk" (at
+    #: random), "pct" (at random, by priorities that change `depth` - 1 times), "auto" ("reduced",
+    #: which begins with the usual order, for 40 % of `seconds`, then walk, pct and few in turn)
     search: str = "auto"
     #: when times come: "quiet", when no process can run; "any", at most `early` times earlier
     time: str = "quiet"
@@ -61,20 +61,22 @@ class Options:
     seed: int = 1
     bound: int = 2
     depth: int = 3
-    limit: int = 20_000  #: a run with more steps, and 100 more for each process, has no end
+    #: a run that takes more steps than this, plus 100 for each process, counts as a run without an
+    #: end
+    limit: int = 20_000
     early: int = 2
     seconds: float = math.inf  #: how long to search
-    schedules: int | None = None  #: how many to run at most
+    schedules: int | None = None  #: the largest number of schedules to run
 
 
 class Decision(NamedTuple):
-    """One decision of a run, where there was more than one choice."""
+    """One decision of a run, at which there was more than one choice."""
 
     process: str  #: path of the process that had run last
-    step: int  #: the number of that step among the steps of this process, from 1
+    step: int  #: the number of that process's last step, from 1
     kind: str  #: "go", "time", "guard", "fault"
-    #: The path of the process that goes on, "" for a time, else the number of the choice that was
-    #: taken.
+    #: The path of the process that goes on, "" for a time, otherwise the number of the choice that
+    #: was taken.
     choice: Any
     options: int  #: how many choices there were
     index: int  # type: ignore[assignment]  #: which was taken; 0: the usual one
@@ -90,25 +92,26 @@ class Outcome:
     """How one run went."""
 
     #: "ok"; "deadlock"; "exception"; "no end"; "blocked" (not a schedule: the reduced search left
-    #: the run, since another that was run stands for it); "not the same" (a decision that was to be
-    #: repeated was not there: `difference` names it)
+    #: the run, since another schedule that was run stands for it); "not the same" (a decision
+    #: that was to be repeated was not there: `difference` names it)
     kind: str
     value: Any = None  #: what the function returned
     error: BaseException | None = None
     steps: int = 0
     decisions: tuple[Decision, ...] = ()
-    lost: int = 0  #: values in blocking buffers that nobody took, without poison
+    lost: int = 0  #: values that were left in blocking buffers without poison
     #: Pairs of a channel's name and the number of values lost in it.
     lost_in: tuple[tuple[str, int], ...] = ()
-    starved: tuple[str, ...] = ()  #: sentences about who was passed over (rule 17.6)
+    #: sentences about the processes and guards that were passed over (rule 17.6)
+    starved: tuple[str, ...] = ()
     early: int = 0  #: times that came although a process could run
     cut: str = ""  #: a bound that this run met: "early", "limit", "size"
-    difference: str = ""  #: of a replay: the first deviation that does not fit, which is no failure
+    difference: str = ""  #: of a replay: the first deviation that does not fit; this is no failure
     #: the product of the numbers of choices; its mean over random walks estimates how many
     #: schedules there are
     chances: float = 1.0
     search: str = ""  #: the way of searching that made this run
-    time: str = "quiet"  #: when times came: Options.time of that way of searching
+    time: str = "quiet"  #: when times came: Options.time, as that way of searching has set it
 
     @property
     def failed(self) -> bool:
@@ -165,7 +168,7 @@ def run_once(function: Function) -> Outcome:
 
 
 def decided(outcome: Outcome) -> Outcome:
-    """Adds its decisions to the outcome of the last run. A search does so only if the run failed."""
+    """Adds the last run's decisions to its outcome. A search does so only if the run failed."""
     outcome.decisions = tuple(Decision(*d) for d in _engine.decisions())
     return outcome
 
@@ -201,8 +204,8 @@ def replay(
 
 class Search:
     """Iterating over a Search runs one schedule after the other and gives the Outcome of each. A
-    Search ends when the schedules that were run stand for all, at the bounds of `options`, and at
-    "not the same".
+    Search ends when the schedules that were run stand for all schedules, when a bound of `options`
+    is reached, or at an outcome "not the same".
     """
 
     def __init__(self, function: Function, options: Options | None = None) -> None:
@@ -210,7 +213,8 @@ class Search:
         self.options = options or Options()
         self.runs = 0  #: schedules that were run
         self.blocked = 0  #: runs that were no schedules
-        #: the schedules that were run stand for all (of "few": for all with so few deviations)
+        #: the schedules that were run stand for all schedules (for "few": for all with at most
+        #: `bound` deviations)
         self.complete = False
         #: What cut the search: "early", "limit", "size", "seconds", "schedules".
         self.cut: set[str] = set()
@@ -218,15 +222,15 @@ class Search:
         #: Whether the end of the reduced search proves nothing, because processes share an object.
         #: If so, an auto search goes on with "walk", "pct" and "few" to its bounds.
         self.unproven = False
-        self.races = (0, 0)  #: how many races were seen in both orders, and how many there are
+        self.races = (0, 0)  #: how many races were run in both orders, and how many races there are
         self._chances = 0.0
         self._walks = 0
         self._longest = 100
 
     @property
     def estimate(self) -> float:
-        """How many schedules there are without reduction, from the random walks; 0.0 without a
-        walk.
+        """How many schedules there are without reduction, estimated from the random walks; 0.0 if
+        there was no walk.
         """
         return self._chances / self._walks if self._walks else 0.0
 
@@ -273,7 +277,7 @@ class Search:
                 _engine.seed(options.seed + runs, self._longest)
             outcome = run_once(self.function)
             outcome.search, outcome.time = way, options.time
-            # The search begins anew, because it needs to know more about each step.
+            # The engine begins the search anew, because it needs to record more about each step.
             if _engine.restarts():
                 continue
             if outcome.cut:
@@ -310,7 +314,7 @@ class Shrunk(NamedTuple):
 
     outcome: Outcome
     runs: int
-    least: bool  #: every schedule with fewer deviations was run, and none fails so
+    least: bool  #: every schedule with fewer deviations was run, and none fails in this way
 
 
 def _alike(a: Outcome, b: Outcome) -> bool:
@@ -326,14 +330,14 @@ def shrink(
     runs: int = 20_000,
     seconds: float = 2.0,
 ) -> Shrunk:
-    """Returns the same failure with as few deviations as can be: first some deviations are left
-    out, then all schedules with fewer are searched.
+    """Returns the same failure with as few deviations as possible: first some deviations are left
+    out, then all schedules with fewer deviations are searched.
 
     Args:
-        alike: is this outcome the same failure? By default: it is of the same kind, with an
-            exception of the same type.
-        runs: how many runs the search for fewer may take.
-        seconds: how long it may take.
+        alike: returns whether an outcome is the same failure. By default it is if it is of the same
+            kind, with an exception of the same type.
+        runs: how many runs the search for fewer deviations may take.
+        seconds: how long that search may take.
     """
     options = options or Options()
     alike = alike or (lambda outcome: _alike(outcome, failed))
@@ -385,9 +389,10 @@ def shrink(
 
 
 def choose(options: int, kind: str = "fault") -> int:
-    """Called in the checked function: takes one of so many choices (0 is the usual one). The choice
-    is searched, replayed and made short as the order is. Outside a check it is 0. It is made where
-    the program calls choose(), whoever goes next.
+    """Called in the checked function: returns the number of one of `options` choices (0 is the
+    usual one). The choice is searched, replayed and made short in the same way as the order of
+    processes. Outside a check it is 0. The choice is made where the program calls choose(),
+    whichever process goes next.
     """
     return _engine.choose(options, kind)
 
@@ -398,8 +403,8 @@ def is_checking() -> bool:
 
 
 def events() -> list[str]:
-    """Returns what each step of the last run followed and touched, to help to find a fault in the
-    engine.
+    """Returns, for each step of the last run, the steps that it followed and the places that it
+    touched. This helps to find a fault in the engine.
     """
     return _engine.events()
 
@@ -411,8 +416,8 @@ def steps() -> int:
 
 def mark(callback: Callable[[], None] | None) -> None:
     """Called by a process, in a run of a check. From now on `callback` is called in that process
-    before each of its operations begins, and before others may go first; None ends that. The
-    callback may call choose(), and in a process with a stack of its own it may have operations.
-    What the callback raises does not reach the process.
+    before each of its operations begins, and before other processes may go first; None removes the
+    callback. The callback may call choose(), and in a process with a stack of its own it may have
+    operations. An exception of the callback does not reach the process.
     """
     _engine.mark(callback)

@@ -8,11 +8,11 @@ copied.
 
     runs ──kill, partition──► dead: its ends have died, so each operation at them fails; when its
       │                       function is left, in whatever way, its caller gets ProcessDied
-      └──slow──► before each operation it waits for a time, which comes when nobody else can go on
+      └──slow──► before each operation it waits for a time, which comes when no other can go on
 
 Invariants
 - Each fault is a decision of the engine, made where the process comes to an operation.
-- A dead process has no effect on others: its `finally` runs, and reaches nobody.
+- A dead process has no effect on others: its `finally` blocks run, but reach no other process.
 - A Supervisor makes several attempts. An attempt that is not the last has ends of its own, beside
   those that the supervisor holds, so the channels outlive the death of that attempt (rule 7.13).
 """
@@ -43,7 +43,7 @@ _OF_WEFT = (*_ENDS, _native.Channel, _native.Barrier)
 
 
 class _Run:
-    """The faults that may still happen in the run under way."""
+    """The faults that may still happen in the run that is under way."""
 
     def __init__(self) -> None:
         self.faults = Faults()
@@ -54,7 +54,7 @@ class _Run:
 
 
 _run = _Run()
-calls = 0  #: how many calls simulated hosts have run: faults without hosts are bad use
+calls = 0  #: how many calls simulated hosts have run: faults are bad use if there are no hosts
 
 
 @contextlib.contextmanager
@@ -188,7 +188,7 @@ class _Mortal:
     def __init__(self, ends: list[Any]) -> None:
         self.waits = True
         self.dead = False
-        self.why = ""  #: why the session with it has ended
+        self.why = ""  #: why the session with this process has ended
         self._ends = ends
         self._slow: bool | None = None
         # Whether the process is in the operation that keeps a slow process waiting.
@@ -203,7 +203,7 @@ class _Mortal:
             _engine.mark(None)
 
     def before_operation(self) -> None:
-        """The engine calls this in the process, before each of its operations."""
+        """Called by the engine in the process, before each of the process's operations."""
         if self._within or self.dead:
             return None
         if _run.deaths and _engine.choose(2, "fault"):
@@ -262,18 +262,18 @@ class _Unpickler(pickle.Unpickler):
             return it
         try:
             end = it.channel.reader() if isinstance(it, _native.Reader) else it.channel.writer()
-        except ChannelEnd:  # nobody is left at the other side, so this end has no more effect
+        except ChannelEnd:  # no end is left at the other side, so this end has no more effect
             return it
         self._own.append(end)
         return end
 
 
 def _copied(value: Any, what: str, own: list[Any] | None = None) -> Any:
-    """Returns a copy of the value, as it comes to another OS process. The copy has the same ends;
-    or, if the list `own` is given, ends of its own, which are added to `own`.
+    """Returns a copy of the value, as it would arrive in another OS process. The copy contains the
+    same ends; or, if the list `own` is given, new ends, which are added to `own`.
 
     Raises:
-        BadUse: it cannot be pickled.
+        BadUse: the value cannot be pickled.
     """
     kept: list[Any] = []
     file = io.BytesIO()
@@ -286,7 +286,7 @@ def _copied(value: Any, what: str, own: list[Any] | None = None) -> Any:
 
 
 def _ends_in(value: Any) -> Iterator[Any]:
-    """Yields the ends that a value holds."""
+    """Yields the ends that a value contains."""
     seen: set[int] = set()
     left = [value]
     while left and len(seen) < 10_000:

@@ -17,7 +17,9 @@ def run_plainly(function: Callable[[], Any]) -> Any:
 
 
 def called(function: Callable[[], Any]) -> Callable[[], Any]:
-    """Returns the function, wrapped so that a process that it returns is run."""
+    """Returns the function, wrapped so that, if the function returns a process, that process is
+    run.
+    """
     import weft
     from weft.coroutines import process
 
@@ -46,8 +48,8 @@ def called(function: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def channels_outside(function: Callable[..., Any]) -> str:
-    """Returns what is wrong if the function uses a channel that was made outside of it; "" if it
-    does not.
+    """If the function uses a channel that was made outside of it, returns a sentence about that;
+    otherwise "".
     """
     for name, value in _patches.outside_names(function):
         if isinstance(value, (_native.Channel, _native.Reader, _native.Writer)):

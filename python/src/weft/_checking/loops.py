@@ -38,7 +38,7 @@ _ORDINARY = 0  # what _native.where() returns in ordinary code
 
 
 def of_weft(world: World) -> Iterator[Replacement]:
-    """Returns the replacements in Weft's own modules, for which asyncio need not be imported."""
+    """Yields the replacements in Weft's own modules, for which asyncio need not be imported."""
     shared = importlib.import_module("weft._backends.shared")
     old = shared.run_async
 
@@ -54,7 +54,7 @@ def of_weft(world: World) -> Iterator[Replacement]:
 
 
 def replacements(world: World) -> Iterator[Replacement]:
-    """Returns the replacements in asyncio, which the program has imported."""
+    """Yields the replacements in asyncio, which the program has imported."""
     import asyncio
 
     run, sleep = _run(world, asyncio.run), _sleep(world, asyncio.sleep)
@@ -128,8 +128,8 @@ def _without_loop(world: World, old: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _needs_loop(error: BaseException) -> bool:
-    """Returns whether the error says that there is no loop, so that a task could do what raised it.
-    A BadUse that came through Weft's code in Python is one that a process raised.
+    """Returns whether the error says that there is no loop, so that a task could do what
+    raised the error. A BadUse that has come through Weft's code in Python was raised in a process.
     """
     if isinstance(error, Refused):
         return False

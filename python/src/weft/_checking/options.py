@@ -1,8 +1,8 @@
-"""What a check is asked for: the options of `weft check`, of `weft.check` and of the pytest plugin,
-examined in one place.
+"""The options of a check, examined in one place: those of `weft check`, of `weft.check` and of the
+pytest plugin.
 
-Invariant: options() returns only valid Options. An option that is wrong is BadUse, which says what
-to write instead.
+Invariant: options() returns only valid Options. For an option that is wrong BadUse is raised, which
+says what to write instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ FAULTS = ("kill", "delay", "partition", "slow")
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` with the nearest of `known`; else the list of all of them."""
+    """Returns `; did you mean 'x'?` with the nearest of `known`; if none is near, the list of all
+    of `known`.
+    """
     import difflib
 
     known = tuple(known)
@@ -36,7 +38,7 @@ def near(word: str, known: Iterable[str]) -> str:
 class Faults:
     """Which faults may happen to processes on hosts (rule 17.10)."""
 
-    kill: int = 0  #: the most processes that die in one schedule
+    kill: int = 0  #: the largest number of processes that die in one schedule
     delay: bool = False
     partition: bool = False
     slow: bool = False
@@ -78,7 +80,7 @@ class Options:
     """The options of a check. The function options() makes and examines them."""
 
     seconds: float = 10.0  #: how long to search
-    schedules: int | None = None  #: how many schedules to run at most
+    schedules: int | None = None  #: the largest number of schedules to run
     search: str = "auto"
     time: str = "quiet"
     faults: Faults = field(default_factory=Faults)
@@ -96,8 +98,8 @@ def options(**given: Any) -> Options:
     """Returns the options that a user has given by name.
 
     Raises:
-        BadUse: there is no such option, or it cannot have this value; the text says what it can
-            have.
+        BadUse: there is no such option, or the option cannot have this value; the text says which
+            values are possible.
     """
     known = [f.name for f in dataclasses.fields(Options)]
     for name in given:
@@ -175,5 +177,5 @@ def stubbed(name: str) -> tuple[Any, str]:
 
 
 def listed(names: Sequence[str]) -> str:
-    """`a, b and c`."""
+    """Returns the names as `a, b and c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

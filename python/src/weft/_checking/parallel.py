@@ -1,11 +1,11 @@
 """A check in several OS processes: `weft check -j N`, `jobs=N` (rule 17.7).
 
 The first child searches as the options say; the others draw schedules at random, from other seeds.
-The parent replays a failure that a child has found, makes it short and tells it.
+The parent replays a failure that a child has found, makes it short and reports it.
 
 Invariants
 - A child ends by os._exit, so nothing that the program does at its end is done twice.
-- However the search ends, also by Ctrl-C, each child has ended and was waited for.
+- However the search ends, also by Ctrl-C, each child has ended, and the parent has waited for it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HEAD = struct.Struct("<I")
 
 
 def search(check: _Check) -> None:
-    """Searches, and makes the report of what was found."""
+    """Searches, and makes the report of the failures that were found."""
     children: dict[int, int] = {}  # pid by descriptor
     messages: dict[int, dict[str, Any]] = {}  # the last message of each child, by descriptor
     try:
@@ -137,7 +137,7 @@ def _child(check: _Check, number: int, write: int) -> None:
 
 
 def _searches(check: _Check, number: int) -> Any:
-    """The searches of the child with this number, one after the other."""
+    """Yields the searches of the child with this number, one after the other."""
     asked = check._engine_options()
     if number == 0:
         yield _engine.Search(check._watched, asked)

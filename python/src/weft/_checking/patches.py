@@ -1,11 +1,12 @@
-"""The world of a checked function. What would differ from run to run is virtual or seeded. What
-would stop all processes, or leave the program, is refused where it happens (rules 17.3, 17.9).
+"""The world of a checked function. Everything that would differ from run to run is virtual or
+seeded. Calls that would stop all processes, or have an effect outside the program, are refused
+where they happen (rules 17.3, 17.9).
 
 Invariants
 - A World is entered once for a whole check, and puts back all that it has replaced. Between two
   runs, on other threads and in code of Weft itself, a replaced function does what the real one
   does.
-- What is refused is noted in `refused`, also if the program catches the error, and ends the check.
+- Each refusal is recorded in `refused`, even if the program catches the error, and ends the check.
 - The check measures with `real`, which is never replaced.
 """
 
@@ -96,7 +97,7 @@ class World:
 
     Args:
         now: returns the time of the run, in seconds.
-        seed: the seed of all that is random.
+        seed: the seed of all random numbers.
         stub: names of functions that are not called.
         sleep: lets a thread process or a greenlet sleep; it returns False if the caller is neither.
     """
@@ -110,7 +111,7 @@ class World:
     ) -> None:
         self.now = now
         self.refused: list[Refused] = []
-        self.notes: dict[str, None] = {}  #: sentences, each once
+        self.notes: dict[str, None] = {}  #: sentences for the report, each once
         self.outputs = 0  #: how often something was written outside in the runs so far
         self._seed = seed
         self._stub = stub
@@ -119,7 +120,7 @@ class World:
         self.driven = False  #: whether the coroutine of an asyncio.run() is under way (loops.py)
         self._thread = threading.get_ident()
         self._skipped = 0.0
-        # It is seeded again when a run first draws from it; most runs never do.
+        # The generator is seeded again when a run first draws from it; most runs never draw.
         self._bytes = random.Random(seed)
         self._drawn = False
         self._late: set[str] = set()  # modules in which _patch_late() has replaced functions
@@ -205,8 +206,8 @@ class World:
         self._skipped += seconds
 
     def refuse(self, what: str, instead: str, frame: FrameType | None = None) -> Refused:
-        """Notes that the program does `what`, at the line of `frame` or, without it, of the caller.
-        `instead` says what to do instead. Returns the error to raise.
+        """Records that the program does `what`, at the line of `frame` or, without a frame, of the
+        caller. `instead` says what to do instead. Returns the error to raise.
         """
         error = Refused(f"{place(frame or sys._getframe(1))}: {what}: {instead}")
         if len(self.refused) < 10:
@@ -349,7 +350,7 @@ class World:
         def refusing(*args: Any, **named: Any) -> Any:
             if self.here and not by_weft():
                 for coroutine in filter(inspect.iscoroutine, args):
-                    coroutine.close()  # nobody will await this coroutine
+                    coroutine.close()  # no code will await this coroutine
                 raise self.refuse(what, instead)
             return old(*args, **named)
 
@@ -382,7 +383,7 @@ _INSTEAD = (
 
 
 class _Lock:
-    """A lock that refuses to wait, for all processes would wait with the one that waits."""
+    """A lock that refuses to wait, since all processes would wait with the process that waits."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -506,9 +507,9 @@ def _imports(module: str) -> None:
 
 
 def _watch(world: World | None) -> None:
-    """Notes from now on what the runs of this World do outside the program; None ends that. The
-    audit hook stays for as long as the interpreter lives; without a World it only tests two
-    variables.
+    """From now on records the effects that runs of this World have outside the program; None ends
+    that. The audit hook stays for as long as the interpreter lives; without a World it only tests
+    two variables.
     """
     global _watched, _hooked
     _watched = world
@@ -552,7 +553,7 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
 
 
 class NeverBack(BaseException):
-    """The function has not come back to Weft for a long time; the text says where it is."""
+    """Raised if the function has not returned to Weft for long; the text says where it is."""
 
 
 @contextlib.contextmanager
@@ -607,8 +608,8 @@ def silenced() -> Iterator[Callable[[], str]]:
 
 
 def outside_names(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
-    """The objects that a function uses and does not make, by name: those of its closure, its
-    defaults, its partial arguments, and the globals that it names.
+    """Yields, with their names, the objects that a function uses and does not make: those of its
+    closure, its defaults, its partial arguments, and the globals that it names.
     """
     while isinstance(function, functools.partial):
         yield from ((f"argument {n}", value) for n, value in enumerate(function.args))

@@ -1,5 +1,5 @@
-"""The plugin for pytest: `--weft-check` and `--weft-replay`. A function under `@weft.check` is a
-test also without it.
+"""The plugin for pytest: `--weft-check` and `--weft-replay`. Without the plugin too, a function
+under `@weft.check` is a test.
 
 Invariant: pytest imports this module wherever Weft is installed. So it imports nothing more of Weft
 before an option asks for it.

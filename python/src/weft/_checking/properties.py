@@ -1,11 +1,11 @@
-"""Observes a run for what the engine does not see: how each process ended, and which objects two
-processes were given (rule 17.6).
+"""Observes in a run the facts that the engine does not see: how each process ended, and which
+objects were given to two processes (rule 17.6).
 
 Invariants
 - The observer changes nothing, and keeps only texts when the run is over.
 - An object counts as shared if two processes can reach it from their arguments or closures, neither
-  has started the other, and the object has changed during the run: what both only read does no
-  harm.
+  has started the other, and the object has changed during the run: an object that both only read
+  does no harm.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Watch:
 
     Attributes:
         endings: by path, how a process ended: "returned", "Retired", "Poisoned", "PeerDied",
-            "Cancelled", or the type of what it raised.
+            "Cancelled", or the type of the exception that it raised.
         left: by path, the sentence about a process that the end of a channel has ended.
         shared: a sentence for each object that two processes share, or that changed after it was
             sent.
@@ -69,7 +69,8 @@ class Watch:
         self._objects = objects
         self._paths: dict[int, str] = {}  # process → its path
         self._ended: list[tuple[int, str, str]] = []
-        # By id of the object: the object, the process that had it first, and what it held.
+        # id() of an object → the object, the process that had it first, and its state then, as
+        # bytes.
         self._owner: dict[int, tuple[Any, int, bytes | None]] = {}
         self._found: dict[int, tuple[Any, int, int, bytes | None]] = {}
 
@@ -84,7 +85,7 @@ class Watch:
             self._finish()
 
     def _changed(self, change: _debug.Changed) -> None:
-        """Notes an object that was changed after it was sent, although it belongs to the receiver
+        """Records an object that was changed after it was sent, although it belongs to the receiver
         (rule 9.2).
         """
         self.shared.append(
@@ -95,7 +96,7 @@ class Watch:
     def event(
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
-        """Is called as an observer (weft._watching.observers)."""
+        """The observer that is registered with weft._watching.observers."""
         if process is None:
             return
         key = _observers.key_of(process)
@@ -140,7 +141,7 @@ def _related(one: str, other: str) -> bool:
 
 
 def state_of(it: object) -> bytes | None:
-    """Returns what the object holds, as bytes; None if it cannot be pickled."""
+    """Returns the state of the object, as bytes; None if the object cannot be pickled."""
     try:
         return pickle.dumps(it)
     except Exception:
@@ -148,7 +149,7 @@ def state_of(it: object) -> bytes | None:
 
 
 def reachable(process: Any) -> Iterator[Any]:
-    """The mutable objects that a process can reach from its arguments and closures."""
+    """Yields the mutable objects that a process can reach from its arguments and closures."""
     seen: set[int] = {id(process)}
     left: list[Any] = list(gc.get_referents(process))
     while left and len(seen) < _MOST_OBJECTS:

@@ -1,4 +1,4 @@
-"""What a check has found: a Report, its text, its picture and its exit status (rules 17.5 to
+"""The findings of a check: a Report, its text, its picture and its exit status (rules 17.5 to
 17.11).
 """
 
@@ -16,8 +16,8 @@ STATUS = {"": 0, "deadlock": 3, "not the same": 4, "refused": 2, "interrupted": 
 
 
 class CheckFailed(WeftError, AssertionError):
-    """A checked function fails in some order. The text is that of the report, the attribute
-    `report`.
+    """Raised if a checked function fails in some order. The text is that of the report, which is
+    the attribute `report`.
     """
 
     def __init__(self, report: Report) -> None:
@@ -27,7 +27,7 @@ class CheckFailed(WeftError, AssertionError):
 
 @dataclass
 class Search:
-    """What one way of searching has run."""
+    """The schedules that one way of searching has run."""
 
     name: str
     runs: int = 0
@@ -37,16 +37,16 @@ class Search:
 
 @dataclass
 class Report:
-    """What `weft.check(f)` has found."""
+    """The findings of `weft.check(f)`."""
 
     name: str  #: the name of the function
     #: "deadlock", "exception", "no end", "lost values", "left behind", "depends on the order",
     #: "told" (with strict), "cut" (every schedule was asked for, and the search was cut), "not the
     #: same" (rule 17.9), "refused", "interrupted"; "" if nothing was found
     kind: str = ""
-    what: str = ""  #: more about the failure, in a few words
-    complete: bool = False  #: every schedule was run, or stands for one that was
-    schedules: int = 0  #: how many were run to search (not to make a failure short)
+    what: str = ""  #: details of the failure, in a few words
+    complete: bool = False  #: every schedule was run, or one that was run stands for it
+    schedules: int = 0  #: how many schedules were run for the search (not to make a failure short)
     found_at: int = 0  #: the number of the schedule that failed
     seconds: float = 0.0
     #: The number of deviations of the failing schedule from the usual order, after it was
@@ -60,9 +60,10 @@ class Report:
     grain: str = ""  #: a sentence about the grain that the failure needs
     told: list[str] = field(default_factory=list)
     searches: list[Search] = field(default_factory=list)
-    races: tuple[int, int] = (0, 0)  #: how many were seen in both orders, and how many there are
+    #: how many races were run in both orders, and how many races there are
+    races: tuple[int, int] = (0, 0)
     estimate: float = 0.0  #: how many schedules there may be, without reduction; 0: unknown
-    command: str = ""  #: what replays the failing schedule
+    command: str = ""  #: the command that replays the failing schedule
     time: str = "quiet"
     replayed: str = ""  #: the outcome of a token that was replayed and does not fail
     printed: str = ""  #: what the function printed in the failing schedule
@@ -89,7 +90,7 @@ class Report:
 
     @property
     def text(self) -> str:
-        """What the command prints."""
+        """The text that the command prints."""
         return "\n".join(_text(self))
 
     def as_dict(self) -> dict[str, Any]:
@@ -184,7 +185,7 @@ def _how_far(r: Report) -> str:
 
 
 def about(number: float) -> str:
-    """Returns a number in words, roughly if it is big."""
+    """Returns a number in words; a big number is rounded."""
     if number < 10_000:
         return f"{round(number):,}"
     return f"10^{math.log10(number):.0f}"

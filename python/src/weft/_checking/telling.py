@@ -1,4 +1,4 @@
-"""A schedule, line by line: an observer that notes what each process does while a schedule is
+"""A schedule, line by line: an observer that records what each process does while a schedule is
 replayed.
 
        1  main/clerk      select orders, news   shop.py:19   waits, until 4
@@ -7,9 +7,9 @@ replayed.
 Invariants
 - A line is made when an operation begins, and completed when the operation has its outcome. "until
   4" means: line 4 was the last one when the process went on.
-- What the processes do after a deadlock or a failure is clearing up (rules 7.2, 10.1), and is no
-  line.
-- Nothing is asked of the program's objects but a repr, which may fail.
+- After a deadlock or a failure the processes only clear up (rules 7.2, 10.1): their operations then
+  have no lines.
+- Of the program's objects only the repr is used, which may fail.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Line:
 
 
 def shown(value: object) -> str:
-    """Returns the repr of a value, in a few letters."""
+    """Returns the repr of a value, shortened to a few letters."""
     try:
         text = repr(value)
     except Exception as error:
@@ -50,7 +50,7 @@ def shown(value: object) -> str:
 
 
 class Teller:
-    """Observes one run, and has its lines."""
+    """Observes one run, and keeps its lines."""
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
@@ -58,7 +58,7 @@ class Teller:
         self._count = 0
         self._open: dict[int, Line] = {}  # process → the line of its operation
         self._over = False  # whether the processes are clearing up
-        # By process its last path: a path gets its index when a second process of that name is
+        # Process → its last path. An index is added to a path when a second process of that name is
         # started.
         self._paths: dict[int, str] = {}
 
@@ -74,7 +74,7 @@ class Teller:
     def event(
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
-        """Is called as an observer (weft._watching.observers)."""
+        """The observer that is registered with weft._watching.observers."""
         key = _observers.key_of(process)
         if process is not None and what in ("start", "begin", "commit", "raise", "end", "left"):
             self._paths[key] = process.path
@@ -160,8 +160,8 @@ class Teller:
         return "\n".join(rows)
 
     def differs(self, other: Teller) -> str:
-        """Returns a sentence about the first line in which another run differs; empty if there is
-        none.
+        """Returns a sentence about the first line in which another run differs; empty if no line
+        differs.
         """
         for mine, its in itertools.zip_longest(self.lines, other.lines):
             if _step(mine) != _step(its):

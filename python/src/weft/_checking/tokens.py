@@ -92,7 +92,8 @@ def parse(token: str) -> list[Deviation] | list[ByNumber]:
     """Returns the deviations that a token names.
 
     Raises:
-        BadUse: it is no token, or one of another version; the text says which, and what to do.
+        BadUse: the text is not a token, or a token of another version; the message says which, and
+            what to do.
     """
     token = token.strip()
     if not re.match(r"w\d+(?![^-:])", token):

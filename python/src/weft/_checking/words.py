@@ -1,4 +1,6 @@
-"""What a run gave in a few words, for reports: errors and values, and when two of them are alike."""
+"""The outcome of a run in a few words, for reports: errors and values, and whether two of them are
+alike.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ import traceback
 def innermost(
     error: BaseException | None, kinds: tuple[type[BaseException], ...]
 ) -> BaseException | None:
-    """Returns the first of these kinds in an error, or in the group that it is."""
+    """Returns the first exception of these kinds: the error itself, one in the group that it is, or
+    its cause.
+    """
     if error is None or isinstance(error, kinds):
         return error
     for inner in getattr(error, "exceptions", ()):
@@ -32,7 +36,7 @@ def one_line(error: BaseException) -> str:
 
 
 def alike(what: str, other: str) -> bool:
-    """Returns whether these are the words about one failure, whatever numbers are in them."""
+    """Returns whether both texts describe the same failure, whatever numbers are in them."""
     return _without_numbers(what) == _without_numbers(other)
 
 
@@ -56,8 +60,8 @@ def short(value: object) -> str:
 
 
 def equal(a: object, b: object) -> bool:
-    """Returns whether two results are equal; where they cannot be compared, whether they look
-    alike.
+    """Returns whether two results are equal; if they cannot be compared, returns whether their
+    reprs are alike.
     """
     try:
         same = a == b

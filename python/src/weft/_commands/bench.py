@@ -3,7 +3,7 @@ asyncio.Queue(1), in one run. `pass_on` passes the command on to the harness of 
 
 CommsTime is four processes in a ring with a tap: prefix → delta → successor → prefix, and delta →
 consumer. A round is four communications. The two programs take turns, and the least time of each
-counts, so that the result depends little on the other load of the machine.
+counts, so that other load on the machine has little effect on the result.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def main(as_json: bool) -> None:
 
 def pass_on(command: Sequence[str]) -> int:
     """Runs a command to its end and returns its status. Passes SIGINT and SIGTERM on, so that the
-    command can end what it has started.
+    command can end the programs that it has started.
     """
     numbers: list[int] = []
     process: subprocess.Popen[bytes] | None = None
@@ -156,7 +156,7 @@ def pass_on(command: Sequence[str]) -> int:
     kept = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         process = subprocess.Popen(command)
-        for number in numbers[:1]:  # a signal has come before the command was started
+        for number in numbers[:1]:  # a signal came before the command was started
             process.send_signal(number)
         status = process.wait()
     finally:

@@ -2,9 +2,9 @@
 (docs/checking.md).
 
 Invariants
-- A mistake on the command line is told in one sentence, with status 2, before anything runs.
-- The report goes to stdout; progress and all else go to stderr. What the program prints is kept,
-  and shown for the schedule that is reported.
+- A mistake on the command line is reported in one sentence, with status 2, before anything runs.
+- The report goes to stdout; progress and everything else go to stderr. The program's output is
+  kept, and shown for the schedule that is reported.
 - pytest runs a function with fixtures, or a method of a class of tests, in this OS process.
 """
 
@@ -199,7 +199,7 @@ def _writable(name: str | None) -> None:
 
 
 def show(report: Any, svg: str | None, trace: str | None, as_json: bool) -> int:
-    """Prints what was found, and writes the picture and the trace. Returns the exit status."""
+    """Prints the report, and writes the picture and the trace. Returns the exit status."""
     for name, what in ((svg, report.picture), (trace, report.trace)):
         if name is not None and what is None:
             click.echo(f"weft: there is no schedule to show, so {name} stays empty", err=True)
@@ -221,7 +221,7 @@ def find(file: str, name: str) -> Callable[[], Any] | None:
     """Returns the function `name` of a file; None if pytest has to call it.
 
     Raises:
-        BadUse: there is no such function, it is no function, it needs arguments, or its module
+        BadUse: there is no such function, it is not a function, it needs arguments, or its module
             cannot be imported.
     """
     module = _module(file)
@@ -266,7 +266,7 @@ def _module(file: str) -> ModuleType:
         loaded is not None
         and Path(getattr(loaded, "__file__", None) or "").resolve() == Path(file).resolve()
     ):
-        return loaded  # a --stub has imported it
+        return loaded  # an option --stub has imported the module
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise BadUse(f"{file} is not Python; give a file whose name ends in .py")

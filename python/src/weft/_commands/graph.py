@@ -25,7 +25,8 @@ from weft._watching import trace as _trace
 from weft._watching.verdict import folded
 
 FORMATS = ("svg", "dot", "mermaid")
-MOST_NODES = 400  #: how many nodes are drawn at most; the text says how many are not
+#: the largest number of nodes that are drawn; the drawing says how many are left out
+MOST_NODES = 400
 
 
 @dataclass
@@ -39,7 +40,9 @@ class Drawn:
 
 
 def network(events: Iterable[dict[str, Any]]) -> Drawn:
-    """Returns who writes to which channel, and who reads it, in a trace."""
+    """Returns the network of a trace: which process writes to which channel, and which process
+    reads from it.
+    """
     writes: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     reads: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     seen: dict[str, None] = {}
@@ -71,7 +74,7 @@ def network(events: Iterable[dict[str, Any]]) -> Drawn:
 
 
 def _way(event: dict[str, Any]) -> bool | None:
-    """Returns whether the process writes in this event, or None if the event is no
+    """Returns whether the process writes in this event, or None if the event is not a
     communication.
     """
     if event.get("op") == "write" or event.get("kind") == "output":
@@ -161,7 +164,7 @@ def dot(drawn: Drawn) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-# Mermaid's own names of characters
+# Mermaid's own names for characters
 _MERMAID = str.maketrans(
     {'"': "#quot;", "#": "#35;", "|": "#124;", "<": "#lt;", ">": "#gt;", "&": "#amp;"}
 )
@@ -186,8 +189,8 @@ def mermaid(drawn: Drawn) -> str:
 
 
 def _layers(drawn: Drawn) -> dict[str, int]:
-    """Returns the column of each node. Where the network has no cycle, a node is behind all nodes
-    from which it reads.
+    """Returns the column of each node. Where the network has no cycle, a node stands in a later
+    column than all nodes from which it reads.
     """
     names = [*drawn.nodes, *(c for c in drawn.channels if c not in drawn.nodes)]
     after: dict[str, list[str]] = defaultdict(list)
@@ -211,8 +214,8 @@ def _layers(drawn: Drawn) -> dict[str, int]:
 
 
 def _without_cycles(names: list[str], after: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Returns the edges that do not lead back, found without recursion: a network may be a long
-    chain.
+    """Returns the edges that do not lead back. The search does without recursion, since a network
+    may be a long chain.
     """
     state: dict[str, int] = {}  # 1 while the node is being visited, 2 afterwards
     forward: dict[str, list[str]] = {name: [] for name in names}
@@ -310,7 +313,7 @@ def drawn_as(kind: str, events: Iterable[dict[str, Any]]) -> str:
 
 
 def of_trace(path: str, kind: str) -> str:
-    """Returns the drawing of a trace. Raises weft.BadUse if the file cannot be read, or is no
+    """Returns the drawing of a trace. Raises weft.BadUse if the file cannot be read, or is not a
     trace.
     """
     return drawn_as(kind, _trace.read(path)[0])

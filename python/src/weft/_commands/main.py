@@ -2,7 +2,7 @@
 dump`, `weft bench`, `weft build`, `weft check`, `weft lf`, `weft net`, and `weft --version`.
 
 Invariants
-- If the user did something wrong, one line on stderr says what to do, with exit status 2, before
+- If the user has made a mistake, one line on stderr says what to do, with exit status 2, before
   anything runs.
 - The exit status says how the command ended: see EXIT.
 The invariants of _commands/program.py hold too.
@@ -85,7 +85,7 @@ class _Main(_Commands):
         if cmd_name == "host":
             return net_group.get_command(ctx, cmd_name)
         if cmd_name == "up":
-            net_group.list_commands(ctx)  # says what is missing
+            net_group.list_commands(ctx)  # raises an error that says what is missing
             from weft._commands import up as _commands_up
 
             return _commands_up.up
@@ -349,7 +349,8 @@ def build_command(
         parameters = [
             f"{p.name}: {p.annotation}" + ("" if p.default is p.empty else f" = {p.default!r}")
             for p in inspect.signature(process).parameters.values()
-            if p.kind is not p.KEYWORD_ONLY  # every process has the keywords on and cpu
+            # the keywords `on` and `cpu`, which every process has, are left out
+            if p.kind is not p.KEYWORD_ONLY
         ]
         return f"({', '.join(parameters)})"
 
@@ -449,8 +450,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _see_help(error: click.ClickException) -> str:
-    """Returns text to follow Click's message, which says what is wrong: where to read what is
-    right.
+    """Returns a text to follow Click's message. The message says what is wrong; the text says where
+    to read what is right.
     """
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "weft"

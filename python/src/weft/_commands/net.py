@@ -60,8 +60,8 @@ def _stop(number: int, _: FrameType | None) -> None:
 
 
 def until_stopped(what: str, serve: Callable[[], int]) -> int:
-    """Runs serve() until it returns or a signal comes. Returns the exit status. `what` is named in
-    the message that says which signal has stopped it.
+    """Runs serve() until it returns or a signal comes. Returns the exit status. `what` names the
+    server in the message that says which signal has stopped it.
     """
     kept = {n: signal.signal(n, _stop) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -136,7 +136,7 @@ def _made(folder: Path) -> Path:
         has_authority = (folder / _net_keys.AUTHORITY_KEY).exists()
         net.make_keys(folder, by=folder if has_authority else None)
         click.echo(f"weft: made keys in {folder}", err=True)
-    _net_keys.Keys(folder)  # raises if the keys are not good
+    _net_keys.Keys(folder)  # raises BadUse if the keys are not good
     return folder
 
 
@@ -201,7 +201,7 @@ def ls(server: str | None, keys: str | None, as_json: bool) -> int:
 
 
 def _where(one: Any) -> str:
-    """Says where a Named or a Host is reached, and how many sessions of that program use the
+    """Returns where a Named or a Host is reached, and how many sessions of that program use the
     relay.
     """
     where = f"at {one.address}" if one.address else "by the relay"
@@ -340,8 +340,8 @@ def host(
                 )
             sys.stdout.flush()
             over = threading.Event()
-            # The wait has an end because of signals: the system may deliver a signal to another
-            # thread, which does not end a wait here.
+            # The wait is limited because of signals: the system may deliver a signal to another
+            # thread, and that does not end a wait here.
             while not over.wait(1.0):
                 pass
             raise AssertionError("nobody sets this event")

@@ -1,9 +1,10 @@
 """A program in a file, run as `weft run` does.
 
 Invariants
-- If the user did something wrong, BadUse is raised before anything runs.
+- If the user has made a mistake, BadUse is raised before anything runs.
 - stdout belongs to the program: messages about the program go to stderr.
-- The backend is chosen before the program's first line runs, so that `import weft` gets it.
+- The backend is chosen before the program's first line runs, so that `import weft` exports its
+  names.
 - A program's own `sys.exit(n)` is passed on.
 """
 
@@ -89,7 +90,7 @@ def run_program(
     """Runs the file `name` as `__main__` on `backend` and returns the exit status.
 
     Args:
-        trace: a file to which everything that happens is written.
+        trace: a file to which all events are written.
         verbose: whether stderr names the processes and guards that ended quietly.
         flight: a file to which the last events are written when the program ends.
     Raises:
@@ -197,8 +198,8 @@ def _need_greenlets() -> None:
 
 
 class _InterruptWatch:
-    """Remembers whether Ctrl-C came, whatever the program does with it. (Click, for example, turns
-    it into an exit status of its own.)
+    """Remembers whether Ctrl-C has come, whatever the program does about it. (Click, for example,
+    turns it into an exit status of its own.)
 
     This class replaces no handler: Python itself writes the number of each signal to a pipe.
     """

@@ -118,7 +118,7 @@ def _command_line(pid: int) -> str:
 
 
 def _does(network: _visit.Network) -> str:
-    """Returns what the processes of a program do, in few words."""
+    """Returns what the processes of a program do, in a few words."""
     counts: dict[str, int] = {}
     words = {
         "runs": "run",
@@ -172,10 +172,10 @@ def ps(as_json: bool) -> int:
 
 
 def the_only_one() -> int:
-    """Returns the program that is meant if no number is given.
+    """Returns the OS process of the only program that runs, which is meant if no number is given.
 
     Raises:
-        BadUse: none runs, or several do.
+        BadUse: no program runs, or several do.
     """
     with _no_look_is_bad_use():
         pids = _visit.doors()
@@ -246,8 +246,8 @@ _HEADINGS = (
 
 
 def _names(rows: Sequence[_visit.Row], tree: bool) -> list[str]:
-    """Returns the names of the rows. In a tree a name below its parent's is only what its path
-    adds.
+    """Returns the names of the rows. In a tree a name below its parent's contains only what the
+    row's path adds to the parent's path.
     """
     paths = {row.path for row in rows} if tree else set()
     names = []
@@ -307,7 +307,7 @@ def _ends(paths: Sequence[str]) -> str:
 
 
 def head(network: _visit.Network, pid: int) -> list[str]:
-    """Returns the lines above the tables: the verdict first."""
+    """Returns the lines above the tables: beginning with the verdict."""
     n = len(network.rows) + network.left_out
     lines = [network.verdict.text]
     for one in network.os_processes:
@@ -449,7 +449,7 @@ def _live(looking: _visit.Looking, interval: float, sort: str, only: str, most: 
 
 
 def _plain_live(looking: _visit.Looking, interval: float, keys: Keys, most: int) -> None:
-    """Shows looks without `rich`: each look clears the screen and writes it anew."""
+    """Shows looks without `rich`: for each look the screen is cleared and written anew."""
     with _single_keys():
         _drive(looking, interval, keys, most, lambda s: click.echo(f"\x1b[2J\x1b[H{s}"))
 
@@ -505,7 +505,7 @@ def _drive(looking: _visit.Looking, interval: float, keys: Keys, most: int, show
 def graph(
     backend: str | None, kind: str | None, output: str | None, file: str, args: Sequence[str]
 ) -> int:
-    """Draws the network of a trace, or of a program, which is run for this purpose."""
+    """Draws the network of a trace, or of a program. The program is run for this purpose."""
     by_name = {".svg": "svg", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid", ".mermaid": "mermaid"}
     kind = kind or by_name.get(Path(output or "").suffix, "dot")
     if kind not in _graph.FORMATS:
@@ -518,7 +518,7 @@ def graph(
     else:
         with tempfile.TemporaryDirectory(prefix="weft") as folder:
             trace = str(Path(folder, "trace.jsonl"))
-            # Without OUT, stdout is for the drawing: what the program prints goes to stderr.
+            # Without OUT, stdout is for the drawing, so the program's output goes to stderr.
             with contextlib.nullcontext() if output else contextlib.redirect_stdout(sys.stderr):
                 status = run_program(file, args, backend, trace)
             text = _drawn(trace, kind)

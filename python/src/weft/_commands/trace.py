@@ -2,7 +2,7 @@
 flight recorder's file.
 
 Invariants: those of _commands/main.py. The events of a flight recorder's file are never all in
-memory at once, except for the picture, which has few events.
+memory at once, except for the picture, which contains few events.
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ def _shell_line(node: _net_nodes.Node, given: dict[str, Any]) -> str:
 @contextlib.contextmanager
 def _program(command: tuple[str, ...], url: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Starts the program, which finds the same server and keys as `weft up`. The program has ended
-    when the block is left. If Ctrl-C ends the block, the terminal has sent it to the program too;
-    else the program gets SIGTERM.
+    when the block is left. If Ctrl-C ends the block, the terminal has sent SIGINT to the program
+    too; otherwise the program is sent SIGTERM.
     """
     where = {**os.environ, "WEFT_SERVER": url, "WEFT_NET": str(folder.resolve())}
     process = subprocess.Popen(command, env=where)

@@ -29,7 +29,7 @@ from weft.cli import EXIT
 
 @contextlib.contextmanager
 def _opened(address: str) -> Iterator[None]:
-    """Makes a browser show this address, if there is a screen. The file through which it does so
+    """Makes a browser show this address, if there is a screen. The file through which this happens
     exists during the block.
     """
     if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):

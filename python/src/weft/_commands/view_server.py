@@ -8,9 +8,9 @@
 Invariants
 - The server listens on loopback alone. A request without the token, with the name of another host
   (DNS rebinding), or from a page of another origin, gets a sentence and nothing of the program.
-- Nobody looks at the program while no browser listens.
-- A browser gets the newest look. A slow browser misses some looks; nothing is kept for it. A
-  browser that has gone is noticed at the next event, or within HEARTBEAT.
+- While no browser listens, the program is not looked at.
+- A browser receives the newest look. A slow browser misses some looks, since none are kept for it.
+  A browser that has gone is noticed at the next event, or within HEARTBEAT.
 - The token is compared in constant time, and is in no log.
 """
 
@@ -39,12 +39,12 @@ FILES = {
     "page.css": ("page.css", "text/css; charset=utf-8"),
     "licenses.txt": ("licenses.txt", "text/plain; charset=utf-8"),
 }
-HEARTBEAT = 5.0  #: seconds after which a browser is told that nothing is new
-BROWSERS = 16  #: how many may listen at once
+HEARTBEAT = 5.0  #: seconds after which a browser is sent an event that says that nothing is new
+BROWSERS = 16  #: how many browsers may listen at once
 REQUESTS = 64  #: how many connections may be open at once
-FIRST = 0.2  #: seconds of the first look, which is short because somebody waits for it
-SELDOM = 5.0  #: seconds between two looks at most
-STANDS = 1.0  #: seconds for which a process has waited before it may be stuck
+FIRST = 0.2  #: seconds of the first look, which is short because the user waits for it
+SELDOM = 5.0  #: the longest time between two looks, in seconds
+STANDS = 1.0  #: seconds for which a process has waited before it is taken for one that may be stuck
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -62,7 +62,8 @@ class Looks:
         self.pid = pid
         self.interval = interval
         self.most = most
-        self.ended = threading.Event()  #: set once the program has ended and each browser knows
+        #: set once the program has ended and each browser has been notified
+        self.ended = threading.Event()
         self._changed = threading.Condition()
         self._browsers = 0  # guarded by _changed, like the fields that follow
         self._number = 0
@@ -126,7 +127,7 @@ class Looks:
             start = time.monotonic()
             try:
                 self._publish("look", self._look())
-                # A costly look is made less often.
+                # If a look takes long, looks are made less often.
                 late = time.monotonic() - start - self.interval
                 time.sleep(min(max(2 * late, 0.0), SELDOM) if late > 0.1 else 0)
             except _visit.NoLook as error:
@@ -162,8 +163,8 @@ class Looks:
 
     def _stuck_now(self, looking: _visit.Looking, network: _visit.Network) -> list[_visit.Stuck]:
         """Returns the processes that can never go on. The program is asked only if a process has
-        waited for long, and for at most a tenth of the time: the answer takes some microseconds for
-        each process.
+        waited for long, and the questions take at most a tenth of the time: the answer takes some
+        microseconds for each process.
         """
         waits = any(row.waits and row.seconds > STANDS for row in network.rows)
         if not waits or not self._knows_stuck:
@@ -175,16 +176,16 @@ class Looks:
             except _visit.NoLook as error:
                 if " says: " not in str(error):
                     raise
-                self._knows_stuck = False  # the program has an older version of Weft
+                self._knows_stuck = False  # the program uses an older version of Weft
             self._asked = time.monotonic() + 10 * (time.monotonic() - start)
         return self._stuck
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves the page on loopback. `address` is what a browser opens.
+    """Serves the page on loopback. `address` is the address that a browser opens.
 
     Raises:
-        OSError: the port is taken, or may not be had.
+        OSError: the port is taken, or this user may not use it.
     """
 
     daemon_threads = True
@@ -201,7 +202,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.address = f"http://127.0.0.1:{self.port}/{self.token}/"
 
     def server_bind(self) -> None:
-        # HTTPServer.server_bind would ask the DNS for a name.
+        # HTTPServer.server_bind would look a name up in the DNS.
         socketserver.TCPServer.server_bind(self)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -217,12 +218,13 @@ class Server(http.server.ThreadingHTTPServer):
             self.slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Reports nothing, since a browser that goes away in the middle is no error."""
+        """Reports nothing, since it is no error if a browser goes away during a request."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: Server
-    timeout = 20.0  # seconds for a request to come whole, or for a browser to take what it gets
+    # seconds in which a request must have arrived whole, or a browser must take what is sent to it
+    timeout = 20.0
     server_version = "weft"
     sys_version = ""
     protocol_version = "HTTP/1.1"
@@ -262,7 +264,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if not hmac.compare_digest(token.encode(), self.server.token.encode()):
             self._refuse(403, "token")
             return None
-        # Any site may link to the page, but only the page itself may request what it loads.
+        # Any site may link to the page, but only the page itself may request the files that it
+        # loads.
         if from_elsewhere and name:
             self._refuse(403, "host")
             return None

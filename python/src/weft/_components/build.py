@@ -1,8 +1,8 @@
-"""Builds a component from its source, once for each content.
+"""Builds a component from its source, once for each version of the source.
 
-The name of a library is made from what the compiler sees: the preprocessed source, the compiler's
-version and its flags. So when a header changes, another library is built; if nothing has changed,
-the library in the cache is found.
+The name of a library is made from the input of the compiler: the preprocessed source, the
+compiler's version and its flags. So when a header changes, another library is built; if nothing has
+changed, the library in the cache is found.
 
 Invariant: a library in the cache is complete. It is written to another file, which is then renamed.
 """
@@ -89,8 +89,8 @@ def build(
 ) -> Path:
     """Builds a component from one C++ source, and returns the path of the library.
 
-    The library is kept in `cache_dir()`, under a name made from what the compiler saw, so that it
-    is built once. If the compiler warns while it builds, its warnings go to the standard error.
+    The library is kept in `cache_dir()`, under a name made from the compiler's input, so that it is
+    built only once. If the compiler warns while it builds, its warnings go to the standard error.
 
     Args:
         output: a file that becomes a copy of the library.

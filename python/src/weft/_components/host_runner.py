@@ -1,5 +1,5 @@
-"""Runs processes of native components in OS processes of their own, so that a crash ends nothing
-else (rules 16.7, 16.8).
+"""Runs processes of native components in OS processes of their own, so that a crash ends no other
+process (rules 16.7, 16.8).
 
     filter.scale(+a, -b, on="process")
         │ the arguments are checked, the channels get their types
@@ -42,7 +42,7 @@ class Call:
         return self._call_here()
 
     def away(self, call: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> Any:
-        """Returns the same call as a function that `call` runs elsewhere. The ends among its
+        """Returns the same call as a function that `call` runs elsewhere. The ends among the
         arguments belong to the process and go with it.
 
         Raises:
@@ -69,7 +69,7 @@ class Call:
 
 @functools.cache
 def _loaded(path: str) -> Any:
-    # This import also brings the classes of the aggregates and of failures.
+    # This import also makes the classes of the aggregates and of failures.
     import weft.native
 
     return weft.native.load(path)._capsule
@@ -79,7 +79,7 @@ def run_component(
     path: str, number: int, name: str, component: str, values: tuple[Any, ...], cpu: int
 ) -> Any:
     """Runs the process of the component in the library `path`, on the calling thread. A host calls
-    this.
+    this function.
 
     Raises:
         BadUse: the library is no longer there.
@@ -98,7 +98,7 @@ def run_component(
         raise
 
 
-# The name of the process in the host, and the name by which its death is reported to the caller.
+# The name of the process in the host, and the name under which its death is reported to the caller.
 run_component._weft_name = lambda path, number, name, *_: name  # type: ignore[attr-defined]
 run_component._weft_called = (  # type: ignore[attr-defined]
     lambda path, number, name, component, *_: f"{name} of component {component}"

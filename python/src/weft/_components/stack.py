@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 __all__ = ["Frame", "frames", "through"]
 
-# The functions of the header that call the process's own code: its stack begins below them.
+# The functions of the header that call the process's own code: the component's own frames begin
+# below them.
 _BEGINS = re.compile(r"(.* )?weft::native::detail::(Run|guarded)<")
 
 
@@ -49,7 +50,8 @@ def frames(stack: str) -> list[Frame]:
     if not places or tool is None:
         return []
     library = places[0][0]  # the library in which the exception was thrown
-    # An address on the stack is the one that a call returns to: the byte before is the call's.
+    # An address on the stack is the address to which a call returns; the byte before it belongs to
+    # the call.
     addresses = [hex(int(at, 16) - 1) for of, at in places if of == library]
     command = [tool, "-C", "-f", "-i", "-a", "-e", library, *addresses]
     with contextlib.suppress(OSError):
@@ -62,7 +64,8 @@ def _read(lines: list[str]) -> list[Frame]:
     found: list[Frame] = []
     at = 0
     while at < len(lines):
-        # An address is followed by its function and place, and those of each call inlined there.
+        # An address is followed by its function and place, and by the function and place of each
+        # call inlined there.
         if lines[at].startswith("0x"):
             at += 1
             continue
@@ -76,14 +79,14 @@ def _read(lines: list[str]) -> list[Frame]:
 
 
 def _short(function: str) -> str:
-    """Returns the name of a function without its parameters and without anonymous namespaces: both
-    are long.
+    """Returns the name of a function without its parameters and without anonymous namespaces, since
+    both are long.
     """
     return re.sub(r"\(anonymous namespace\)::", "", function).partition("(")[0]
 
 
 def through(error: Any, stack: str) -> Any:
-    """Puts the frames of `stack` into the traceback of the exception, and returns it."""
+    """Puts the frames of `stack` into the traceback of the exception, and returns the exception."""
     traceback: types.TracebackType | None = None
     for frame in reversed(frames(stack)):
         made = _python_frame(frame)
@@ -106,7 +109,7 @@ def _python_frame(frame: Frame) -> types.TracebackType | None:
 
     tree = ast.parse("stop()")
     for node in ast.walk(tree):
-        # Without columns Python marks nothing in the line that it prints.
+        # If a frame has no columns, Python marks nothing in the line that it prints.
         if isinstance(node, (ast.stmt, ast.expr)):
             node.col_offset = node.end_col_offset = -1
     code = compile(tree, frame.file, "exec").replace(

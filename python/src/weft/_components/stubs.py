@@ -1,8 +1,8 @@
 """Stub files of native components, for type checkers and editors: the declarations of a component
 with Python's annotations.
 
-Invariant: a stub has what the component's module has, with the names of `weft.coroutines`. It is
-written from the module alone.
+Invariant: a stub declares what the component's module contains, with the names of
+`weft.coroutines`. It is written from the module alone.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def _default(value: Any) -> str:
 
 
 def _annotation(parameter: inspect.Parameter) -> str:
-    """Returns the annotation of a parameter. A parameter that is an array takes any object that
-    lends its memory; there is no annotation for such objects but Any.
+    """Returns the annotation of a parameter. A parameter that is an array accepts any object that
+    lends its memory; Any is the only annotation for such objects.
     """
     text = str(parameter.annotation)
     return re.sub(r"\bmemoryview\b", "Any", text) if not text.startswith("Writer[") else text

@@ -7,8 +7,8 @@ classes for aggregates.
     Annotated[memoryview, "float64", 2]       an array of two dimensions
     Annotated[memoryview, "const float64"]    an array that is read-only
 
-Invariant: each aggregate has one class, of which Python gets objects: a class of the program, if
-the program has named one, else a class that this module makes.
+Invariant: each aggregate has one class, whose objects Python code receives: a class of the program,
+if the program has named one, otherwise a class that this module makes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ __all__ = ["claim", "class_of", "type_text"]
 _PLAIN = {int: "i", float: "d", bool: "b", str: "s", bytes: "y", None: "n", type(None): "n"}
 _ITEMS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "float32": "f", "float64": "d"}
 _ITEMS |= {f"u{name}": code.upper() for name, code in _ITEMS.items() if name.startswith("int")}
-_DEEPEST = 30  # This is less than kDeepest of native_types.cpp, which counts in another way.
+# The limit is less than kDeepest of native_types.cpp, where nesting is counted in another way.
+_DEEPEST = 30
 
 _classes: dict[str, type] = {}
 _made: set[type] = set()  # the classes among _classes that this module made
@@ -91,7 +92,8 @@ def _text(tp: Any, within: tuple[Any, ...]) -> str:
         raise BadUse(f"{within[0]!r} holds types within types more than {_DEEPEST} deep")
     try:
         plain = _PLAIN.get(tp)
-    except TypeError:  # `tp` has no hash, as Annotated[int, {}]; it is dealt with below
+    except TypeError:
+        # `tp` has no hash, as Annotated[int, {}] has none; such types are handled below
         plain = None
     if plain:
         return plain
@@ -140,7 +142,7 @@ def type_text(tp: Any) -> str:
 
 
 def claim(text: str, cls: type) -> None:
-    """Makes `cls` the class of the objects that Python gets for the aggregate `text`.
+    """Makes `cls` the class of the objects that Python code receives for the aggregate `text`.
 
     A class that is defined again, in a cell of a notebook or by importlib.reload, replaces its
     predecessor.

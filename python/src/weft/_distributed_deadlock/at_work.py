@@ -1,6 +1,6 @@
-"""Counts what a host does outside any run (rule 10.3): its start, what a call does before and after
-its run, and Weft's own threads that wait for the parent. While any of these is at work, the host
-does not report that it waits.
+"""Counts the pieces of work of a host outside any run (rule 10.3): its start, the steps of a call
+before and after its run, and Weft's own threads that wait for the parent. While any of these is at
+work, the host does not report that it waits.
 
     at_work(1) … at_work(-1)              a piece of work, such as the start of a call
     attends(end) … attends_no_more(end)   a thread, which has been counted by at_work(1)
@@ -52,17 +52,18 @@ def at_work(change: int) -> None:
 
 
 def attends(end: Any) -> None:
-    """Notes that a thread, which counts as at work, waits at this reader for the parent from now
-    on. While it waits there, and the parent knows that, it does not count as at work. It counts
-    again as soon as an order has come to the reader, because it carries out the orders that come.
+    """Records that a thread, which counts as at work, waits at this reader for the parent from now
+    on. While the thread waits there, and the parent knows that, it does not count as at work. It
+    counts again as soon as an order has come to the reader, because it carries out the orders that
+    come.
     """
     with _lock:
         _attended.add(end)
 
 
 def attends_no_more(end: Any) -> None:
-    """Notes that the thread has carried out the order that came, and is no longer at work. A second
-    call does nothing.
+    """Records that the thread has carried out the order that has come, and is no longer at work. A
+    second call does nothing.
     """
     global _working
     with _lock:

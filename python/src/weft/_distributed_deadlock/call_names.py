@@ -35,7 +35,7 @@ __all__ = [
     "running",
 ]
 
-# By id() of a process: the call that it runs, and the process.
+# id() of a process → the call that it runs, and the process.
 _running: dict[int, tuple[str, Any]] = {}
 
 
@@ -51,7 +51,7 @@ def running(process: Any, call: str) -> Iterator[None]:
 
 def call_of(process: Any) -> tuple[str, str] | None:
     """Returns the parent's call within which a process runs, and the process's path within that
-    call, or None if it runs within no call.
+    call, or None if the process runs within no call.
     """
     if not _running or process is None:
         return None
@@ -85,7 +85,7 @@ def name_here(member: Member, named: Named) -> None:
 
 
 def named(waiters: _deadlocks.Waiters, number: int) -> Named:
-    """Names process `number` of `waiters` for the parent."""
+    """Returns the name of process `number` of `waiters` for the parent."""
     firsts = {first.id: (call, first.path) for call, first in list(_running.values())}
     path, at = waiters[number].path, number
     while at in waiters:
@@ -105,8 +105,8 @@ def rows_of(call: str) -> list[Row]:
 
 
 def rows_named(rows: list[Row]) -> list[tuple[int, Named]]:
-    """Returns the numbers of these processes, and their names for the parent. "does" says what each
-    does.
+    """Returns the numbers of these processes, and their names for the parent. the key "does" says
+    what each process does.
     """
     # Process → its call, and the path of the call in this host.
     calls: dict[int, tuple[str, str]] = {}

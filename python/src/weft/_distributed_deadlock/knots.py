@@ -2,7 +2,8 @@
 See _distributed_deadlock/rounds.py.
 
 A channel has one key in all spaces: its home, and its place there. A process that waits for a call
-in a host gets no line of its own: the processes of that call are listed instead, under its path.
+in a host has no line of its own: instead the processes of that call are listed, under the path of
+the process.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from weft._watching.left_open import OUTSIDE
 
 __all__ = ["Row", "report", "tell"]
 
-LINES = 40  #: the most processes that a report lists
+LINES = 40  #: the largest number of processes that a report lists
 
 _SIDES = (False, "reader"), (True, "writer")
 
@@ -35,8 +36,9 @@ class Row(NamedTuple):
     operation: str
     at: str
     pid: int
-    hidden: bool  #: the process waits for others as their parent, or for a call
-    places: tuple[tuple[str, _Key, bool], ...]  #: name, channel, whether the process writes
+    hidden: bool  #: whether the process waits for others as their parent, or for a call
+    #: for each place: name, channel, whether the process writes
+    places: tuple[tuple[str, _Key, bool], ...]
     names: tuple[str, ...]  #: the names of these places, and of channels that have ended
 
     def line(self) -> str:
@@ -61,7 +63,7 @@ class _Network(Spaces):
         self.left: list[str] = []  # channels with an end that has no known holder
         for one in self.facts:
             self._add(*one)
-        self.missing: dict[_Key, str] = {}  # channels without any end on one side; the side
+        self.missing: dict[_Key, str] = {}  # channel without any end on one side → that side
         for s in spaces:
             self._look_for_missing(s)
         waited = {
@@ -87,7 +89,7 @@ class _Network(Spaces):
 
     def _look_for_missing(self, s: Any) -> None:
         """Looks for channels of this space all of whose open ends are on one side. The other side
-        has never had an end: else the channel would have ended.
+        has never had an end: otherwise the channel would have ended.
         """
         given = Counter((place, writes) for _, _, place, writes, _ in s.lent)
         given += Counter((place, w) for place, w, _ in {(p, w, end) for _, p, w, end in s.held})
@@ -120,7 +122,8 @@ class _Network(Spaces):
 
     def twins(self) -> list[str]:
         """Returns the names of channels of which one side never had an end, and which exist under
-        that name in several OS processes. A module made such a channel in each of them.
+        that name in several OS processes. Such channels are made by a module that each of these OS
+        processes imports.
         """
         homes: dict[str, set[int]] = {}
         lacking: set[str] = set()
@@ -134,7 +137,8 @@ class _Network(Spaces):
         """Returns the channels at which a process waits, and of which ends are open in this space
         that no known process holds.
         """
-        free: dict[_Key, int] = {}  # channel → how many such ends it has
+        # channel → the number of its open ends that no known process holds
+        free: dict[_Key, int] = {}
         for _, raw_places in s.facts:
             for key, raw in raw_places.items():
                 place = Place(*raw)
@@ -142,7 +146,8 @@ class _Network(Spaces):
                 free[s.incarnation, key] = unknown
         held = Counter(place for place, _ in {(place, end) for _, place, _, end in s.held})
         away = Counter(place for _, _, place, _, _ in s.lent)
-        for _, _, place, _, count in s.lent:  # count 0: a barrier; a thread may be a party of it
+        # if the count is 0, this is a barrier, of which a thread may be a party
+        for _, _, place, _, count in s.lent:
             here = count - held[place] - away[place] if count else 1
             free[s.incarnation, place] = here
         for place, home, name, count in s.far:
@@ -222,7 +227,7 @@ _reported: set[str] = set()
 
 def tell(spaces: list[Any]) -> None:
     """Reports, at the root, that nothing in the network will move by itself: as a deadlock, or as a
-    standstill if a foreign thread may hold an end, or something else may act (rule 10.6).
+    standstill if a foreign thread may hold an end, or if something else may act (rule 10.6).
     """
     text, knot, shown, unknown = report(spaces)
     if not shown:

@@ -35,29 +35,34 @@ __all__ = [
 
 #: the questions and orders
 STATE, WHERE, STUCK, MOMENT = b"=", b"w", b"s", b"m"
-FOLLOW, TELL, CALL = WITH_MORE = b"f", b"t", b"c"  #: a pickle follows these
+FOLLOW, TELL, CALL = WITH_MORE = b"f", b"t", b"c"  #: the letters after which a pickle follows
 QUESTIONS = STATE, WHERE, STUCK, MOMENT, *WITH_MORE
-MOST = 1 << 28  #: the most bytes of an answer
+MOST = 1 << 28  #: the largest number of bytes of an answer
 ASKED = 5  #: the bytes of a question: a letter and its number
 
 
 class Space(NamedTuple):
-    """What a space says of its state at one moment."""
+    """The state of a space at one moment, as the space reports it."""
 
     pid: int
     incarnation: int
-    waits: bool  #: all its runs wait for other spaces, and nothing else of it is at work
-    sessions: list[tuple[int, int, int]]  #: incarnation of the peer, frames sent, received
+    #: whether all its runs wait for other spaces, and nothing else of the space is at work
+    waits: bool
+    #: for each session: incarnation of the peer, frames sent, frames received
+    sessions: list[tuple[int, int, int]]
     #: Ends that peers hold: the peer's incarnation, name (WIRE.md 10.7), place, whether it is a
     #: writer, the number of open ends of that channel.
     lent: list[tuple[int, int, int, bool, int]]
-    far: list[tuple[int, int, int, int]]  #: place, incarnation of the home, name, open ends here
-    held: list[tuple[int, int, bool, int]]  #: process, place, whether it is a writer, the end
+    #: for each far channel: place, incarnation of the home, name, open ends here
+    far: list[tuple[int, int, int, int]]
+    #: for each end held: process, place, whether it is a writer, the end
+    held: list[tuple[int, int, bool, int]]
     facts: list[tuple[Any, Any]]  #: the facts of each run, as _watching/deadlocks.py describes them
     strangers: bool  #: whether foreign threads may hold ends without Weft's knowledge
     calls: dict[int, str]  #: process → the call that it runs, if this OS process is a host
     away: dict[tuple[int, str], int]  #: (pid of a host, call) → process that waits
-    others: tuple[str, ...] = ()  #: what else may act: signal handlers, open `Outside` tokens
+    #: anything else that may act: signal handlers, open `Outside` tokens
+    others: tuple[str, ...] = ()
 
 
 class Asking:
@@ -65,8 +70,8 @@ class Asking:
     asking.lock:`. A thread that has the right, and waits for a member that may never answer, can
     see whether other threads want the right.
 
-    What a signal handler raises may come between any two steps of Python code, but not within the
-    steps of the lock's own `with`.
+    An exception of a signal handler may be raised between any two steps of Python code, but not
+    within the steps of the lock's own `with`.
     """
 
     def __init__(self) -> None:
@@ -92,18 +97,18 @@ class Asking:
 
 
 class Member:
-    """A host of this space, which can be asked. Each answer has the number of its question; an
+    """A host of this space, which can be asked. Each answer contains the number of its question; an
     answer to an earlier question is ignored. A host that sends anything else counts as gone.
     """
 
     def __init__(self, by: socket.socket) -> None:
         self.pid = 0
         self.away: dict[str, Any] = {}  # call → the process here that waits for it
-        self.output: Any = None  # reads what the host reports: see _hosts/child_output.py
+        self.output: Any = None  # reads the reports of the host: see _hosts/child_output.py
         self.follows: set[Any] = set()  # the observations of which the host knows
-        self.closing = False  # whether its Hosts have let go of it
-        # If this program has started the host: `kill` kills it, `reap` takes its status once it has
-        # ended.
+        self.closing = False  # whether the Hosts of this host have let go of it
+        # If this program has started the host: `kill` kills the host, `reap` takes the host's
+        # status once it has ended.
         self.kill: Callable[[], object] | None = None
         self.reap: Callable[[], object] | None = None
         self.orphaned: Callable[[], object] | None = None  # called when the host's network is gone
@@ -112,7 +117,7 @@ class Member:
         self._question = b""
         self._number = 0
         self.gone = False
-        self.stands = False  # whether the host has said that a run of it stands still
+        self.stands = False  # whether the host has reported that a run of it stands still
 
     def fileno(self) -> int:
         return self._by.fileno()
@@ -120,8 +125,9 @@ class Member:
     def ask(self, what: bytes = STATE, more: Any = None) -> None:
         self._number = (self._number + 1) % (1 << 32)
         self._question = what + struct.pack("!I", self._number)
-        with contextlib.suppress(OSError):  # the host has gone; its socket will say so
-            # A host that is stopped, and was asked often, gets no more questions: it delays nobody.
+        with contextlib.suppress(OSError):  # the host has gone, which its socket will show
+            # A host that is stopped, and has been asked often, is asked no more questions, so that
+            # it delays no thread.
             if what in WITH_MORE:
                 packed, at_once = pickle.dumps(more), select.poll()
                 at_once.register(self._by, select.POLLOUT)
@@ -132,8 +138,8 @@ class Member:
                 self._by.send(self._question, socket.MSG_DONTWAIT)
 
     def take(self) -> Any:
-        """Reads what has come from the host. Returns the answer to the last question once it is
-        complete, else None.
+        """Reads the bytes that have come from the host. Returns the answer to the last question
+        once the answer is complete, otherwise None.
         """
         try:
             more = self._by.recv(1 << 20)
@@ -168,8 +174,8 @@ class Member:
         return answer
 
     def end(self) -> None:
-        """Cleans up after a host that has gone: its Hosts may have been dropped, and then nobody
-        closes it.
+        """Cleans up after a host that has gone: the Hosts to which it belongs may have been
+        dropped, and then no other code closes the socket.
         """
         if self.reap is not None:
             self.reap()
@@ -177,7 +183,7 @@ class Member:
             self.output.end()
 
     def hang_up(self) -> None:
-        """Makes the socket read as that of a host that has gone."""
+        """Makes the socket behave like that of a host that has gone."""
         with contextlib.suppress(OSError):  # this socket, or the socket of the host, is closed
             self._by.shutdown(socket.SHUT_RDWR)
 

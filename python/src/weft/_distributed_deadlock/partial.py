@@ -10,12 +10,12 @@ Invariants
 - A Moment is one moment of its OS process (python/native/rounds/network.cpp, _moment()). The
   Moments of a round are of different OS processes, and each is later than all those of the round
   before.
-- A process that waits was not woken, and nothing under way will wake it, if three things hold: it
-  waits at the same places in all three rounds; the figures of these places are the same; and at
-  each round, both sides of each session with the home of such a place have received what the peer
-  had sent by the round before.
+- A process that waits was not woken, and nothing under way will wake it, if three conditions hold:
+  the process waits at the same places in all three rounds; the figures of these places are the
+  same; and at each round, both sides of each session with the home of such a place have received
+  what the peer had sent by the round before.
 - An end without a known holder, and an end of an OS process that has not answered, may belong to
-  any process: whoever waits at its channel may go on.
+  any process: a process that waits at the channel of such an end may go on.
 """
 
 from __future__ import annotations
@@ -46,16 +46,19 @@ _Key = tuple[int, int]
 
 
 class Moment(NamedTuple):
-    """What an OS process says of itself at one moment."""
+    """The state of an OS process at one moment, as the OS process reports it."""
 
     pid: int
     incarnation: int
-    sessions: list[tuple[int, int, int]]  #: incarnation of the peer, frames sent, received
+    #: for each session: incarnation of the peer, frames sent, frames received
+    sessions: list[tuple[int, int, int]]
     #: Ends that peers hold: the peer's incarnation, name (WIRE.md 10.7), place, whether it is a
     #: writer, the number of open ends of that channel.
     lent: list[tuple[int, int, int, bool, int]]
-    far: list[tuple[int, int, int, int]]  #: place, incarnation of the home, name, open ends here
-    held: list[tuple[int, int, bool, int]]  #: process, place, whether it is a writer, the end
+    #: for each far channel: place, incarnation of the home, name, open ends here
+    far: list[tuple[int, int, int, int]]
+    #: for each end held: process, place, whether it is a writer, the end
+    held: list[tuple[int, int, bool, int]]
     facts: list[tuple[Any, Any]]  #: the facts of each run, as _watching/deadlocks.py describes them
     figures: dict[int, tuple[int, int, int]]  #: place → values passed, dropped, in the buffer
     shared: list[int]  #: places of far channels with an end in a value, or under way
@@ -99,18 +102,18 @@ class _Waits(NamedTuple):
     """A process that waits, as one round has found it."""
 
     waiter: Waiter
-    state: str  #: the state of a Waiter; or "call": waits for a call elsewhere
+    state: str  #: the state of a Waiter; or "call": the process waits for a call elsewhere
     #: The places where it waits, each with whether the process writes there.
     places: frozenset[tuple[_Key, bool]]
     names: tuple[str, ...]
     seen: tuple[Any, ...]  #: equal in each round if the process was not woken
-    #: The sessions with the homes of its places, as (this space, the home).
+    #: The sessions with the homes of these places, as (this space, the home).
     sessions: frozenset[tuple[int, int]]
 
 
 class Spaces:
     """The answers of several OS processes, put together. A channel has one key in all of them: its
-    home, and its place there. A process in a call has its caller's path.
+    home, and its place there. A process in a call has the path of its caller.
     """
 
     def __init__(
@@ -119,8 +122,8 @@ class Spaces:
         self.holders: dict[tuple[_Key, bool], set[_Node]] = {}
         self.waiters: dict[_Node, Waiter] = {}
         self.facts: list[tuple[Any, Waiter, dict[int, Place]]] = []
-        #: Ends that peers hold. `doubled` has pairs of spaces with two sessions: their ends cannot
-        #: be told apart, and are left out.
+        #: Ends that peers hold. `doubled` contains the pairs of spaces with two sessions. The ends
+        #: of these spaces cannot be told apart, and are left out.
         self.lent = {
             (s.incarnation, peer, name): (s.incarnation, place)
             for s in spaces
@@ -133,7 +136,8 @@ class Spaces:
             for place, home, name, _ in s.far
         }
         calls = {(s.pid, call): (s.incarnation, p) for s in spaces for p, call in s.calls.items()}
-        #: A process that waits for a call → the process that runs the call; None: it has ended.
+        #: A process that waits for a call → the process that runs the call; None: that process has
+        #: ended.
         self.callees = {
             (s.incarnation, process): calls.get(call)
             for s in spaces
@@ -187,9 +191,7 @@ class Round(Spaces):
             self._add(*one)
 
     def _sessions(self) -> set[tuple[int, int]]:
-        """Notes the counters of each session. Returns the pairs of spaces that have two
-        sessions.
-        """
+        """Records the counters of each session. Returns the pairs of spaces with two sessions."""
         seen: Counter[tuple[int, int]] = Counter()
         for s in self.spaces.values():
             for peer, sent, received in s.sessions:
@@ -201,9 +203,9 @@ class Round(Spaces):
         return doubled | {(b, a) for a, b in doubled}
 
     def _unknown(self) -> set[_Key]:
-        """Returns the channels of which some end has no known holder."""
+        """Returns the channels of which at least one end has no known holder."""
         free: Counter[_Key] = Counter()
-        known = set()  # names of ends that their holder knows of
+        known = set()  # names of ends that the OS process of their holder knows
         for s in self.spaces.values():
             held = Counter(place for place, _ in {(place, end) for _, place, _, end in s.held})
             counted = {place: count for _, _, place, _, count in s.lent}
@@ -323,8 +325,8 @@ def _settled(before: Round, now: Round, pair: tuple[int, int]) -> bool:
 
 
 def judge(rounds: list[Round]) -> tuple[Round, set[_Node]]:
-    """Returns the last round, and the processes that are stuck: those that each round found stuck,
-    and that nothing has touched between the rounds.
+    """Returns the last round, and the processes that are stuck: the processes that each round has
+    found stuck, and that nothing has touched between the rounds.
     """
     last = rounds[-1]
     stuck = set.intersection(*(r.stuck() for r in rounds))
@@ -352,16 +354,16 @@ def _look(patience: float) -> tuple[Round, set[_Node]] | None:
 
 
 def _shown(last: Round, stuck: set[_Node]) -> list[_Node]:
-    """Leaves out the processes that only wait for others, and those that their own OS process finds
-    by itself.
+    """Leaves out the processes that only wait for others, and the processes that their own OS
+    process finds by itself.
     """
     each = ((node, last.waits[node]) for node in stuck)
     return [node for node, w in each if w.state == "places" and w.waiter.may_go_on]
 
 
 def found() -> list[Stuck]:
-    """Returns the processes of this program that are stuck, as only its OS processes together can
-    tell.
+    """Returns the processes of this program that are stuck, as far as only its OS processes
+    together can find that out.
     """
     looked = _look(_rounds.PATIENCE)
     if looked is None:
@@ -391,7 +393,7 @@ class _Looks:
             self._idle.wait()
             self._idle.clear()
             for seconds in _rounds.AGAIN:
-                time.sleep(seconds)  # what is under way may still wake somebody
+                time.sleep(seconds)  # a value that is under way may still wake a process
                 if not _deadlocks.begun_here() or not _rounds.members():
                     break
                 since = time.monotonic()
@@ -412,7 +414,8 @@ class _Looks:
             check.told_beyond |= set(shown)
             try:
                 check._found([last.row(node) for node in shown], frozenset())
-            except Exception as error:  # a Deadlock, or a warning that is to be raised
+            except Exception as error:
+                # a Deadlock, or a warning that a filter turns into an exception
                 _native._end_runs({process for space, process in stuck if space == mine}, error)
 
 

@@ -1,8 +1,8 @@
-"""What an OS process and its hosts tell other programs, also of C++, in the form of WIRE.md 10.7.
-C++ draws the conclusions (wire/everywhere.hpp).
+"""The answers of an OS process and its hosts to other programs, also of C++, in the form of WIRE.md
+10.7. C++ draws the conclusions (wire/everywhere.hpp).
 
 Invariant: the answer of a space is of one moment, as _distributed_deadlock/rounds.py has found it;
-this module asks nobody.
+this module asks no host.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def moved(first: bytes, second: bytes) -> bool:
 
 
 def _one(s: Space) -> bytes:
-    # Of several processes that hold an end one is named. (A program of C++ names the one that used
-    # the end last.)
+    # If several processes hold an end, one of them is named. (A program of C++ names the one that
+    # used the end last.)
     holder = {(place, writes): process for process, place, writes, _ in reversed(s.held)}
     far = {place: (home, name) for place, home, name, _ in s.far}
     return b"".join(
@@ -58,7 +58,7 @@ def _one(s: Space) -> bytes:
             struct.pack("<Q", s.incarnation),
             _text("python"),
             struct.pack("<IB", s.pid, s.waits),
-            _all([]),  # all runs are looked at in one moment, so there is no count of runs
+            _all([]),  # all runs are examined at one moment, so there is no count of runs
             _all(struct.pack("<QII", *session) for session in s.sessions),
             _all(
                 struct.pack(
@@ -93,7 +93,7 @@ def _process(
     far: dict[int, tuple[int, int]],
     s: Space,
 ) -> bytes:
-    # A process that waits for a call in a host gets no line: the processes of the call do.
+    # A process that waits for a call in a host has no line; the processes of the call have lines.
     hidden = w.state != "places" or w.id in s.away.values()
 
     def at(key: int, writes: bool) -> bytes:

@@ -3,8 +3,8 @@ each call is, and how to give it up. The OS processes of such calls are not aske
 17.23); their agents are asked (17.12).
 
 Invariants
-- A signal handler calls these functions in the middle of anything. So they take no lock, and wait
-  no longer than the caller has allowed.
+- A signal handler may call these functions between any two steps of other code. So they take no
+  lock, and wait no longer than the caller has allowed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FarCall(NamedTuple):
     """A call that an OS process of a host on another machine runs."""
 
     host: str
-    pid: object  #: the pid of that OS process, as reported by its agent
+    pid: object  #: the pid of that OS process, as its agent has reported it
     #: Asks the agent of the call. The result is the lines, or None if the agent does not answer.
     ask: Callable[[], cf.Future[list[str] | None]]
     #: The process here that waits for the call, if there is one.
@@ -79,7 +79,7 @@ def ways_out() -> list[Callable[[], object]]:
 def answer_within(
     call: FarCall, asked: cf.Future[list[str] | None], seconds: float
 ) -> list[str] | None:
-    """Returns where the call is, if its agent answers within `seconds`, else None."""
+    """Returns where the call is, if its agent answers within `seconds`; otherwise None."""
     import concurrent.futures as cf  # the code that asks has imported this module already
 
     with contextlib.suppress(cf.TimeoutError, cf.CancelledError, OSError, ValueError):
@@ -92,8 +92,8 @@ Asked = list[tuple[FarCall, "cf.Future[list[str] | None]"]]
 
 
 def asked() -> Asked:
-    """Asks the agents of all calls where the calls are. Returns the calls with the answers to
-    come.
+    """Asks the agents of all calls where the calls are. Returns the calls, each with the future of
+    its answer.
     """
     answers: Asked = []
     for call in list(_calls)[:MOST]:

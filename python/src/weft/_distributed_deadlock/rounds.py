@@ -4,17 +4,17 @@
     the root ──a round: all spaces are asked──► one can go on: the root asks again later
         │ all wait ──a second round: none has moved──► it declares the deadlock, its runs raise it
 
-A space is one OS process; the root is the one that is not a host of another. Questions go over
+A space is one OS process; the root is the space that is not a host of another. Questions go over
 sockets of their own, beside the links, so that they change no counter of a session. Over these
-sockets hosts are also asked where their processes are, and told what to observe
+sockets hosts are also asked where their processes are, and sent the list of what to observe
 (_hosts/remote_observers.py). A root that shares channels with other programs, also of C++, answers
 for all its hosts, and asks these programs by frames (answer_programs(), WIRE.md 10.8). In both
 cases C++ code finds out whether all spaces stand still.
 
 Invariants
 - The second round begins after the first is over. If no space has sent or taken a frame in between,
-  there was a moment at which all stood still; and if each has taken all that its peers sent, no
-  frame was under way. Then no process will ever be woken.
+  there was a moment at which all spaces stood still; and if each has taken all frames that its
+  peers have sent, no frame was under way. Then no process will ever be woken.
 - A space whose calls or threads may still do something reports that it does not wait.
 """
 
@@ -76,7 +76,8 @@ __all__ = [
 AGAIN = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 PATIENCE = 1.0  #: seconds to wait for the answers to all questions but STATE
-SLICE = 0.1  #: seconds of silence after which a thread that asks for STATE gives way; grows
+#: the first limit, in seconds, of silence after which a thread that asks for STATE gives way
+SLICE = 0.1
 
 
 class _Gone(Exception):
@@ -88,16 +89,16 @@ _members: set[Member] = set()
 _calls: dict[int, str] = {}
 _late = False  # whether this host may wait as soon as an attending thread does (at_work.py)
 _server: int | None = None  # the process that asks for calls, if this is a host of an Executor
-# The Executors of this space; the lock does not guard this.
+# The Executors of this space; `_lock` does not guard this table.
 _executors: dict[int, weakref.ref[State]] = {}
 _waiting: set[State] = set()  # Executors with calls when this space last reported that it waits
-# In a host: functions that end the calls of Executors that have been told of a deadlock.
+# In a host: functions that end the calls of Executors to which a deadlock has been reported.
 _broken: list[Callable[[], None]] = []
-# Whether a round has come since the calls of an Executor were last over. The lock does not guard
-# this.
+# Whether a round has come since the calls of an Executor were last over. `_lock` does not guard
+# this flag.
 _asked = False
 _up: socket.socket | None = None  # the socket to the parent
-_answers = False  # whether other programs are told of this one
+_answers = False  # whether links announce to other programs that this one answers
 _bell: int | None = None  # a descriptor that wakes the watcher, as long as the program lives
 _asking = Asking()  # the right to read the members' sockets
 
@@ -106,21 +107,21 @@ _shared.linked = lambda: bool(_members) or _up is not None
 
 
 def may_have_calls(caller: State) -> None:
-    """Notes that an Executor has been made. `caller.lots` has its calls."""
+    """Records that an Executor has been made. `caller.lots` contains the lots of its calls."""
     key = id(caller)
     _executors[key] = weakref.ref(caller, lambda _: _executors.pop(key, None))
 
 
 def calls_go_on(caller: State, lot: Any) -> None:
-    """Notes that calls have come. Takes no lock, like calls_are_over() (_hosts/pool.py)."""
+    """Records that calls have come. Takes no lock, like calls_are_over() (_hosts/pool.py)."""
     _native._outside(True)  # done first, so that this count is never less than the number of lots
     caller.lots.add(lot)
 
 
 def calls_are_over(caller: State, lot: Any) -> None:
-    """Notes that the calls of the lot are over, or have not come. When all lots of an Executor are
-    over, a parent that was told that this space does not wait is told to ask again. A second call
-    does nothing.
+    """Records that the calls of the lot are over, or have not come. When all lots of an Executor
+    are over, a parent to which this space has reported that it does not wait is made to ask again.
+    A second call does nothing.
     """
     global _asked
     try:
@@ -159,8 +160,8 @@ def declare(
 
 def _tell_hosts(text: str | None) -> bool:
     """Runs in a host when its parent reports a deadlock, and again, with None, when the parent's
-    runs have raised it. The runs of a host end with the calls that they are part of; its Executors
-    are told as in declare().
+    runs have raised it. The runs of a host end with the calls that they are part of; the deadlock
+    is reported to its Executors as in declare().
     """
     global _waiting
     if text is not None:
@@ -174,7 +175,7 @@ def _tell_hosts(text: str | None) -> bool:
 
 
 def serves(process: int | None) -> None:
-    """In a host of an Executor: notes the process that asks for calls. Until the host knows that
+    """In a host of an Executor: records the process that asks for calls. Until the host knows that
     process, no report names it (rule 10.3).
     """
     global _server
@@ -182,8 +183,8 @@ def serves(process: int | None) -> None:
 
 
 def called(process: int, call: str | None) -> None:
-    """Notes that this process runs that call of the parent, or, if `call` is None, that the call
-    has ended.
+    """Records that process `process` runs the call `call` of the parent or, if `call` is None, that
+    its call has ended.
     """
     with _lock:
         if call is None:
@@ -199,7 +200,7 @@ def members() -> list[Member]:
 
 
 # _hosts/remote_observers.py sets both functions: `follow` carries out an order FOLLOW in a host;
-# `has_gone` notes that a host has gone.
+# `has_gone` records that a host has gone.
 follow: Callable[[Any], Any] = lambda what: None  # noqa: E731
 has_gone: Callable[[Member], None] = lambda member: None  # noqa: E731
 
@@ -245,7 +246,8 @@ def _begin() -> int | None:
             try:
                 watches.start()
             except BaseException:
-                bell.close()  # closing the bell ends the thread, if it has begun all the same
+                # closing the bell ends the thread, if the thread has begun in spite of the error
+                bell.close()
                 if watches.ident is None:
                     ring.close()
                 raise
@@ -254,9 +256,9 @@ def _begin() -> int | None:
 
 
 def leave(member: Member) -> None:
-    """Removes a host that has ended, or that is let go of: it is asked no more. A thread that asks
-    it at this moment stops waiting for it. (A process that the host has forked may keep its socket
-    open.)
+    """Removes a host that has ended, or that its Hosts let go of: it is asked no more. A thread
+    that asks the host at this moment stops waiting for it. (A process that the host has forked may
+    keep its socket open.)
     """
     member.hang_up()
     with _asking, _asking.lock, _lock:
@@ -308,7 +310,7 @@ def where_in(pid: int, call: str, patience: float) -> list[str] | None:
 
 
 def _where_of(call: str) -> list[str]:
-    """Returns where the processes are that run the parent's call `call`."""
+    """Returns where the processes of the parent's call `call` are."""
     rows = _call_names.rows_of(call)
     return _call_names.lines(where(rows, PATIENCE / 2, {number for number, _, _ in rows}))
 
@@ -317,11 +319,13 @@ def where(
     rows: list[_call_names.Row], patience: float, only: set[int] | None = None
 ) -> list[_call_names.Named]:
     """Returns where these processes are, and the processes in hosts and on other machines that run
-    for this program (rule 6.7). A signal handler may call this, in the middle of anything.
+    for this program (rule 6.7). A signal handler may call this function between any two steps of
+    other code.
 
     Args:
         patience: seconds to wait for answers.
-        only: if it is given, only what runs elsewhere for these processes is included.
+        only: if it is given, of the processes elsewhere only those that run for these processes are
+            included.
     """
     until, far = time.monotonic() + patience, _remote_calls.asked()
     answers, silent = ask(list(_members), WHERE, None, patience)
@@ -342,7 +346,8 @@ def ask(
         try:  # an exception of a signal handler may come as soon as this thread has the lock
             if not _asking.lock.acquire(timeout=patience):
                 return answers, asked
-            # A member that has left has no socket, and must not keep the others from being heard.
+            # A member that has left has no socket, and must not keep the answers of the others from
+            # being read.
             asked = [member for member in whom if member.fileno() >= 0]
             until = time.monotonic() + patience
             for member in asked:
@@ -354,7 +359,7 @@ def ask(
                         answers.append((member, packed))
                     if member.gone or packed is not None:
                         asked.remove(member)
-        except (OSError, ValueError, RuntimeError):  # the members changed at this moment
+        except (OSError, ValueError, RuntimeError):  # the set of members changed at this moment
             pass
         finally:
             try:  # noqa: SIM105  # suppress() would be one more call before release()
@@ -406,9 +411,9 @@ def _everywhere(rows: list[_call_names.Row]) -> list[str]:
 
 
 def _end_elsewhere() -> None:
-    """Kills the OS processes of this program, and gives up those of other machines that run for it
-    (rule 6.7). A thread of its own does so: a signal handler may have interrupted code that holds a
-    lock which is needed here.
+    """Kills the OS processes of this program, and gives up the OS processes of other machines that
+    run for this program (rule 6.7). This is done on a thread of its own, since a signal handler may
+    have interrupted code that holds a lock which is needed here.
     """
 
     def end(those: list[Member], calls: list[Callable[[], object]]) -> None:
@@ -418,7 +423,7 @@ def _end_elsewhere() -> None:
         for give_up in calls:
             give_up()
 
-    # The thread gets copies, as in where().
+    # The thread is given copies, as in where().
     all_of_them = list(_members), _remote_calls.ways_out()
     threading.Thread(target=end, args=all_of_them, name="weft: kills", daemon=True).start()
 
@@ -437,13 +442,14 @@ def standing() -> None:
 
 def _ring(how: bytes) -> None:
     if _bell is not None:
-        with contextlib.suppress(OSError):  # the socket is full, so the bell rings already
+        with contextlib.suppress(OSError):  # the socket is full, so the bell has been rung already
             os.write(_bell, how)
 
 
 def _watch(ring: socket.socket) -> None:
     _helper_threads.helps()  # this thread outlives the hosts
-    with ring, contextlib.suppress(EOFError):  # the starter was interrupted, and its bell is closed
+    # the code that started this thread was interrupted, and the bell is closed
+    with ring, contextlib.suppress(EOFError):
         while True:
             _attend(ring)
 
@@ -476,7 +482,7 @@ def _attend(ring: socket.socket) -> None:
 
 
 def _here(ready: list[Any]) -> list[Member]:
-    """Returns those of `ready` that are still members and still have something to read."""
+    """Returns the members in `ready` that are still members and still have something to be read."""
     with _lock:
         those = [m for m in _members if m in ready]
     return readable(those, 0)
@@ -486,7 +492,7 @@ def _all_spaces() -> list[Space]:
     """Asks one round. Returns the states of this space, of its hosts and of their hosts.
 
     Raises:
-        _Gone: a host has ended, or could not tell.
+        _Gone: a host has ended, or could not report its state.
     """
     with _asking, _asking.lock:
         seconds = SLICE
@@ -594,8 +600,8 @@ def _moved(first: list[Space], second: list[Space]) -> bool:
 
 def _answer_program(asker: int, number: int) -> None:
     """Answers for this space and its hosts. A space with a foreign thread does not count as
-    waiting, since other programs do not look whether the thread has an end; nor does a space in
-    which something else may act.
+    waiting, since other programs do not examine whether the thread holds an end. A space in which
+    something else may act does not count as waiting either.
     """
     whole = True
     try:
@@ -623,7 +629,7 @@ def _read_bell(ring: socket.socket) -> bool:
 
 
 def _hear_programs() -> tuple[int, bytes, bool] | None:
-    """Answers what other programs have asked, and carries out the deadlocks that they have
+    """Answers the questions of other programs, and carries out the deadlocks that they have
     announced. Returns the result of this program's own round, if it is over.
     """
     questions, found, verdicts = _native._rounds_news()
@@ -672,11 +678,13 @@ def _declare(text: str, knot: list[str], tell: bytes = b"", who: list[Any] | Non
 
     Args:
         tell: the announcement for the other programs; empty if they have announced the deadlock.
-        who: in that case, the processes that waited in the runs here, which are condemned already.
+        who: if other programs have announced it, the processes that waited in the runs here; these
+            runs are condemned already.
     """
     from weft._distributed_deadlock import knots as _knots
 
-    rows, callers = [], list(_waiting)  # a condemned run makes this space one that runs
+    # while a run is condemned, this space counts as one that runs
+    rows, callers = [], list(_waiting)
     try:
         mine, *others = _all_spaces()
         if who:

@@ -22,8 +22,8 @@ class Terms(NamedTuple):
 
     @property
     def loops(self) -> int:
-        """How its loops read: 0 as in any other process; bit 0 is set if the process is recycled,
-        bit 1 if its loops redeliver.
+        """How loops over readers read in the process: 0 as in any other process; bit 0 is set if
+        the process is recycled, bit 1 if its loops redeliver.
         """
         return 2 * self.redeliver + (self[1:] != (None, None, None))
 
@@ -35,7 +35,8 @@ class Attempt:
 
     def __init__(self, last: bool, in_hand: list[Any] | None, terms: Terms | None = None) -> None:
         self.last = last  #: whether it is known from the beginning that no attempt follows
-        self.in_hand = in_hand  #: a list for values in the attempt's hand; if None, they go back
+        #: a list for the values in the attempt's hand; if None, these values go back
+        self.in_hand = in_hand
         self.terms = terms or Terms()
         self.died = False
         self.cancelled: Cancelled | None = None  #: the request to end, if one came before the death
@@ -47,7 +48,7 @@ class Attempt:
         self._stopped = False
 
     def give(self, link: Any, end: Any, name: str) -> None:
-        """Gives an end to the OS process at the other side of the link, by this name."""
+        """Gives an end to the OS process at the other end of the link, under the name `name`."""
         lost: list[Any] = []
         if not isinstance(end, _native.Barrier):
             self._read.append((str(end.channel.name), lost))
@@ -63,7 +64,7 @@ class Attempt:
         return [(name, value) for name, values in self._read for value in values]
 
     def runs(self, pid: int, kill: Callable[[], None]) -> None:
-        """Notes that the attempt runs in this OS process, which runs nothing else."""
+        """Records that the attempt runs in the OS process `pid`, which runs nothing else."""
         self.pid, self._kill = pid, kill
         if self._stopped:
             kill()

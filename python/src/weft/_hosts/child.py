@@ -1,17 +1,17 @@
-"""The child's side of a host: what runs in an OS process that weft.processes has started (see
-_hosts/host.py for the parent's side).
+"""The child's side of a host: the code that runs in an OS process that weft.processes has started
+(see _hosts/host.py for the parent's side).
 
     main() takes "jobs" ──preparation──► it imports the main module, and calls the initializer
         ──a call──► a process runs it ──► its result or failure is written
         ──► the next call … until "jobs" retires or the parent dies
 
-A host that stays warm runs each call on a thread of its own; any other runs its one call on the
-main thread.
+A host that stays warm runs each call on a thread of its own; any other host runs its one call on
+the main thread.
 
-The main module is imported under the name `__mp_main__`, up to its first top-level run(…): what
-follows that run is for the parent alone. So is the end of each block around the run: a `finally` or
-the exit of a `with`. Therefore the child never leaves that call: it does its work within the call,
-and its program ends there.
+The main module is imported under the name `__mp_main__`, up to its first top-level run(…): the code
+that follows that run is for the parent alone, and so is the end of each block around the run: a
+`finally` or the exit of a `with`. Therefore the child never leaves that call of run(): it does its
+work within the call, and its program ends there.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ AFTERLIFE = 2.0  # seconds that this OS process has to end once its parent is go
 
 
 class _Enough(BaseException):
-    """A module that the main module imports has reached a run(…)."""
+    """Raised when a module that the main module imports has reached a run(…)."""
 
 
 def _imports() -> bool:
@@ -89,7 +89,8 @@ def _in_place_of_run(goes_on: GoesOn) -> Callable[[BaseException | None], None]:
             _shared.at_run = None
         elif threading.get_ident() == importing:
             _shared.at_run = None
-            if _imports():  # code that imports the same module later would wait for this lock
+            # code that imports the same module later would wait for the lock of this import
+            if _imports():
                 raise _Enough
             _native._close_limits()  # a timeout around the run is meant for the parent only
             goes_on(why)
@@ -149,7 +150,7 @@ def _import_main(name: str | None, path: str | None, backend: str | None, goes_o
 
 def _obey(orders: Any, process: Any) -> None:
     """Waits, on a thread of its own while a call runs, until the call is cancelled or the parent
-    has let go of it. In both cases, cancels the call's process.
+    has let go of this OS process. In both cases, cancels the call's process.
     """
     _helper_threads.ours()
     show = _observers.hide()
@@ -160,13 +161,13 @@ def _obey(orders: Any, process: Any) -> None:
     finally:
         _at_work.attends_no_more(orders)
     show()
-    _helper_threads.not_ours()  # another thread may get the same identifier
+    _helper_threads.not_ours()  # another thread may have the same identifier later
 
 
 def _obedient(function: Any, orders: Any, call: str) -> Any:
-    """Makes a process of `function` that is cancelled when the parent asks for it. While it runs,
-    its call does not count as work outside any run (_at_work.at_work), but the thread of _obey()
-    does.
+    """Makes a process of `function` that is cancelled when the parent asks for it. While this
+    process runs, its call does not count as work outside any run (_at_work.at_work), but the thread
+    of _obey() does.
     """
     here = os.getpid()
 
@@ -223,7 +224,9 @@ _shown = ""  # the name of this OS process, as the system shows it
 
 
 def _show_name(name: str) -> None:
-    """Makes `top` and `ps` show what runs here, as they do for threads (rule 14.13)."""
+    """Makes `top` and `ps` show the name of what runs in this OS process, as they do for threads
+    (rule 14.13).
+    """
     global _shown
     if name != _shown:
         _shown = name
@@ -235,7 +238,7 @@ def _show_name(name: str) -> None:
 def run_call(
     load: Callable[[], _pickling.Call], orders: Any, call: str, limit: int | None = None
 ) -> tuple[Any, _pickling.Failure | None]:
-    """Runs a call. Returns what it returned, or its failure. With a limit of memory, a MemoryError
+    """Runs a call. Returns the call's result, or its failure. With a limit of memory, a MemoryError
     ends this OS process.
     """
     before = os.getpid()
@@ -265,8 +268,8 @@ def answer(
     failure: _pickling.Failure | None,
 ) -> None:
     """Writes the result of a call. If the result cannot be sent, writes the reason instead; if the
-    reason cannot be sent either, writes a short text of it. So the caller never takes this OS
-    process for dead.
+    reason cannot be sent either, writes a short text about it. So the caller never takes this OS
+    process for a dead one.
 
     Raises:
         ChannelEnd: the caller is gone, or no longer waits.
@@ -294,8 +297,8 @@ def answer(
 
 
 def _unsendable(brief: str, error: BaseException) -> _pickling.Failure:
-    """Returns a failure that can always be sent, in place of one that could not be, because of
-    `error`.
+    """Returns a failure that can always be sent, in place of a failure that could not be sent
+    because of `error`.
     """
     what, why = (
         text[:_LONGEST_TEXT].encode("ascii", "backslashreplace").decode()
@@ -313,9 +316,9 @@ def _serve(
     wrong: BaseException | None,
     prepared: dict[str, Any],
 ) -> None:
-    """Does all of a call, from taking its ends to writing its result. `ours` names the two channels
-    of the call itself, followed by its terms if it is supervised. `wrong` says why nothing can run
-    here, or is None.
+    """Does all steps of a call, from taking its ends to writing its result. `ours` names the two
+    channels of the call itself, followed by its terms if it is supervised. `wrong` is the reason
+    why nothing can run here, or None.
     """
     orders, result = link.take(ours[0]), link.take(ours[1])
     terms = ours[2] if len(ours) > 2 else None
@@ -371,7 +374,7 @@ def _limit_memory(most: int) -> None:
 
 
 def _set_up(prepared: dict[str, Any]) -> None:
-    """Applies the host's settings, before any code of the program runs in it."""
+    """Applies the host's settings, before any code of the program runs in this OS process."""
     if prepared["nice"]:
         os.nice(prepared["nice"])
     if prepared["affinity"] is not None:
@@ -416,7 +419,9 @@ def _breakpoint(*args: Any, **keywords: Any) -> Any:
 
 
 def _initialized(prepared: dict[str, Any]) -> BaseException | None:
-    """Calls the initializer, if there is one. Returns what it raised, or None."""
+    """Calls the initializer, if there is one. Returns the exception that the initializer raised, or
+    None.
+    """
     if prepared["initializer"] is not None:
         before = os.getpid()
         try:
@@ -430,13 +435,13 @@ def _initialized(prepared: dict[str, Any]) -> BaseException | None:
 
 
 def _begin(prepared: dict[str, Any], goes_on: GoesOn) -> BaseException | None:
-    """Gets everything ready for calls. Returns None, or the exception that prevented it. `goes_on`
-    is passed to _import_main().
+    """Prepares this OS process for calls. Returns None, or the exception that prevented it.
+    `goes_on` is passed to _import_main().
     """
     before = os.getpid()
     try:
         _set_up(prepared)
-        # This OS process has the main module already if it was forked, or is a frozen program.
+        # A forked OS process, and one of a frozen program, has loaded the main module already.
         if prepared["start"] == "fork" or getattr(sys, "frozen", False):
             sys.modules["__mp_main__"] = sys.modules["__main__"]
         else:
@@ -455,7 +460,7 @@ _refusal = threading.Lock()  # the thread that reports a refusal takes this lock
 
 def _refused(link: Any) -> bool:
     """Returns whether this side has ended the session because of a bad message. If so, the parent's
-    ProcessDied and the standard error give the reason.
+    ProcessDied gives the reason, and so does the standard error.
     """
     why = _host.why_refused(link)
     if why and _refusal.acquire(blocking=False):
@@ -502,9 +507,9 @@ def _serve_beside(
 
 
 def _see_ends_off() -> None:
-    """Waits for two kinds of ends. An end that was sent on would die with this OS process until its
-    home has confirmed the move. For an end that has come here, the sender must learn what was done
-    to it (WIRE.md 7.4).
+    """Waits for two kinds of ends. Until the home of an end that was sent on has confirmed the
+    move, the end would die with this OS process. The sender of an end that has come here must learn
+    what was done to the end (WIRE.md 7.4).
     """
     until = time.monotonic() + AFTERLIFE
     while _native._ends_under_way() > 0 and time.monotonic() < until:
@@ -532,7 +537,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
     reason why nothing can run here, or None.
 
     Raises:
-        SystemExit: this side has ended the session because of what came.
+        SystemExit: this side has ended the session because of a bad message.
     """
     calls: list[threading.Thread] = []
     try:
@@ -540,7 +545,7 @@ def _work(link: Any, jobs: Any, prepared: dict[str, Any], wrong: BaseException |
             _helper_threads.ours()
             _at_work.attends(jobs)
             ours, packed = jobs.read()
-            if ours is None:  # the call was cancelled before it was sent here
+            if ours is None:  # this call was cancelled before it was sent to this OS process
                 for name in packed:
                     end = link.take(name)
                     # A Barrier is released when it is freed.
@@ -584,12 +589,12 @@ def main(descriptor: int, preparation: int, asked: int, records: int, shared: bo
 
     Args:
         descriptor: the socket of the link.
-        preparation: a file with the settings to begin with. If this program crashes, it writes the
+        preparation: a file with the settings for the start. If this program crashes, it writes the
             reason at the end of the file, for the parent.
-        asked: a socket by which the parent asks whether everything here stands still.
+        asked: a socket over which the parent asks whether everything here stands still.
         records: a socket for log records and warnings from here.
-        shared: whether the link is in shared memory. If it is None, the parent sends the answer by
-            `asked`, as 0 or 1.
+        shared: whether the link is in shared memory. If this is None, the parent sends the answer
+            over `asked`, as 0 or 1.
     """
     questions = socket.socket(fileno=asked)
     if shared is None:
@@ -609,7 +614,7 @@ def main(descriptor: int, preparation: int, asked: int, records: int, shared: bo
     ).start()
     faulthandler.enable(preparation)
     sys.breakpointhook = _breakpoint
-    # Ctrl-C at the terminal is for the parent, which cancels what runs here.
+    # Ctrl-C at the terminal is for the parent, which cancels the calls that run here.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     link = _native._Link(descriptor, f"python {os.getpid()}", shared)
     threading.Thread(

@@ -1,5 +1,5 @@
-"""Passes on to the parent what a child reports outside its channels: its standard error, its log
-records, its warnings, and what was observed in it.
+"""Passes on to the parent the reports of a child outside its channels: its standard error, its log
+records, its warnings, and the observations made in it.
 
     child:  standard error ──a pipe──► parent: its own standard error (the last lines are kept)
             a record ──a socket, a datagram each──► parent: the logger of that name
@@ -8,11 +8,12 @@ records, its warnings, and what was observed in it.
 
 Invariants
 - ChildOutput.take() may be called on any thread. It empties the pipe and the socket, and passes on
-  what it finds, in order. So once take() has returned, all that was said before a value arrived by
-  a channel has been passed on.
+  their contents, in order. So if a value has arrived by a channel, take() passes on all that the
+  child reported before it wrote that value.
 - Handlers, filters and showwarning are the user's code: they run under no lock (rule 12.1), on one
-  thread at a time. A take() on another thread waits for the first, but at most PATIENCE, since the
-  code there may wait for something that the other thread holds, for example a handler's own lock.
+  thread at a time. A take() on a second thread waits for the first thread, but at most for
+  PATIENCE, since the code on the first thread may wait for something that the second thread holds,
+  for example a handler's own lock.
 - A pipe is read until no process has it open: a program that the child started may outlive the
   child.
 """
@@ -50,8 +51,8 @@ def _nothing(piece: Any) -> None:
 
 
 class ChildOutput:
-    """Receives what one child says. Pass the descriptors that open() returns to the child, then
-    call close_childs() and begin().
+    """Receives the reports of one child. Pass the descriptors that open() returns to the child,
+    then call close_childs() and begin().
     """
 
     def __init__(self) -> None:
@@ -65,8 +66,9 @@ class ChildOutput:
         self._passer: int | None = None  # the thread that passes pieces on
         self._last = b""
         self._open = False  # whether the socket of the records is open
-        self._over = False  # whether the listening thread is to close it
-        self.seen: Callable[[Any], None] = _nothing  # called with what was observed in the child
+        self._over = False  # whether the listening thread is to close the socket
+        # called with each observation made in the child
+        self.seen: Callable[[Any], None] = _nothing
 
     def open(self) -> tuple[int, int]:
         """Opens the pipe and the socket. Returns the child's descriptors: of its standard error,
@@ -99,8 +101,8 @@ class ChildOutput:
             return pipe + [self._records.fileno()] * self._open
 
     def take(self) -> None:
-        """Passes on what the child has said. A call by a handler does nothing: the take() that runs
-        the handler passes on the rest.
+        """Passes on what the child has reported. A call by a handler does nothing, since the take()
+        that runs the handler passes on the rest.
         """
         me = threading.get_ident()
         with self._lock:
@@ -154,8 +156,8 @@ class ChildOutput:
             self._taken += 1
 
     def _next(self) -> tuple[str, bytes] | None:
-        """Returns what the passer passes on next, or None if there are no more records, and this
-        thread is no longer the passer.
+        """Returns the next record that the passer must pass on. Returns None if there are no more
+        records; then this thread is no longer the passer.
         """
         with self._lock:
             self._passed = self._taken - len(self._found)
@@ -199,7 +201,7 @@ class ChildOutput:
 
     def drop(self) -> None:
         """Closes everything that open() opened, because there is no child, or the child was killed
-        as it started.
+        while it started.
         """
         self.close_childs()
         self.close()
@@ -231,7 +233,8 @@ def _pass_on(kind: str, what: Any, text: str) -> None:
         return
     try:
         warnings.warn_explicit(message, type(message), filename, lineno, registry={})
-    except Warning:  # the filters here make it an error, but the child has only warned
+    except Warning:
+        # the filters here turn the warning into an error, but the child has only warned
         warnings.showwarning(message, type(message), filename, lineno)
 
 
@@ -253,7 +256,8 @@ def _add(output: ChildOutput) -> None:
                 listener.start()
             except BaseException:  # a later call tries to start a thread again
                 _all.discard(output)
-                bell.close()  # closing the bell ends the thread, if it has begun all the same
+                # closing the bell ends the thread, if the thread has begun in spite of the error
+                bell.close()
                 if listener.ident is None:
                     ring.close()
                 raise
@@ -263,7 +267,7 @@ def _add(output: ChildOutput) -> None:
 
 def _ring() -> None:
     if _bell is not None:
-        with contextlib.suppress(OSError):  # the socket is full, so the bell rings already
+        with contextlib.suppress(OSError):  # the socket is full, so the bell has been rung already
             os.write(_bell, b".")
 
 
@@ -275,7 +279,7 @@ def _hear(ring: socket.socket) -> None:
         for fd in (ring.fileno(), *of):
             poll.register(fd, select.POLLIN)
         changed = False
-        while not changed:  # if a child was closed meanwhile, its next event shows it
+        while not changed:  # if a child has been closed meanwhile, its next event shows that
             for fd, _ in poll.poll():
                 if fd == ring.fileno():
                     # If the thread that started this one was interrupted, the bell is closed.
@@ -288,7 +292,7 @@ def _hear(ring: socket.socket) -> None:
 
 
 def _open_outputs() -> dict[int, tuple[ChildOutput, list[int]]]:
-    """Returns the outputs of the children that may still say something, by their descriptors."""
+    """Returns the outputs of the children that may still report something, by their descriptors."""
     with _known:
         those = list(_all)
     for output in those:
@@ -300,14 +304,16 @@ def _open_outputs() -> dict[int, tuple[ChildOutput, list[int]]]:
 
 
 def _take_of(output: ChildOutput, descriptors: list[int]) -> bool:
-    """Takes the output of one child that has come. Returns whether its descriptors have changed."""
+    """Takes the output that has come from one child. Returns whether the descriptors of that output
+    have changed.
+    """
     _take_here(output)
     return output.descriptors() != descriptors
 
 
 def _take_here(output: ChildOutput) -> None:
-    """Takes the output that has come. An exception of the user's code is reported: it must not end
-    this thread, which listens to all children.
+    """Takes the output that has come. An exception of the user's code is reported: the exception
+    must not end this thread, which listens to all children.
     """
     while True:
         try:
@@ -333,10 +339,12 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def _send(by: socket.socket, kind: str, what: Any, text: str) -> bool:
-    """Sends a record or a warning to the parent. Returns false if it is too long."""
+    """Sends a record or a warning to the parent. Returns false if the record or warning is too
+    long.
+    """
     try:
         packed = pickle.dumps((kind, what, text))
-    except Exception:  # what the user has added cannot be pickled, so its text is sent
+    except Exception:  # an object that the user has added cannot be pickled, so its text is sent
         what = {
             k: v if isinstance(v, (int, float, str, type(None))) else str(v)
             for k, v in what.items()
@@ -354,8 +362,8 @@ _up: socket.socket | None = None  # the socket to the parent
 
 
 def observed(piece: Any) -> bool:
-    """Sends a piece of what was observed, of plain values, to the parent. Returns false if it is
-    too long.
+    """Sends to the parent a piece of the observations, which consists of plain values. Returns
+    false if the piece is too long.
     """
     return _up is None or _send(_up, "seen", piece, "")
 
@@ -368,8 +376,8 @@ def _packed(message: Any, filename: str, lineno: int) -> bytes:
 
 
 def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
-    """Sends log records and warnings to the parent from now on, by the socket `descriptor`.
-    `as_there` has the levels of logging in the parent.
+    """Sends log records and warnings to the parent from now on, over the socket `descriptor`.
+    `as_there` contains the levels of logging in the parent.
     """
     global _up
     by = _up = socket.socket(fileno=descriptor)
@@ -387,7 +395,8 @@ def say_to(descriptor: int, as_there: dict[str, Any]) -> None:
             return
         try:
             short = category(str(message)[: _log_records.LONG])
-        except Exception:  # the class takes other arguments, so only the text is sent
+        except Exception:
+            # the class of the warning takes other arguments, so only the text is sent
             short = None
         if not _send(by, "warning", _packed(short, filename, lineno), text[: _log_records.LONG]):
             _send(by, "warning", b"", text[: _log_records.LONG])

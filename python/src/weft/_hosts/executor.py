@@ -31,13 +31,13 @@ from weft.errors import BadUse
 __all__ = ["Executor"]
 
 
-# To read from objects of these types runs no code of the user's.
+# Reading from objects of these types runs no code of the user's.
 _AT_REST = frozenset(map(id, (list, tuple, range, itertools.repeat)))
 
 
 class _Calls:
     """Collects the calls of one map(), and submits several at a time. If map() submitted each call
-    at once, its thread would keep the GIL busy while the feeders want it.
+    at once, its thread would keep the GIL busy while the feeders want the GIL.
     """
 
     def __init__(self, of: Executor, watch: Callable[[int], Any], bar: Any) -> None:
@@ -73,8 +73,8 @@ class _Calls:
         ordered: bool,
         take: Callable[[Future[Any], float | None], Any],
     ) -> Iterator[Any]:
-        """Does what map() does. `take` says what of a future is a result; False as `ordered` lets
-        each result come when its call is over.
+        """Does what map() does. `take` returns the result of a future. If `ordered` is False, each
+        result comes when its call is over.
         """
         until = None if timeout is None else time.monotonic() + timeout
         if all(id(type(one)) in _AT_REST for one in iterables):
@@ -89,8 +89,8 @@ def _in_order(
     until: float | None,
     take: Callable[[Future[Any], float | None], Any],
 ) -> Iterator[Any]:
-    """Yields what `take` gives of each future, and refers to it no more. Cancels the calls that are
-    left if the reader goes.
+    """Yields for each future what `take` returns, and drops the future. If the reader stops early,
+    cancels the calls that are left.
     """
     try:
         while futures:
@@ -109,7 +109,7 @@ def _as_they_come(
     until: float | None,
     take: Callable[[Future[Any], float | None], Any],
 ) -> Iterator[Any]:
-    """Does what _in_order() does, in the order in which the calls are over."""
+    """Does what _in_order() does, in the order in which the calls end."""
     try:
         left = None if until is None else until - time.monotonic()
         for future in _as_completed(futures.copy(), left):
@@ -129,7 +129,7 @@ def _exception_or_result(future: Future[Any], left: float | None) -> Any:
 
 
 def _drawn(results: Iterator[Any], bar: _progress_bar.Bar) -> Iterator[Any]:
-    """Yields these results. The bar ends with them."""
+    """Yields these results, and ends the bar after the last one."""
     try:
         yield from results
     finally:
@@ -142,7 +142,8 @@ os.register_at_fork(after_in_child=_states.clear)
 
 
 def _at_exit() -> None:
-    # Whether a Ctrl-C has ended the program. (At a prompt the last exception may be long past.)
+    # Whether a Ctrl-C has ended the program. (At a prompt the last exception may be an old one, so
+    # it does not count.)
     stopped = getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1")
     for state in list(_states):
         if stopped:
@@ -167,7 +168,7 @@ def _far_state(on: Any, workers: int | None) -> _pool.State:
         raise BadUse(
             f"Executor: on={on!r} is the name of a host of a network, and none is joined: net.join() first"
         )
-    # With such hosts, the packages that this module needs are installed.
+    # If there are such hosts, the packages that this module needs are installed.
     from weft._net import host_executor as _net_executor
 
     return _net_executor.State(where, workers)
@@ -178,10 +179,10 @@ class Executor(_Executor):
     `concurrent.futures.ProcessPoolExecutor`.
 
     Args:
-        max_workers: how many processes there are. None stands for the number of CPUs that this
-            process may use.
-        mp_context: a context of multiprocessing. If it starts processes by forkserver, so does the
-            Executor; else each process is a fresh interpreter.
+        max_workers: the number of processes. None stands for the number of CPUs that this process
+            may use.
+        mp_context: a context of multiprocessing. If the context starts processes by forkserver, so
+            does the Executor; otherwise each process is a fresh interpreter.
         initializer, initargs: called in each process before anything else.
         max_tasks_per_child: after this number of calls a process is replaced by a new one.
         preload: modules that each process imports first.
@@ -189,8 +190,8 @@ class Executor(_Executor):
             environment.
         on: hosts of a network (weft.net) whose OS processes take the calls, in place of processes
             of this program: network.hosts(), network.host(name), or the name of a host. Then
-            `max_workers` is how many calls run at once (None means as many as there are OS
-            processes), and the agents choose the other settings.
+            `max_workers` is the number of calls that run at once (None means as many as there are
+            OS processes), and the agents choose the other settings.
     Raises:
         ValueError, TypeError: an argument makes no sense.
         BadUse: `on` is not a host of a network, or there is no such host.
@@ -274,22 +275,24 @@ class Executor(_Executor):
         time_limit: float | None = None,
     ) -> Any:
         """Does what concurrent.futures.Executor.map does. Short calls are sent many at a time by
-        themselves, but for those with `retries` or `time_limit`.
+        themselves, except calls with `retries` or `time_limit`.
 
         Args:
-            timeout: how many seconds after the call of map() the results must be there.
+            timeout: the seconds after the call of map() within which the results must be there.
             chunksize: has no effect.
             ordered: False: each result comes when its call is over, in whatever order.
             return_exceptions: True: an exception of a call is its result, so that the other results
-                come too. False: it is raised in its place, and ends the iteration.
+                come too. False: the exception is raised in place of the result, and ends the
+                iteration.
             progress: True: a bar on standard error says how many calls are over, if standard error
-                is a terminal; "always": also if it is none. rich draws it.
+                is a terminal; "always": also if it is not a terminal. rich draws the bar.
             retries: how often a call is run again after its OS process has died. Then the death of
                 an OS process is an error of its call alone, `ProcessDied`, once there are no
-                retries left. None: it breaks the pool.
+                retries left. None: the death breaks the pool.
             retry_on: classes of exceptions after which a call is run again too.
-            time_limit: how many seconds a call may take in its OS process, which is killed then,
-                and replaced. That call raises TimeoutError; the others go on.
+            time_limit: how many seconds a call may take in its OS process. A process whose call
+                takes longer is killed and replaced. That call raises TimeoutError; the other calls
+                go on.
         Raises:
             ValueError, TypeError: an argument makes no sense.
             BadUse: rich is not installed; or the Executor calls on hosts of a network, which have
@@ -320,11 +323,11 @@ class Executor(_Executor):
         return _drawn(results, bar)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Refuses further calls, and waits for the calls that there are and for the processes. A
-        second call does nothing more.
+        """Refuses further calls, and waits for the calls that are not over, and for the processes.
+        A second call does nothing more.
 
-        It may be called anywhere, also in a signal handler or a finaliser. In a callback of a call
-        it does not wait for the process that had this call, since that process waits for the
+        shutdown() may be called anywhere, also in a signal handler or a finaliser. In a callback of
+        a call it does not wait for the process that had this call, since that process waits for the
         callback. In the child of a fork it does nothing: the processes are the parent's.
         """
         if os.getpid() != self._maker:
@@ -336,8 +339,8 @@ class Executor(_Executor):
             self._state.join()
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        """Does what shutdown() does. If a Ctrl-C leaves the block, it also ends the calls that run,
-        since the user does not want to wait for them.
+        """Does what shutdown() does. If a Ctrl-C leaves the block, __exit__() also ends the calls
+        that run, since the user does not want to wait for them.
         """
         if kind is not None and issubclass(kind, KeyboardInterrupt) and os.getpid() == self._maker:
             self._state.stop()

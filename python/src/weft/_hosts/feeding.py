@@ -1,5 +1,5 @@
-"""The feeders of an Executor over OS processes of this machine (pool.py), and what these processes
-run.
+"""The feeders of an Executor over OS processes of this machine (pool.py), and the code that these
+processes run.
 
     a feeder ──tasks: batches of calls──► its host computes them, in_order() ──results──► futures
         └─the host dies──► all calls that are not over: BrokenProcessPool
@@ -39,12 +39,12 @@ from weft.errors import BadUse, ChannelEnd
 
 __all__ = ["ARGUMENTS", "RESULT", "State", "in_order", "next_size", "send_each"]
 
-BATCH = 0.008  # how many seconds a batch should take
+BATCH = 0.008  # the time that a batch should take, in seconds
 LONG = 0.002  # the longest time, in seconds, for which results are kept back
-MOST = 256  # the most calls in a batch
+MOST = 256  # the largest number of calls in a batch
 ARGUMENTS, RESULT = "a call's arguments", "the result"  # these words stand in the text of an error
 
-# What a host sends of one call: its place in the batch, its value, its failure.
+# What a host sends about each call: its place in the batch, its value, its failure.
 Done = list[tuple[int, Any, "_pickling.Failure | None"]]
 
 
@@ -73,8 +73,8 @@ def in_order(
     compute: Callable[..., Any],
     send: Callable[[Done], None],
 ) -> None:
-    """Runs compute(*call) for each call of a batch. Every LONG seconds, and at the end, send() gets
-    the calls that are done: for each its place in the batch, its value and its failure.
+    """Runs compute(*call) for each call of a batch. Every LONG seconds, and at the end, passes to
+    send() the calls that are done: for each its place in the batch, its value and its failure.
     """
     done: Done = []
     here = os.getpid()
@@ -94,15 +94,15 @@ def in_order(
 
 
 def next_size(size: int, calls: int, seconds: float) -> int:
-    """Returns the size of the next batch, after a batch (of at most `size`) whose `calls` took so
-    many seconds.
+    """Returns the size of the next batch, after a batch of at most `size` calls, in which `calls`
+    calls took `seconds` seconds.
     """
     each = seconds / calls
     return max(1, min(MOST, 2 * size, int(BATCH / max(each, 1e-6))))
 
 
 def _compute(tasks: Any, results: Any) -> None:
-    """Reads batches of calls, and writes their results. This is the process in the host."""
+    """The process in the host: reads batches of calls, and writes their results."""
     functions: dict[bytes, Any] = {}
     me = _native.current_process()
     assert me is not None
@@ -158,9 +158,10 @@ class _Feeder(_pool.Feeder):
         self._names: weakref.WeakKeyDictionary[Any, bytes] = weakref.WeakKeyDictionary()
         self._why: BaseException | None = None
         self._up = False  # whether the process in the host has begun
-        self._sent = False  # whether the host has got the batch
-        self._watch: _watched_calls.Watch | None = None  # of the last batch, if it was one call
-        self._limit: _watched_calls.Limit | None = None  # of the call under way
+        self._sent = False  # whether the batch has been sent to the host
+        # the Watch of the last batch, if that was a single call
+        self._watch: _watched_calls.Watch | None = None
+        self._limit: _watched_calls.Limit | None = None  # the limit of the call that is under way
         self._clock = _watched_calls.Clock()
 
     def begin(self) -> None:
@@ -196,8 +197,8 @@ class _Feeder(_pool.Feeder):
 
     def _feed_host(self) -> bool:
         """Feeds the host until there are no calls left for it. Returns false if the host died, and
-        the pool with it. After the death of a host that does not break the pool, `_batch` has what
-        is to be run again.
+        the pool with it. After the death of a host that does not break the pool, `_batch` contains
+        the calls that are to be run again.
         """
         self._why, self._up, self._sent = None, False, False
         tasks, results = _native.Channel("tasks"), _native.Channel("results")
@@ -237,7 +238,7 @@ class _Feeder(_pool.Feeder):
         self._limit = None
         self._batch = [call for call in self._batch if not call.future.done()]
         if not self._sent or not self._batch:
-            return  # the host died before it had them
+            return  # the host died before the calls were sent to it
         (call,) = self._batch
         assert call.watch is not None
         if late:
@@ -255,7 +256,9 @@ class _Feeder(_pool.Feeder):
         _fail(call, error)
 
     def _call(self, tasks: Any, results: Any) -> None:
-        """Runs the process in the host, and waits for its end. It runs on a thread of its own."""
+        """Runs the process in the host, and waits for its end. This method runs on a thread of its
+        own.
+        """
         _helper_threads.helps()
         try:
             self._host.call(_compute, (tasks, results), {})
@@ -284,7 +287,7 @@ class _Feeder(_pool.Feeder):
         results.read()  # the process runs, and has the other end of `tasks`
         self._up = True
         while limit is None or fed < limit:
-            if not self._batch:  # else the host before this one has died with it
+            if not self._batch:  # otherwise the previous host has died with this batch
                 most = self._size if limit is None else min(self._size, limit - fed)
                 self._batch = self.state.take(self, lambda _, most=most: most)  # type: ignore[misc]
             if not self._batch:
@@ -311,7 +314,7 @@ class _Feeder(_pool.Feeder):
     def _watched(
         self, tasks: Any, results: Any, call: _pool.Call, watch: _watched_calls.Watch
     ) -> bool:
-        """Runs a call that is watched. Returns whether it is to be run again.
+        """Runs a call that is watched. Returns whether the call is to be run again.
 
         Raises:
             ChannelEnd: the host has died, or was killed since the call took too long.
@@ -327,7 +330,7 @@ class _Feeder(_pool.Feeder):
             got = []
             _fail(call, error)
         if self._limit is not None and not self._limit.end():
-            results.read()  # the host was killed: this raises
+            results.read()  # the host was killed, so this read raises
         self._limit = None
         for _, value, failure in got:
             wrong = None if failure is None else failure.exception()
@@ -346,11 +349,11 @@ class _Feeder(_pool.Feeder):
             self._hear(results, sent)
 
     def _send(self, tasks: Any, calls: list[_pool.Call]) -> list[_pool.Call]:
-        """Sends the calls. Returns the calls whose results will come, in the order in which they
-        will. The others have failed.
+        """Sends the calls. Returns the calls whose results will come, in the order of the results.
+        The other calls have failed.
 
         Raises:
-            MemoryError: there is not enough memory to send all of them at once.
+            MemoryError: there is not enough memory to send all the calls at once.
         """
         good: list[_pool.Call] = []
         sent: list[tuple[bytes, Any]] = []
@@ -392,7 +395,7 @@ class _Feeder(_pool.Feeder):
 
     @staticmethod
     def _hear(results: Any, sent: list[_pool.Call]) -> None:
-        """Sets the results of these calls in their futures, as each comes."""
+        """Sets the result of each of these calls in its future when the result comes."""
         left = len(sent)
         while left:
             got = results.read()

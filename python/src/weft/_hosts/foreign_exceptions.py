@@ -2,8 +2,8 @@
 do.
 
 Invariant: nothing here raises. A `__str__` may raise anything (SystemExit and KeyboardInterrupt
-too), a property may stand where Python has `__cause__` or `__traceback__`, and there may be no file
-descriptor left with which to read a source.
+too), the class may define a property in place of `__cause__` or `__traceback__`, and there may be
+no file descriptor left with which to read a source.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ __all__ = [
     "traceback_of",
 ]
 
-_MOST = 1000  # the most exceptions of a chain that are written; the others are left out
+# the largest number of exceptions of a chain that are written; the others are left out
+_MOST = 1000
 
 # The attributes of an exception that Python's traceback module reads. A class may override them.
 _READ = (
@@ -45,7 +46,7 @@ _READ = (
 
 
 def _own(error: BaseException, name: str) -> Any:
-    """Returns the attribute that BaseException defines, whatever the class has in its place."""
+    """Returns the attribute that BaseException defines, whatever the class defines in its place."""
     return vars(BaseException)[name].__get__(error)
 
 
@@ -101,8 +102,9 @@ def traceback_of(error: BaseException) -> str:
 
 
 def cause_set(error: BaseException, cause: BaseException) -> None:
-    """Sets the cause as `raise error from cause` does, whatever the class has in place of
-    `__cause__`."""
+    """Sets the cause as `raise error from cause` does, whatever the class defines in place of
+    `__cause__`.
+    """
     vars(BaseException)["__cause__"].__set__(error, cause)
 
 
@@ -119,7 +121,7 @@ def is_ctrl_c(error: BaseException) -> bool:
 
 
 def report(error: BaseException) -> None:
-    """Prints the exception as Python prints one that ends a thread."""
+    """Prints the exception in the way in which Python prints an exception that ends a thread."""
     with contextlib.suppress(BaseException):
         where = _own(error, "__traceback__")
         args = (type(error), error, where, threading.current_thread())
@@ -128,8 +130,8 @@ def report(error: BaseException) -> None:
 
 def _is_ordinary(error: BaseException) -> bool:
     """Returns whether Python's traceback module can print the exception. That module asks each
-    exception of the chain for the next one: it would never end with an exception that makes a new
-    one each time.
+    exception of the chain for the next one: it would never end if an exception made a new one each
+    time.
     """
     ahead: list[Any] = [error]
     seen: set[int] = set()

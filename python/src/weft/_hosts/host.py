@@ -10,8 +10,8 @@ and notices its death.
 
 Everything goes through channels of the wire. The child ends when its parent ends or lets go of it.
 
-Invariant: the ends of a call are handed over before the child is told of the call. If the child is
-not told of the call after all, it is told to let go of those ends.
+Invariant: the ends of a call are handed over before the child is told of the call. If the call is
+not sent to the child after all, the child is told to let go of those ends.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ if _why := _patched.why_not("weft.processes"):
 
 WAYS = ("spawn", "forkserver", "fork")  # how an OS process may begin: see _hosts/start.py
 
-_COUNTERS = "/proc/vmstat"  # the file in which Linux counts what it has killed
+_COUNTERS = "/proc/vmstat"  # the file in which Linux counts the OS processes that it has killed
 
 # The environment variables that tell numerical libraries how many threads to use.
 _THREADS = [f"{of}_NUM_THREADS" for of in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")]
 _THREADS.append("VECLIB_MAXIMUM_THREADS")
 
-# An end whose name begins with this word keeps its extended reads when the child dies (WIRE.md
-# 4.7).
+# An end whose name begins with this word keeps the values of its extended reads when the child dies
+# (WIRE.md 4.7).
 KEPT = "kept"
 
 compiled_for: str | None = None  # the backend for which `weft run` compiled the main module
@@ -113,8 +113,8 @@ def _preparation(setting: Setting) -> dict[str, Any]:
 
 
 def _killed_for_memory() -> int:
-    """Returns how many processes the system has killed since its start because memory ran out; 0 if
-    it does not report that.
+    """Returns how many OS processes the system has killed since its start because memory ran out; 0
+    if the system does not report that.
     """
     from pathlib import Path
 
@@ -137,7 +137,7 @@ def _name() -> str:
 
 def _file() -> Any:
     """Returns a file without a name, open for reading and writing. The file is in memory if the
-    system can do that, since there may be no folder to write to.
+    system supports that, since there may be no folder to write to.
     """
     try:
         return os.fdopen(os.memfd_create("weft", os.MFD_CLOEXEC), "w+b")
@@ -153,7 +153,7 @@ def _file() -> Any:
 
 def _over_memory(ours: socket.socket) -> Any:
     """Returns a link in shared memory, which is set up over this socket, or None if the system has
-    no shared memory, or there are too many such links; then the socket itself is used.
+    no shared memory, or there are too many such links. If it is None, the socket itself is used.
     """
     name = _name()
     try:
@@ -191,8 +191,8 @@ _LIMIT = (
 
 
 def _most_descriptors() -> int | None:
-    """Returns how many descriptors this program may have, or None if there is no limit, or it is
-    not known.
+    """Returns how many descriptors this program may have, or None if there is no limit, or the
+    limit is not known.
     """
     try:
         import resource
@@ -203,14 +203,14 @@ def _most_descriptors() -> int | None:
     return None if most == resource.RLIM_INFINITY else most
 
 
-# The number of descriptors that this program needs for each OS process, however the OS process is
-# started.
+# The number of descriptors that this program needs for each OS process, in whatever way the OS
+# process is started.
 _LEAST = 4
 
 
 def why_refused(link: Any) -> str:
-    """Returns why this program ended the session, if the peer sent something unacceptable, else
-    "".
+    """Returns why this program ended the session, if the peer sent something unacceptable;
+    otherwise "".
     """
     why = None
     with contextlib.suppress(BadUse):  # the link was closed before
@@ -290,7 +290,8 @@ class Host:
         self._member: Any = None
         self._jobs: Any = None
         self.pid = 0
-        # Numbers of calls, counted by the code that gives the calls to the host.
+        # The numbers of calls that run and that have begun, counted by the code that gives the
+        # calls to the host.
         self.running = self.begun = 0
 
     def __del__(self) -> None:
@@ -298,16 +299,16 @@ class Host:
             self._preparation.close()
 
     def begin(self, later: bool = False) -> None:
-        """Starts the OS process. `later`: the caller calls join() afterwards, since a fork must
-        come before any link.
+        """Starts the OS process. `later` means that the caller calls join() afterwards, since a
+        fork must come before any link.
 
         Raises:
             BadUse: the initializer cannot be sent; the main module, or one with a function to be
                 called, is being imported by another OS process; start="fork", and other threads
                 live.
             OSError: the system starts no process.
-            whatever a signal handler raises. Then, as with any error, nothing is left of the OS
-                process.
+            Whatever a signal handler raises. After that, as after any error, nothing is left of the
+                OS process.
         """
         try:
             with _told_what_to_do():
@@ -322,8 +323,8 @@ class Host:
             raise
 
     def _start(self, later: bool) -> None:
-        """Starts the child. Each object that is made here becomes a field at once, so that none is
-        lost if a signal handler raises.
+        """Starts the child. Each object that is made here becomes a field at once, so that no
+        object is lost if a signal handler raises.
         """
         # A program that starts OS processes needs this module; the OS processes do not.
         from weft._hosts import start as _start
@@ -342,8 +343,8 @@ class Host:
         threads = dict.fromkeys(_THREADS, str(setting.threads)) if setting.threads else {}
         self._ours, theirs = socket.socketpair()
         self._asks, asked = socket.socketpair()
-        # This file holds the settings for the child's start. A child that crashes writes at the end
-        # of the file where it was.
+        # This file holds the settings for the child's start. At the end of the file a child that
+        # crashes writes the line at which it was.
         self._preparation = preparation = _file()
         self._output = output = _child_output.ChildOutput()
         with theirs, asked:
@@ -396,10 +397,11 @@ class Host:
             return f"{kind}{self._lent}"
 
     def _let_go(self, names: list[str]) -> None:
-        """Makes the child retire the ends of a call that it will not be told of, and waits until it
-        has.
+        """Makes the child retire the ends of a call that will not be sent to it, and waits until
+        that is done.
         """
-        # The child takes the second job once it is done with the first job.
+        # The child takes the second job only when it is done with the first, so the second write
+        # waits for that.
         for job in ((None, names), (None, ())):
             while True:
                 with contextlib.suppress(Cancelled):  # a cancellation must wait until this is done
@@ -413,19 +415,20 @@ class Host:
         keywords: dict[str, Any],
         attempt: Attempt | None = None,
     ) -> Any:
-        """Runs function(*args, **keywords) in the host, as a process. The ends in its arguments go
-        there too.
+        """Runs function(*args, **keywords) in the host, as a process. The ends in the arguments go
+        to the host too.
 
         Raises:
-            What the function raised, with its traceback as the cause; Cancelled, once the process
-            has ended by that; ProcessDied; BadUse, if something in the call cannot be sent.
+            What the function raised, with its traceback as the cause; Cancelled, once the
+                cancellation
+            has ended the process; ProcessDied; BadUse, if something in the call cannot be sent.
         """
         if os.getpid() != self._maker:
             raise BadUse(
                 f"the OS process {self.pid} was started before a fork, and this is the child: it belongs to the parent. "
                 "Make Hosts or an Executor in the child; a process of weft.processes needs neither"
             )
-        called = getattr(function, "_weft_called", None)  # the name that the report of a death uses
+        called = getattr(function, "_weft_called", None)  # the name for the report of a death
         name_of_call = (
             _foreign_exceptions.name_of(function) if called is None else called(*args, **keywords)
         )
@@ -453,7 +456,8 @@ class Host:
             packed = _pickling.dump_call(function, args, keywords, lend_of_call)
             del args, keywords
             # The child has started once it asks for a job. Before that no other program could be
-            # introduced to it, and if the call were cancelled nobody would have the ends.
+            # introduced to the child, and if the call were cancelled no program would hold the
+            # ends.
             if not self._up:
                 self._jobs.write((None, ()))
                 self._up = True
@@ -485,7 +489,7 @@ class Host:
                 except Cancelled as error:
                     cancelled = error
                     orders_out.retire()
-            # The result has arrived, and stays available if a handler of the user is cancelled.
+            # The result has arrived, and is kept even if a handler of the user is cancelled here.
             while True:
                 try:
                     self._output.take()  # passes on what the process reported before it ended
@@ -501,7 +505,7 @@ class Host:
             if attempt is not None:
                 attempt.died, attempt.cancelled = True, cancelled
             if attempt is None or attempt.last or cancelled is not None:
-                # This is done even if the child did not have the barriers yet (rule 8.7).
+                # The barriers die even if the child had not received them yet (rule 8.7).
                 for barrier in barriers:
                     _native._barrier_dies(barrier)
             raise self._died(name_of_call) from None
@@ -548,15 +552,15 @@ class Host:
             self._child.kill()
 
     def let_go(self) -> None:
-        """Makes the OS process end once the calls there are over; close() waits for that. Does
-        nothing in the child of a fork, where the OS process belongs to the parent.
+        """Makes the OS process end once the calls there are over; close() waits for that. In the
+        child of a fork this does nothing, where the OS process belongs to the parent.
         """
         if os.getpid() != self._maker:
             return
         if self._member is not None:
             self._member.closing = True
         if self._member is None:  # join() did not finish: the child ends when its sockets close
-            # Other descriptors will get these numbers.
+            # Other descriptors will have these numbers.
             _forked_before.difference_update(self._mine)
             for by in (self._ours, self._asks):
                 if by is not None:
@@ -589,8 +593,8 @@ class Host:
 
 
 def _orphaned(host: weakref.ref[Host]) -> None:
-    """Ends the session with a host, if the Host still exists, because the program that began the
-    network has ended.
+    """Called when the program that began the network has ended: ends the session with a host, if
+    the Host still exists.
     """
     if (one := host()) is not None:
         one._link.close("the program that began the network has ended")
@@ -614,7 +618,7 @@ def run_away(
 
 def cpus_of_this_process() -> set[int]:
     """Returns the CPUs on which this process may run; all CPUs of the machine if the system does
-    not say.
+    not report them.
     """
     with contextlib.suppress(AttributeError, OSError):
         return set(os.sched_getaffinity(0))

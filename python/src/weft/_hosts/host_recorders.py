@@ -1,7 +1,8 @@
 """Observers in a host for its parent (_hosts/remote_observers.py). Each class of KINDS records what
 happens in this OS process, and sends it to the parent.
 
-Invariant: a record is sent once, in the order in which records were made, at most BLOCK at a time.
+Invariant: a record is sent once, in the order in which records were made, and at most BLOCK records
+at a time.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class There(abc.ABC):
 
     @abc.abstractmethod
     def end(self) -> None:
-        """Ends the observation. All records have been sent before."""
+        """Ends the observation. By then all records have been sent."""
 
     def note(self, record: dict[str, Any]) -> None:
         with self._lock:
@@ -87,7 +88,7 @@ class There(abc.ABC):
 
 
 def _named(process: Any) -> dict[str, Any]:
-    """Names a process for the parent, as receive() reads it."""
+    """Returns the name of a process for the parent, in the form that receive() reads."""
     return _call_names.name_for_parent(process.path, _call_names.call_of(process))
 
 
@@ -128,7 +129,7 @@ class _Measure(There):
         self._measured._end()
 
     def send(self) -> None:
-        """Sends the rows that have changed. The figures of a row count from the beginning."""
+        """Sends the rows that have changed. The figures of a row are totals since the beginning."""
         with self._lock:
             for row in self._measured._rows_sent():
                 if self._sent.get(row["name"]) != row:
@@ -214,8 +215,8 @@ class _Partial(There, _deadlocks._IdleCheck):
         self._idled = True
 
     def send(self) -> None:
-        """Sends what is recorded, and whether an executor has fallen idle since the last time. The
-        latter is not sent immediately.
+        """Sends the records, and whether an executor has fallen idle since the last call. That fact
+        is not sent as soon as it happens.
         """
         with self._lock:
             if self._idled:
@@ -236,8 +237,8 @@ class _Partial(There, _deadlocks._IdleCheck):
                 self.note(record)
             self.send()
         else:
-            # This raises the deadlock in the network here, from which the error comes to the
-            # network's caller.
+            # This call raises the deadlock in the network in this OS process, and the network
+            # passes the error on to its caller.
             super()._found([_deadlocks.stuck_from(r)._replace(pid=None) for r in records], ids)
 
 

@@ -1,14 +1,14 @@
-"""Hosts: OS processes that stay, and run many processes of a program, several at a time.
+"""Hosts: OS processes that stay alive and run many processes of a program, several at a time.
 
     Hosts(n) ──starts them at once──► call() on the host with the fewest calls
         ──the host dies──► ProcessDied; the next call gets a new host
         ──max_tasks calls──► the host gets no more calls, and is released after its last call
 
 Invariants (of `_lock`)
-- A place has at most one host for new calls. A host that was replaced is let go of when its last
-  call ends, by the thread of that call.
-- A host's `running` counts the calls that were promised to it; a place's `coming` counts those that
-  wait for its next host.
+- A place has at most one host for new calls. A host that was replaced is let go of, by the thread
+  of its last call, when that call ends.
+- A host's `running` counts the calls that were promised to it; a place's `coming` counts the calls
+  that wait for its next host.
 - A host is started without the lock, since the user's code runs then (rule 12.1). The one thread
   that starts it is the place's `starter`.
 """
@@ -42,13 +42,13 @@ class Elsewhere:
         keywords: dict[str, Any],
         attempt: _host.Attempt | None = None,
     ) -> Any:
-        """Runs function(*args, **keywords) there. Raises what the function raises, ProcessDied or
-        BadUse.
+        """Runs function(*args, **keywords) in the place. Raises what the function raises,
+        ProcessDied or BadUse.
         """
         raise NotImplementedError
 
 
-# Returns the host of that name, if the program has joined a network (weft.net); else None.
+# Returns the host of that name, if the program has joined a network (weft.net); otherwise None.
 named: Callable[[str], Elsewhere | None] = lambda name: None  # noqa: E731
 
 
@@ -101,22 +101,23 @@ class Hosts(Elsewhere):
     `worker(…).on(hosts[0])`.
 
     Args:
-        n: how many; None: as many as the CPUs that this process may use.
+        n: the number of hosts; None: as many as the CPUs that this process may use.
         preload: modules that each host imports first.
         initializer, initargs: called in each host before anything else; if it raises, so does every
-            call there.
-        affinity: for each host in turn the CPUs on which it may run; or "spread": one CPU for each.
+            call on that host.
+        affinity: for each host in turn the CPUs on which it may run; or "spread": one CPU for each
+            host.
         memory_limit: bytes of address space of each host (RLIMIT_AS).
         nice: added to the niceness of each host.
         max_tasks: the number of calls after which a host is replaced by a fresh one.
         threads: the number of threads of BLAS and OpenMP in each host (OMP_NUM_THREADS and the
             like); None: as the environment says.
         restarts: how often in all each host is replaced after its death; None: always.
-        start: "spawn": each is a fresh interpreter. "forkserver": a copy of a server that has
-            imported what is to be preloaded, which takes some milliseconds; its environment is that
-            of when the server started. "fork": a copy of this program, with all that it has in
-            memory; possible only while this program has one thread, and a host that died is not
-            replaced.
+        start: "spawn": each host is a fresh interpreter. "forkserver": a copy of a server that has
+            imported the preloaded modules, which takes some milliseconds; the copy has the
+            environment with which the server started. "fork": a copy of this program, with all that
+            is in its memory; this is possible only while this program has one thread, and a host
+            that died is not replaced.
         backoff: seconds before the second start in a row that follows a death; doubled each time,
             at most 10.
     Raises:
@@ -236,7 +237,7 @@ class Hosts(Elsewhere):
             return [p.host.pid for p in self._places if p.host is not None]
 
     def close(self) -> None:
-        """Lets go of all hosts, and waits until they have ended, which they do when their calls are
+        """Lets go of all hosts, and waits until they have ended: a host ends when its calls are
         over. A second call does nothing.
 
         If a call is just starting a host, that call ends the host, and is refused.
@@ -245,7 +246,7 @@ class Hosts(Elsewhere):
             self._closed = True
             self._lock.notify_all()
             hosts = [p.host for p in self._places if p.host is not None]
-        for host in hosts:  # all hosts are told first, so that they end at the same time
+        for host in hosts:  # all hosts are let go of first, so that they end at the same time
             host.let_go()
         for host in hosts:
             host.close()
@@ -306,8 +307,8 @@ class Hosts(Elsewhere):
                 place.coming -= 1
 
     def _promised(self, place: _Place) -> _host.Host | None:
-        """Returns the place's host, which now has one more call, or None if the caller must start a
-        host.
+        """Returns the place's host, to which one more call is now promised, or None if the caller
+        must start a host.
         """
         me = threading.get_ident()
         with self._lock:
@@ -363,7 +364,7 @@ class Hosts(Elsewhere):
 
 
 class OneHost(Elsewhere):
-    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, the next call gets a new host."""
+    """One of several hosts: `worker(…).on(hosts[0])`. If it dies, a new one takes the next call."""
 
     def __init__(self, of: Hosts, place: _Place) -> None:
         self._of = of

@@ -1,5 +1,5 @@
-"""Large arguments of an Executor's calls: in shared memory once, for all calls that have them (rule
-9.4).
+"""Large arguments of an Executor's calls: they are put into shared memory once, for all calls that
+have them (rule 9.4).
 
     put(): Large of each large argument ──Call.large──► share(), as a call's arguments are pickled
         ├─a copy there is whose bytes are still those──► this copy
@@ -7,14 +7,15 @@
         └─else, or no such memory──► the buffer, which goes with the message
 
 Invariants
-- A copy is used for a call only if its bytes were the argument's after the call had been put. It
-  is compared once for the calls of a lot, and once for those of a map() whose inputs run no code of
-  the user's. So a Large that is found by the address of
-  memory that means something else now does no harm.
+- A copy is used for a call only if its bytes were equal to the argument's at some time after the
+  call had been put. It is compared once for the calls of a lot, and once for the calls of a map()
+  whose inputs run no code of the user's. So a Large that is found by the address of memory that
+  means something else now does no harm.
 - The Executor's table refers weakly to a Large. The calls refer to it until they are over, and so
   a copy goes with the last call that had the argument.
 - Only feeders take the lock of a Large, and no signal handler runs on their threads (pool.py). A
-  finaliser may, so nobody waits for the lock for ever: then there are two copies for a while.
+  finaliser may run there, so no feeder waits for the lock for ever. If the wait ends without the
+  lock, there are two copies for a while.
 """
 
 from __future__ import annotations
@@ -33,18 +34,20 @@ from weft.errors import BadUse
 __all__ = ["Table", "in_buffers"]
 
 LEAST = 1 << 20  # bytes; a smaller argument goes with each call
-# Bytes; an argument of this size gets a copy even if one call has it. A smaller one goes quicker
-# through memory that the channel has used before.
+# Bytes. For an argument of this size a copy is made even if only one call has it. A smaller
+# argument is sent faster through memory that the channel has used before.
 ALONE = 16 << 20
-MOST = 64  # how many copies an Executor has at a time: each takes a descriptor, in each OS process
-_PATIENCE = 5.0  # seconds in which another feeder makes a copy
+# the largest number of copies that an Executor has at a time, since each copy takes a descriptor in
+# each OS process
+MOST = 64
+_PATIENCE = 5.0  # how many seconds a feeder waits while another feeder makes a copy
 _PIECE = 256 << 10  # bytes that are compared at a time; they fit into a CPU's cache
 
 _WHOLE = frozenset(map(id, (bytes, bytearray, memoryview)))
 
 
 class _Call(Protocol):
-    """What is asked of a pool.Call."""
+    """The part of a pool.Call that this module uses."""
 
     large: list[Large]
 
@@ -55,18 +58,21 @@ class _Call(Protocol):
 
 
 class Large:
-    """An argument in memory of this program."""
+    """A large argument, which lies in memory of this program."""
 
     __slots__ = ("__weakref__", "_copy", "_making", "_value", "again")
 
     def __init__(self, value: Any) -> None:
-        self._value = value  # so that nothing else gets this memory
-        self._copy: tuple[Any, Any] | None = None  # a Shared; the calls for which it was compared
+        self._value = value  # keeps the memory from being given to another object
+        # a Shared, and the calls for which its bytes were compared
+        self._copy: tuple[Any, Any] | None = None
         self._making = _thread.allocate_lock()
         self.again = False  # whether a second call has the argument
 
     def copy(self, bytes_now: memoryview, calls: Any, may_make: bool) -> Any:
-        """Returns the argument as a Shared, for one of these calls; None if it goes otherwise."""
+        """Returns the argument as a Shared, for one of these calls; None if the argument is to be
+        sent in another way.
+        """
         if (there := self._copy) is not None and there[1] is calls:
             return there[0]
         if there is None and not may_make:
@@ -100,7 +106,7 @@ def _same(copy: Any, now: memoryview) -> bool:
 
 
 class Table:
-    """The large arguments of an Executor's calls that are not over."""
+    """The large arguments of those calls of an Executor that are not over."""
 
     def __init__(self) -> None:
         self._all: weakref.WeakValueDictionary[tuple[int, int], Large] = (
@@ -109,7 +115,7 @@ class Table:
         self._copied: weakref.WeakSet[Large] = weakref.WeakSet()
 
     def of(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Large]:
-        """Returns the large ones among a call's arguments. It runs no code of the user's."""
+        """Returns the large arguments of a call. This runs no code of the user's."""
         found: list[Large] = []
         array = _array()
         for value in (*args, *keywords.values()) if keywords else args:
@@ -118,7 +124,7 @@ class Table:
                 continue
             try:
                 size = len(value) if kind is bytes or kind is bytearray else value.nbytes
-            except ValueError:  # a memoryview that was released
+            except ValueError:  # raised for a memoryview that was released
                 continue
             if size >= LEAST:
                 large, is_new = self._at(value, size)
@@ -128,7 +134,8 @@ class Table:
 
     def _at(self, value: Any, size: int) -> tuple[Large, bool]:
         """Returns the Large of this object, and whether it is new."""
-        # numpy makes new objects for the same memory: a view, or the transpose that it pickles.
+        # numpy makes new objects for the same memory, such as a view, or the transpose that it
+        # pickles.
         of_numpy = type(value) is _array()
         where = value.__array_interface__["data"][0] if of_numpy else id(value)
         large = self._all.get((where, size))
@@ -138,20 +145,20 @@ class Table:
         return large, True
 
     def share(self, call: _Call) -> Callable[[pickle.PickleBuffer], Any]:
-        """Returns a function that says what goes in the place of a buffer of this call's arguments:
-        the buffer; a Shared, which the other OS process maps; or a tuple with a Shared, if what is
-        mapped there may be written to.
+        """Returns a function that returns what is sent in place of a buffer of this call's
+        arguments: the buffer; a Shared, which the other OS process maps; or a tuple with a Shared,
+        if what is mapped there may be written to.
         """
 
         def instead(buffer: pickle.PickleBuffer) -> Any:
             try:
                 raw = buffer.raw()
-            except BufferError:  # its bytes do not lie in one piece
+            except BufferError:  # raised if the bytes of the buffer do not lie in one piece
                 return buffer
             if raw.nbytes < LEAST:
                 return buffer
             large, is_new = self._at(raw.obj, raw.nbytes)
-            if all(one is not large for one in call.large):  # it is within an argument
+            if all(one is not large for one in call.large):  # the buffer is a part of an argument
                 large.again |= not is_new
                 call.large.append(large)
             copy = large.copy(raw, call.together or call.lot, len(self._copied) < MOST)
@@ -168,7 +175,7 @@ def _array() -> Any:
 
 
 class _Whole:
-    """Bytes that are pickled as a buffer, and are the same object's type again."""
+    """Bytes that are pickled as a buffer, and unpickled as an object of their original type."""
 
     __slots__ = ("_value",)
 
@@ -180,8 +187,8 @@ class _Whole:
 
 
 def in_buffers(value: Any) -> Any:
-    """Returns an argument as an object that is pickled with its bytes in a buffer, if it is of a
-    kind that pickle would copy into the pickle.
+    """Returns an argument as an object that is pickled with its bytes in a buffer, if the argument
+    is of a kind whose bytes pickle would copy into the pickle.
     """
     kind = type(value)
     if kind is memoryview:

@@ -8,8 +8,8 @@ Supervisors form a tree, whose leaves are processes (Member). decide() is called
     a member of a Plan that runs: its OS process is killed ──► it waits until all members have died
         ──the pause──► the next life
 
-Invariants (under the tree's lock, which the root has)
-- `Plan.alive` has the members whose attempts have to end before any member of the plan starts
+Invariants (under the tree's lock, which is a field of the root)
+- `Plan.alive` contains the members whose attempts have to end before any member of the plan starts
   again.
 - A member obeys its newest plan.
 - A process that waits for a plan waits for OS processes that were killed, so it waits briefly.
@@ -39,7 +39,7 @@ class Plan:
 
     def __init__(self, members: list[Member], gives_up: bool, count: str) -> None:
         self.members, self.gives_up = members, gives_up
-        self.count = count  #: the number of this restart in words, for the log
+        self.count = count  #: the number of this restart, in words for the log
         self.pause = 0.0
         self.alive: set[Member] = set()
         self.death: ProcessDied | None = None  #: the death for which the plan was made
@@ -57,7 +57,7 @@ class Count:
         self._restarts = restarts
 
     def another(self, now: float, within: float | None) -> bool:
-        """Counts one more restart, at the time `now`. Returns whether it is allowed."""
+        """Counts one more restart, at the time `now`. Returns whether that restart is allowed."""
         self.total += 1
         if self._restarts is None:
             return True
@@ -178,7 +178,7 @@ class Node(_Child):
             self.over(member)
 
     def over(self, member: Member) -> None:
-        """Notes that the member has no attempt any more."""
+        """Records that the member has no attempt any more."""
         with self.lock:
             member.attempt = None
             for plan in member.awaited_by:
@@ -201,7 +201,7 @@ class Node(_Child):
         return [m for c in later for m in c.members()]
 
     def decide(self, member: Member, now: float, death: ProcessDied) -> Plan:
-        """Returns the plan for a death of the member that no plan had asked for."""
+        """Returns the plan for a death of the member that was not caused by a plan."""
         with self.lock:
             child: _Child = member
             node: Node = self

@@ -1,6 +1,6 @@
 """Log records of a child, on their way to its parent (see _hosts/child_output.py).
 
-Only a program that imports `logging` pays for this: a child does without `logging` until something
+Only a program that imports `logging` pays for this: a child does without `logging` until some code
 in it imports the module, and from that moment on its records go to the parent.
 
     begin(): logging is imported already ──► _install()
@@ -15,7 +15,7 @@ from typing import Any
 
 __all__ = ["as_here", "begin", "pass_on"]
 
-# The levels of logging when nobody has set them: the root's level is WARNING.
+# The levels of logging if the program has not set them: the root's level is WARNING.
 _AS_IT_COMES: dict[str, Any] = {"root": 30, "disable": 0, "named": {}}
 
 # Sends a record's fields; returns False if they are too long.
@@ -27,8 +27,8 @@ LONG = 30_000  # the number of characters to which a text is cut if it is too lo
 
 
 def as_here() -> dict[str, Any]:
-    """Returns the levels of logging in this OS process. A child gets them, so that it does not send
-    records that nobody wants.
+    """Returns the levels of logging in this OS process. The levels are passed to a child, so that
+    the child does not send records that would be dropped here.
     """
     if "logging" not in sys.modules:
         return _AS_IT_COMES
@@ -56,8 +56,8 @@ def pass_on(fields: dict[str, Any]) -> None:
 
 
 def begin(send: Send, as_there: dict[str, Any]) -> None:
-    """Makes the records of this OS process go to its parent, by `send`. `as_there` has the parent's
-    levels.
+    """Makes the records of this OS process go to its parent, by `send`. `as_there` contains the
+    parent's levels.
     """
     if "logging" in sys.modules:
         _install(send, as_there)
@@ -66,8 +66,8 @@ def begin(send: Send, as_there: dict[str, Any]) -> None:
 
 
 class _Finder:
-    """Finds one module, once, as the finders that come after this one in sys.meta_path would.
-    `then` is called when the module is loaded.
+    """Finds one module, once, in the same way as the finders that come after this one in
+    sys.meta_path. `then` is called when the module is loaded.
 
     The finder stays in sys.meta_path: another thread may be going through that list.
     """
@@ -131,8 +131,8 @@ def _install(send: Send, as_there: dict[str, Any]) -> None:
 
 
 def _cut(text: str) -> str:
-    """Returns the text; if it is too long for the parent, its beginning with a note that says
-    so.
+    """Returns the text. If it is too long for the parent, returns its beginning, with a note that
+    says so.
     """
     if len(text) <= LONG:
         return text
@@ -141,7 +141,7 @@ def _cut(text: str) -> str:
 
 def _without_handlers() -> None:
     """Removes the handlers that this OS process has inherited by a fork, or that a preloaded module
-    has added: the parent calls its own.
+    has added: since the parent calls handlers of its own.
     """
     import logging
 

@@ -4,7 +4,7 @@ of that process: native/channels/extended.cpp calls over().
     __next__(): the block of the value before ends ──it is time to be recycled──► Recycled is raised
                     └──► an extended read begins; a plain read, if nothing is to be redelivered
 
-Invariant: between two values the loop has no value in hand, so Recycled loses none.
+Invariant: between two values the loop has no value in hand, so no value is lost by a Recycled.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _values = 0
 
 
 class Recycled(Cancelled):
-    """Asks this process to end, so that its supervisor starts it again: it has reached max_values,
-    max_age or max_memory.
+    """Raised to end this process, so that its supervisor starts it again, because the process has
+    reached max_values, max_age or max_memory.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -41,21 +41,21 @@ class Recycled(Cancelled):
 
 
 def follow(terms: Terms) -> None:
-    """Notes that this OS process runs one call, on these terms."""
+    """Records that this OS process runs one call, on these terms."""
     global _terms, _since
     _terms, _since = terms, time.monotonic()
 
 
 def began(number: int) -> None:
-    """Notes the number of the process that runs the call. Only this process is recycled: a process
-    that it has started would end alone.
+    """Records the number of the process that runs the call. Only this process is recycled: if a
+    process that it has started ended in this way, only that process would end.
     """
     global _process
     _process = number
 
 
 def _memory() -> int:
-    """Returns how many bytes of memory this OS process has."""
+    """Returns how many bytes of memory this OS process uses."""
     import resource
 
     try:
@@ -131,7 +131,7 @@ def over(reader: Any, loops: int) -> Any:
 
 
 def die_of_memory(limit: int, error: BaseException) -> NoReturn:
-    """Ends this OS process, which has met its memory_limit. The death is one like any other: the
+    """Ends this OS process, which has met its memory_limit. This death is like any other: the
     values that the process holds in extended reads go back.
     """
     import traceback

@@ -51,13 +51,13 @@ Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 
 class _Aside:
-    """A pickler that sends certain objects beside the pickle, above all ends of channels. `_take`
+    """A pickler that sends certain objects beside the pickle, mainly ends of channels. `_take`
     returns the name under which the other OS process finds an end.
     """
 
-    # If this is None, the ends go with the value, which moves them (WIRE.md 7.4).
+    # If this is None, the ends go within the value, so that the value moves them (WIRE.md 7.4).
     _take: Callable[[Any], str] | None
-    shared: list[Any] | None  # collects the shared arrays; if it is None, they go with the pickle
+    shared: list[Any] | None  # collects the shared arrays; if this is None, they go with the pickle
 
     def persistent_id(self, obj: Any) -> str | None:
         if self.shared is not None and isinstance(obj, _native.Shared):
@@ -76,7 +76,7 @@ class _Aside:
         return None
 
     def reducer_override(self, obj: Any) -> Any:
-        """Pickles arrays of a component that are within a value."""
+        """Pickles arrays of a component that are parts of a value."""
         if type(obj) is memoryview and (numbers := of_numbers(obj)) is not None:
             return numbers.__reduce_ex__(5)
         above = getattr(super(), "reducer_override", None)
@@ -160,8 +160,8 @@ def _unpicklable(what: str, value: Any, error: BaseException) -> BaseException:
 
 
 def _dumps(value: Any, channel: Any) -> bytes:
-    """Pickles a value that plain pickle has refused. If this pickler refuses it too, the error says
-    what the value is, and which channel it was for.
+    """Pickles a value that plain pickle has refused. If this pickler refuses the value too, the
+    error says what the value is, and for which channel it was meant.
     """
     return _pickled(f"write on channel {channel.name!r}", value, None)
 
@@ -191,8 +191,8 @@ class _Numbers:
 
 
 def of_numbers(view: memoryview) -> Any:
-    """Returns an object that is pickled as this memoryview. None if the view is not of numbers that
-    lie in one piece.
+    """Returns an object that is pickled as this memoryview. Returns None if the memoryview is not
+    of numbers that lie in one piece.
     """
     return _Numbers(view) if view.c_contiguous and len(view.format) == 1 else None
 
@@ -228,8 +228,8 @@ _dumps_plainly: Callable[..., bytes] = pickle.dumps
 
 
 def dumps_apart(what: str, value: Any, buffers: list[pickle.PickleBuffer]) -> bytes:
-    """Pickles a value that is a part of a message, and returns the pickle. The message carries the
-    ends in the value. The value's buffers are appended to `buffers`.
+    """Pickles a value that is a part of a message, and returns the pickle. The ends in the value go
+    with the message. The value's buffers are appended to `buffers`.
 
     Raises:
         BadUse, MemoryError: the value cannot be pickled.
@@ -237,7 +237,8 @@ def dumps_apart(what: str, value: Any, buffers: list[pickle.PickleBuffer]) -> by
     try:
         try:
             return _dumps_plainly(value, 5, buffer_callback=buffers.append)
-        except Exception:  # Weft's own pickler can pickle more, and its error says what is wrong
+        except Exception:
+            # Weft's own pickler can pickle more values, and its error says what is wrong
             buffers.clear()
             return _pickled(what, value, None)
     except BaseException as error:
@@ -270,13 +271,14 @@ def main_is_typed() -> bool:
 
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None) or ""
-    if getattr(sys, "frozen", False):  # the children of a frozen program run the same executable
+    # the children of a frozen program run the same executable, and so have the main module
+    if getattr(sys, "frozen", False):
         return False
     return getattr(main, "__spec__", None) is None and not Path(file).is_file()
 
 
 def _body_of(found: Any) -> Any:
-    """Returns the function under `@process` of any backend."""
+    """Returns the function that `@process` of any backend has decorated."""
     if isinstance(found, _native.ProcessFunction):
         found = getattr(found, "__wrapped__", found)
     return getattr(found, "_weft_body", found)
@@ -369,7 +371,7 @@ def dump_call(
 
 
 def _arguments(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
-    """Returns the arguments by the names of their parameters, if these are known, else by their
+    """Returns the arguments by the names of their parameters; if the names are not known, by their
     positions.
     """
     import inspect
@@ -407,7 +409,7 @@ def load_values(packed: bytes, find: Callable[[str], Any]) -> Any:
 
 
 def function_named(module: str, name: str) -> Any:
-    """Returns the function under `@process` that has this name. Imports the module."""
+    """Returns the function of this name without its `@process`. Imports the module."""
     return _found((module, name))
 
 
@@ -415,8 +417,8 @@ def function_named(module: str, name: str) -> Any:
 
 
 class RemoteTraceback(Exception):
-    """The traceback of an exception that was raised in another OS process. It is the cause of that
-    exception here.
+    """The traceback of an exception that was raised in another OS process. In this OS process it is
+    the cause of that exception.
     """
 
     def __init__(self, text: str) -> None:
@@ -428,12 +430,12 @@ class RemoteTraceback(Exception):
 
 
 def _stayed(end: str) -> None:
-    """Takes the place of an end in an exception that arrives in another OS process: the end stays
-    with the process that had it.
+    """Takes the place of an end in an exception that arrives in another OS process, since the end
+    stays with the process that holds it.
     """
 
 
-# If such an exception cannot be pickled, its text is sent.
+# If an exception of these classes cannot be pickled, its text is sent.
 _ENDS = (Retired, Poisoned, PeerDied, Cancelled)
 
 
@@ -475,8 +477,8 @@ class Failure:
         return raised_at(error, self.at, self.text)
 
     def _may_be(self, kind: type) -> bool:
-        """Returns whether the exception may be rebuilt as this class. A class that ends a process
-        quietly is allowed only if the exception ended the other process quietly.
+        """Returns whether the exception may be rebuilt as this class. A class whose exceptions end
+        a process quietly is allowed only if the exception ended the other process quietly.
         """
         return issubclass(kind, BaseException) and (
             self.end != "" or not issubclass(kind, (Cancelled, Retired, Poisoned))
@@ -498,8 +500,8 @@ def end_of(kind: str, message: str, strength: int, met: bool) -> BaseException:
 
 
 def raised_at(error: BaseException, at: str, text: str) -> BaseException:
-    """Notes in the exception that it was raised at `at` in another OS process, with the traceback
-    `text`. Returns it.
+    """Records in the exception that it was raised at `at` in another OS process, with the traceback
+    `text`. Returns the exception.
     """
     if at and issubclass(type(error), _ENDS):
         with contextlib.suppress(BaseException):  # the user's class may raise anything
@@ -510,8 +512,8 @@ def raised_at(error: BaseException, at: str, text: str) -> BaseException:
 
 def of_call(came_to: BaseException, asked: Cancelled | None) -> BaseException:
     """Returns the exception that a call raises when the other OS process reports the exception
-    `came_to`. `asked` is the request to end that the call has passed on. If the process ended by
-    that request, `asked` is raised.
+    `came_to`. `asked` is the request to end that the call has passed on. If that request ended the
+    process, the result is `asked`.
     """
     if asked is None or not issubclass(type(came_to), Cancelled):
         return came_to

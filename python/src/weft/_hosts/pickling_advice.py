@@ -35,7 +35,7 @@ _BY_VALUE = (
 
 
 def remedy(why: str, kind: str) -> str:
-    """Returns what to do instead, or "" if that is not known.
+    """Returns what to do instead, or "" if there is no advice.
 
     Args:
         why: the text of pickle's error.

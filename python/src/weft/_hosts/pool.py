@@ -1,4 +1,4 @@
-"""The calls of an Executor, and the feeders that run them. No lock is used.
+"""The calls of an Executor, and the feeders that run these calls. No lock is used.
 
     put() ──waits in `waiting`──► take(): a feeder's batch ──run──► future set, Call.over()
        │                      └──cancel(), break_it(): cancelled, or BrokenProcessPool ──┘
@@ -10,21 +10,22 @@
 A thread that submits or shuts down may be interrupted anywhere, by a signal handler or a finaliser
 that submits, shuts down or waits for a result itself (rule 12.1). If the thread held a lock then,
 the threads for which the handler waits could not go on. So there is no lock. Each step is one
-operation of a deque, a set or a queue, which is done whole or not at all. Nobody waits for a thread
-that is between two steps. The start of an OS process, which takes time, is left to another thread.
+operation of a deque, a set or a queue, which is done completely or not at all. No thread waits for
+a thread that is between two steps. The start of an OS process, which takes time, is left to another
+thread.
 
 Invariants
-- A call is in `waiting`, or in the hands of the one that took it out: a feeder, or a thread that
-  cancels or breaks the pool. This holder calls over(), once. A holder that is not a feeder has set
-  the call's future before.
+- A call is in `waiting`, or in the hands of the holder that took it out: a feeder, or a thread that
+  cancels or breaks the pool. This holder calls over(), once. A holder that is not a feeder sets the
+  call's future first.
 - A feeder sleeps only while it is in `idle`, and looks at `waiting`, `ended` and `broken` between
   joining `idle` and sleeping. Code that changes one of these looks at `idle` afterwards. A feeder
   that wakes looks again.
 - Code that adds to `waiting` looks afterwards whether the pool has ended or is broken. Code that
   ends or breaks the pool sets that first, and looks at `waiting` afterwards. So no call is left
   behind.
-- Of `feeders` the first `workers` may begin. Whoever finds one without a thread gives it one. A
-  feeder that does not begin is taken out again.
+- Of `feeders` the first `workers` may begin. Code that finds one without a thread gives it a
+  thread. A feeder that does not begin is taken out again.
 """
 
 from __future__ import annotations
@@ -82,11 +83,12 @@ class Call:
         together: Any = None,
     ) -> None:
         self.watch = watch  # if it is not None, the call is sent alone
-        # The same object for calls between whose submits no code of the user's has run.
+        # Calls have the same object here if no code of the user's has run between their submits.
         self.together = together
         self.future, self.function, self.args, self.keywords = future, function, args, keywords
-        self.lot: _Lot | None = None  # of the calls that were put together, until this one is over
-        self.large: list[Any] = []  # the large ones among its arguments (large_arguments.py)
+        # the lot of the calls that were put together with this call, until it is over
+        self.lot: _Lot | None = None
+        self.large: list[Any] = []  # the large arguments of the call (large_arguments.py)
 
     def in_a(self, lot: _Lot) -> None:
         self.lot = lot
@@ -102,8 +104,8 @@ class Call:
 
 
 def tell(future: Future[Any], value: Any = None, error: BaseException | None = None) -> None:
-    """Sets the value or the error of a call's future. A future that has one already is left alone.
-    What a callback raises is reported, and reaches no other call.
+    """Sets the value or the error of a call's future. A future that has one already is not changed.
+    An exception of a callback is reported, and reaches no other call.
     """
     try:
         if error is None:
@@ -117,7 +119,7 @@ def tell(future: Future[Any], value: Any = None, error: BaseException | None = N
 
 
 def tell_result(future: Future[Any], value: Any, error: BaseException | None) -> None:
-    """Sets a call's future to what has come from a host (_hosts/user_values.py)."""
+    """Sets a call's future to the value or error that a host has sent (_hosts/user_values.py)."""
     try:
         value = _user_values.opened(value)
     except BaseException as wrong:
@@ -165,23 +167,23 @@ class _Gate:
 
 
 class Feeder(abc.ABC):
-    """A thread that gets calls run. Subclasses define how."""
+    """A thread that has calls run. Subclasses define how."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        # The channel of results, if it shows whether a host waits; else None.
+        # The channel of results, if this channel shows whether a host waits; otherwise None.
         self.results: Any = None
         self.over = False
-        # The right to begin: taken by the feeder's thread, or by the code that gives up starting
-        # the feeder.
+        # The right to begin. The feeder's thread takes it, or the code that gives up starting the
+        # feeder.
         self._begins = _Once()
         self._begun, self._over, self._rests = _Gate(), _Gate(), _Gate()
         self._error: BaseException | None = None
 
     @abc.abstractmethod
     def begin(self) -> None:
-        """Gets the feeder ready. The thread that submits a call waits for begin(), and raises what
-        begin() raises.
+        """Prepares the feeder. The thread that submits a call waits for begin(), and raises the
+        exception of begin().
         """
 
     @abc.abstractmethod
@@ -192,7 +194,8 @@ class Feeder(abc.ABC):
         """Gives the feeder a thread, and waits until it has begun.
 
         Raises:
-            What begin() raises. RuntimeError: the system has no thread for it. BadUse: the threads
+            What begin() raises. RuntimeError: the system can start no thread for the feeder.
+                BadUse: the threads
             of this program are greenlets.
         """
         if why := _patched.why_not("an Executor"):  # patched after the import of weft.processes
@@ -207,7 +210,7 @@ class Feeder(abc.ABC):
         second thread ends at once.
 
         The start of a Thread takes a lock of `threading`. It is done on a thread of its own, so
-        that no signal handler interrupts the thread that holds this lock.
+        that no signal handler interrupts the thread that holds the lock.
         """
         context = contextvars.copy_context()
         thread = threading.Thread(
@@ -274,7 +277,7 @@ class Feeder(abc.ABC):
 
     def join(self) -> None:
         """Waits until the feeder is over. On the thread of another feeder, in a callback of a call,
-        waits until this one is over or is itself in a join().
+        waits until this feeder is over or is itself in a join().
         """
         here: Feeder | None = getattr(_here, "feeder", None)
         if here is None or here.state is not self.state:
@@ -342,8 +345,9 @@ class State(abc.ABC):
         """Adds the calls, in their order.
 
         Raises:
-            What check() raises; what the start of an OS process raises, or a signal handler. In
-            that case the calls that have not begun are dropped again.
+            What check() raises; what the start of an OS process or a signal handler raises. After
+                any of these,
+            the calls that have not begun are dropped again.
         """
         self.check()
         lot = _Lot(self, len(calls))
@@ -376,7 +380,7 @@ class State(abc.ABC):
                 raise
 
     def _drop(self, calls: list[Call]) -> bool:
-        """Takes back those of the calls that no holder has yet. Returns whether there were any."""
+        """Takes back the calls that no holder has taken yet. Returns whether there were any."""
         any_was = False
         for call in calls:
             try:
@@ -393,7 +397,7 @@ class State(abc.ABC):
             self._wakes.put(None)
 
     def _grow(self) -> bool:
-        """Begins one more feeder. Returns false if there may be no more."""
+        """Begins one more feeder. Returns false if there may be no more feeders."""
         if len(self.feeders) >= self.workers:
             self._see_to_all()
             return False
@@ -420,11 +424,12 @@ class State(abc.ABC):
     # --- for feeders ------------------------------------------------------------------------------
 
     def take(self, by: Feeder, most: Callable[[Call], int], same: bool = False) -> list[Call]:
-        """Waits for calls, and returns some to run; an empty list means that there are no more.
+        """Waits for calls, and returns some of them to be run. An empty list means that no more
+        calls will come.
 
         Args:
-            most: says how many calls may come with the first one. Fewer are returned if other
-                feeders need some too.
+            most: returns how many calls may be taken together with the first one. Fewer are
+                returned if other feeders need calls too.
             same: whether all calls must be of one function.
         """
         while not self._whys:
@@ -488,7 +493,7 @@ class State(abc.ABC):
             feeder.join()
 
     def cancel(self) -> None:
-        """Cancels the calls that no holder has yet."""
+        """Cancels the calls that no holder has taken yet."""
         with self._in_hand():
             for call in self.waiting.copy():
                 call.future.cancel()
@@ -505,7 +510,7 @@ class State(abc.ABC):
 
     def break_it(self, why: str, cause: BaseException | None = None) -> None:
         """Breaks the pool, because a host has died: no more calls are taken, and all calls that
-        wait fail. The feeders fail those that run: see broken_now().
+        wait fail. The feeders fail the calls that run: see broken_now().
         """
         with self._in_hand():
             self._whys.append(why)
@@ -515,7 +520,7 @@ class State(abc.ABC):
             self._fail_all(lambda: self.broken_now(cause))
 
     def _fail_all(self, error: Callable[[], BaseException]) -> None:
-        """Fails the calls that no holder has yet."""
+        """Fails the calls that no holder has taken yet."""
         while calls := self.waiting.copy():
             for call in calls:
                 tell(call.future, error=error())
@@ -545,8 +550,8 @@ class State(abc.ABC):
         return list(self.idle.copy()), list(self.feeders.copy()), len(self._others)
 
     def stuck(self, why: str) -> Callable[[], None]:
-        """Notes that the calls are part of a deadlock: no more are taken. Returns a function that
-        ends them.
+        """Records that the calls are part of a deadlock: no more calls are taken. Returns a
+        function that ends the calls.
         """
         self._whys.append(f"calls wait for ever: {why}")
         self._wake(self.workers)

@@ -1,4 +1,6 @@
-"""OS processes: what weft.processes adds to weft.threads."""
+"""The functions of weft.processes that weft.threads does not have: processes in OS processes of
+their own.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ def process(function: Any) -> Any:
     holds the ends in its arguments.
 
     The process runs in an interpreter of its own, in an OS process; an `async def` runs as a
-    coroutine process there. The ends among its arguments go with it; the other arguments, its
-    result and what it raises are pickled.
+    coroutine process there. The ends among its arguments go with the process; the other arguments,
+    its result and its exception are pickled.
 
     Raises:
         BadUse: `function` is not a function, or is a generator function, or is a process function
@@ -40,7 +42,7 @@ def process(function: Any) -> Any:
 
 
 def _away(function: Any, call: Any, far: bool = False) -> Any:
-    """Returns a function that calls `function` through `call`. `far` says that `function` runs on
+    """Returns a function that calls `function` through `call`. `far` means that `function` runs on
     another machine.
     """
 
@@ -50,14 +52,15 @@ def _away(function: Any, call: Any, far: bool = False) -> Any:
 
     away._weft_body = function  # type: ignore[attr-defined]  # other OS processes find it by name
     if not far:
-        # From its creation on, the channels of such a process carry copies.
+        # From the creation of such a process on, its channels carry copies.
         away._weft_away = True  # type: ignore[attr-defined]
     return away
 
 
 def away_to(function: Any, where: Any) -> Any:
-    """Returns a function that calls this one in another OS process: in one of its own ("processes",
-    weft.processes), or in one of the hosts `where`, which may be on another machine.
+    """Returns a function that calls this one in another OS process: in an OS process of its own
+    (`where` is "processes", or weft.processes), or in one of the hosts `where`, which may be on
+    another machine.
 
     Raises:
         BadUse: there are no such hosts.
@@ -109,8 +112,8 @@ def _name_of(where: Any) -> str:
 
 
 def _reduced(function: Any) -> Any:
-    """Pickles a process function by its name if that can be imported, else by the function in
-    it.
+    """Pickles a process function by its name, if it can be imported under that name, otherwise by
+    the function in it.
     """
     name = _pickling.name_of(function)
     if name is not None:

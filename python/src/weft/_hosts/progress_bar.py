@@ -1,7 +1,7 @@
 """The progress bar of Executor.map(progress=True), which rich draws on standard error.
 
-A call that is over adds an item to a deque, and nothing else: a thread draws the bar ten times in a
-second. It ends when all calls are over, or nobody reads the results any more.
+A call that is over only adds an item to a deque: a thread draws the bar ten times in a second. The
+thread ends when all calls are over, or the results are no longer read.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from weft.errors import BadUse
 __all__ = ["Bar", "begun"]
 
 _EVERY = 0.1  # seconds
-_LAST = 2.0  # seconds in which the last picture must be drawn; a terminal may have been stopped
+# seconds in which the last picture must be drawn; since a terminal may have been stopped
+_LAST = 2.0
 
 
 def begun(what: str, progress: bool | str) -> Bar | None:
-    """Begins a bar. Returns None if none is asked for, or standard error is no terminal and
+    """Begins a bar. Returns None if no bar is asked for, or standard error is no terminal and
     `progress` is not "always".
 
     Raises:
@@ -39,7 +40,8 @@ def begun(what: str, progress: bool | str) -> Bar | None:
 
     class Quiet(Console):
         def on_broken_pipe(self) -> None:
-            # rich's own would send standard output to nowhere, and end the thread by SystemExit.
+            # rich's own method would redirect standard output to os.devnull, and end the thread by
+            # SystemExit.
             raise BrokenPipeError
 
     console = Quiet(stderr=True)
@@ -60,7 +62,7 @@ class Bar:
         self._done.append(None)
 
     def total(self, calls: int) -> None:
-        """Says how many calls there are."""
+        """Sets the number of calls."""
         self._total = calls
 
     def end(self) -> None:
@@ -98,5 +100,5 @@ class Bar:
                     except queue.Empty:
                         goes_on = len(self._done) != self._total
                     bar.update(task, completed=len(self._done), total=self._total, refresh=True)
-        except Exception:  # standard error is gone; the calls are not
+        except Exception:  # standard error is gone, but the calls go on
             return

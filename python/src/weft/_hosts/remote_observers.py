@@ -10,16 +10,16 @@ FOLLOW goes by _distributed_deadlock/rounds.py, a piece by _hosts/child_output.p
 _hosts/host_recorders.py.
 
 Invariants
-- Each time, a host is told of all observations that are wanted, with a number: an older list than
-  the last is ignored. The host answers when its own hosts have answered and it has sent all its
-  records. A host that starts is told at its start, and again once it is a member if the list has
-  changed.
+- Each time, a host is sent the list of all observations that are wanted, with a number: a list
+  older than the last is ignored. The host answers when its own hosts have answered and it has sent
+  all its records. A host that starts receives the list at its start, and again once it is a member,
+  if the list has changed.
 - A host holds back at most BLOCK records of an observation, and for some PERIODs at most. All
-  records are sent before the result of a call. They come by the socket of the host's log records,
-  so they are here when the result arrives (_hosts/child_output.py).
-- A record has the path in its OS process ("p"), and, if the process is part of a call of the
-  parent, the call and the path within it. At each step up the caller's path takes the place of the
-  call's.
+  records are sent before the result of a call. Records are sent over the socket of the host's log
+  records, so they have arrived when the result arrives (_hosts/child_output.py).
+- A record contains the path of the process in its OS process ("p"), and, if the process is part of
+  a call of the parent, the call and the path within it. At each step up the caller's path takes the
+  place of the call's.
 - No process waits for a host here. Only a thread that begins or ends an observation, or reads a
   measurement, waits, for PATIENCE at most. A host that does not answer counts as lost.
 """
@@ -48,12 +48,12 @@ PERIOD = 0.2  #: seconds
 PATIENCE = 10.0  #: seconds
 
 Wanted = tuple[int, dict[_observers.Key, tuple[str, Any]]]
-Source = tuple[int, int]  #: an OS process: its pid, and when it began to be observed
+Source = tuple[int, int]  #: an OS process: its pid, and the time at which its observation began
 
 _lock = threading.RLock()  # held while lists are sent to hosts; guards the variables below
-_last_number = 0  # the number of the last list that this host was told
+_last_number = 0  # the number of the last list that this host has received
 _following: dict[_observers.Key, There] = {}
-# When this event is set, the thread that sends records now and then ends.
+# When this event is set, the thread that sends records regularly ends.
 _ticker: threading.Event | None = None
 _source: Source = (0, 0)
 
@@ -80,8 +80,8 @@ def _tell(whom: list[_members.Member], wanted: Wanted) -> None:
 
 
 def _tell_all() -> None:
-    """Tells all hosts which observations are wanted now, also those that have nothing to change.
-    Afterwards all that they have recorded is here.
+    """Sends the list of the observations that are wanted now to all hosts, also to those that have
+    nothing to change. Afterwards all records of the hosts are here.
     """
     with _lock:
         wanted = settings()
@@ -89,7 +89,7 @@ def _tell_all() -> None:
 
 
 def join(member: _members.Member, begun_with: Wanted) -> None:
-    """Makes a host a member. `begun_with` is the list that the host got when it started."""
+    """Makes a host a member. `begun_with` is the list that was sent to the host when it started."""
     with _lock:
         member.follows = set(begun_with[1])
         wanted = settings()
@@ -98,8 +98,8 @@ def join(member: _members.Member, begun_with: Wanted) -> None:
 
 
 def has_gone(member: _members.Member) -> None:
-    """Reports that a host has died, unless it was let go of, or that it does not answer. All that
-    it sent has arrived.
+    """Reports that a host has died, unless it was let go of, or that it does not answer. By then
+    everything that it has sent has arrived.
     """
     if not member.closing:
         for one in list(_observers.known.values()):
@@ -128,8 +128,8 @@ def receive(member: _members.Member, piece: Any) -> None:
 
 
 def _handed(f: Callable[..., None], *args: Any) -> None:
-    """Calls f, and reports what f raises: an exception of an observer must not reach the observed
-    process (rule 14.2).
+    """Calls f, and reports an exception of f, because an exception of an observer must not reach
+    the observed process (rule 14.2).
     """
     try:
         f(*args)
@@ -142,7 +142,7 @@ def _handed(f: Callable[..., None], *args: Any) -> None:
 
 def follow(wanted: Wanted) -> bool:
     """Begins the observations that the parent wants, and ends those that it no longer wants.
-    Returns true, as the answer that this is done, or that the list was out of date.
+    Returns true, which is the answer to the parent: this is done, or the list was out of date.
     """
     global _last_number, _source
     with _lock:
@@ -177,7 +177,7 @@ _rounds.follow = follow
 
 
 def source() -> Source:
-    """Returns this OS process, and when it began to be observed."""
+    """Returns the Source of this OS process."""
     return _source
 
 

@@ -19,10 +19,10 @@ def empty(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any = float) ->
     """Makes an array of numpy, not yet filled, in memory that another OS process can read. When it
     is written to a channel, it is read there without a copy.
 
-    This holds for one write. From then on the array belongs to the reader, who may change it, and
-    references to it in this OS process see the changes: make another array. A part of the array,
-    and the array when it is written again, go by copy, as any other array does. If there is no such
-    memory, it is an ordinary array.
+    Only one write is without a copy. From then on the array belongs to the reader, which may change
+    it, and references to it in this OS process see the changes: make another array. A part of the
+    array, and the array when it is written again, are copied, as any other array is. If there is no
+    such memory, the result is an ordinary array.
 
     Args:
         shape: a length, or one for each dimension, as numpy.empty takes it.
@@ -30,7 +30,7 @@ def empty(shape: SupportsIndex | Iterable[SupportsIndex], dtype: Any = float) ->
 
     Raises:
         BadUse: numpy is not installed.
-        TypeError, ValueError: numpy makes no such array.
+        TypeError, ValueError: numpy cannot make such an array.
     """
     try:
         import numpy

@@ -7,7 +7,7 @@ Invariants
   input, `errors` as its standard error, and this program's environment with the changes of its
   settings.
 - A fork happens while this program has one thread, so nothing in the copy waits for a thread that
-  is not there.
+  does not exist there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ _ALONE = "--multiprocessing-fork"  # the argument by which a frozen program know
 
 
 class Handed(NamedTuple):
-    """The descriptors that a child gets. `main()` of _hosts/child.py describes their purpose."""
+    """The descriptors that are passed to a child. `main()` of _hosts/child.py describes their
+    purpose.
+    """
 
     link: int
     preparation: int
@@ -55,10 +57,10 @@ class Child:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.status: int | None = None
-        self._lock = threading.Lock()  # held only while the status is read, which takes no time
+        self._lock = threading.Lock()  # held only while the status is read, which never blocks
 
     def poll(self) -> int | None:
-        """Returns the child's status, as subprocess does; None: the child still runs."""
+        """Returns the child's status, in the form of subprocess; None if the child still runs."""
         with self._lock:
             status = self._look()
         if status is not None:
@@ -71,7 +73,7 @@ class Child:
         return status
 
     def _until_it_ends(self) -> None:
-        """Waits until the child ends. The status stays with the system, for _look()."""
+        """Waits until the child ends. The status is left in the system, for _look()."""
         if hasattr(os, "waitid"):
             with contextlib.suppress(ChildProcessError):  # another thread has taken the status
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
@@ -90,7 +92,7 @@ class Child:
         return self.status
 
     def kill(self) -> None:
-        with self._lock:  # meanwhile the pid cannot be given to another OS process
+        with self._lock:  # while the lock is held, the pid cannot be given to another OS process
             if self._look() is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.pid, signal.SIGKILL)
@@ -101,8 +103,8 @@ _ending: set[Child] = set()  # children that no thread waits for and that have n
 
 
 def reap(child: Child) -> None:
-    """Takes the status of a child that is ending, and whose Hosts may have been dropped: now, when
-    close() waits for the child, or when the next child begins.
+    """Takes the status of a child that is ending, and whose Hosts may have been dropped. It is
+    taken now, when close() waits for the child, or when the next child begins.
     """
     _ending.add(child)
     for one in list(_ending):
@@ -114,9 +116,9 @@ def _whole(is_it: Callable[[bytes], bool]) -> Iterator[None]:
     """Guards a block that starts one child; `is_it` recognises the child's command.
 
     A signal handler may raise just when the system has started the child, before its pid is known
-    here. Nothing would ever use such a child: it is killed, and leaves no zombie. A child that has
-    ended already, or has not quite begun, shows no command. So a child without a command that this
-    thread has started in the block is taken for that child too.
+    here. No code would ever use such a child, so it is killed, and its status is taken. The command
+    of a child that has ended already, or has not quite begun, cannot be read. So a child without a
+    command that this thread has started in the block is taken for the block's child too.
     """
     before = set(_of_this_thread())
     try:
@@ -193,15 +195,15 @@ class _Spawned(Child):
 
 
 class _OfServer(Child):
-    """A child of the server, which says by a pipe how the child ended. It is usable after
+    """A child of the server, which reports over a pipe how the child ended. It is usable after
     began().
     """
 
     _pid_pipe = _order_pipe = -1
 
     def __init__(self, pid_pipe: int, order_pipe: int = -1) -> None:
-        """`pid_pipe` is that pipe. `order_pipe` is a pipe from which the child reads what say()
-        writes.
+        """`pid_pipe` is the pipe over which the server reports. `order_pipe` is a pipe from which
+        the child reads the orders that say() writes.
         """
         self._pid_pipe, self._order_pipe = pid_pipe, order_pipe
 
@@ -211,7 +213,7 @@ class _OfServer(Child):
                 os.close(fd)
 
     def say(self, *what: Any) -> None:
-        """Tells the child what to do.
+        """Sends an order to the child.
 
         Raises:
             EOFError, BrokenPipeError: the server has gone.
@@ -284,8 +286,8 @@ def _dress(errors: int) -> None:
 
 
 def _other_numbers() -> None:
-    """Seeds numpy's random numbers anew, so that a copy does not draw those of its original.
-    Python's own generator does so by itself at a fork.
+    """Seeds numpy's random numbers anew, so that a copy of a process does not draw the same numbers
+    as its original. Python's own generator does so by itself at a fork.
     """
     numpy_random: Any = sys.modules.get("numpy.random")
     if numpy_random is not None:
@@ -294,7 +296,7 @@ def _other_numbers() -> None:
 
 # --- by a server ----------------------------------------------------------------------------------
 
-# Modules that each OS process would import at once, or that most would import later.
+# Modules that each OS process would import at once, or that most OS processes would import later.
 _PRELOADED = (
     "weft._hosts.child",
     "weft._hosts.start",
@@ -356,7 +358,7 @@ def _is_server(shown: bytes) -> bool:
 
 
 def stop_servers() -> None:
-    """Ends all servers. The next process that needs one starts a new one."""
+    """Ends all servers. The next process that needs a server starts a new one."""
     with _serving:
         while _servers:
             server = _servers.popitem()[1]
@@ -438,12 +440,13 @@ def _forked(handed: Handed, errors: int, unwanted: set[int], environment: dict[s
 
 
 def freeze_support() -> None:
-    """Must be called first below `if __name__ == "__main__":` in a program that is to be frozen,
-    for example by PyInstaller.
+    """Does the work of an OS process that a frozen program has started. A program that is to be
+    frozen, for example by PyInstaller, must call this function first below
+    `if __name__ == "__main__":`.
 
-    In an OS process that the frozen program started, this does the work of that OS process, and
-    ends it; elsewhere it does nothing. multiprocessing.freeze_support() will do too where it works;
-    Python's own does nothing except on Windows.
+    In such an OS process the function does that work, and ends the OS process; elsewhere it does
+    nothing. Where multiprocessing.freeze_support() works, it can be called instead; Python's own
+    does nothing except on Windows.
     """
     if getattr(sys, "frozen", False):
         spawn.freeze_support()
@@ -452,7 +455,7 @@ def freeze_support() -> None:
 # --- in any way -----------------------------------------------------------------------------------
 
 # The objects that exist after the import of Weft live as long as the child. So the garbage
-# collector does not look at them, neither during the import nor later, above all not at the end.
+# collector need not visit them: neither during the import nor later, and above all not at the end.
 _FRESH = "import gc; gc.disable(); from weft._hosts.child import main; gc.freeze(); gc.enable(); "
 
 
@@ -506,9 +509,10 @@ def begin(
 
     Args:
         way: one of _host.WAYS.
-        handed: the descriptors that the child gets.
+        handed: the descriptors that are passed to the child.
         errors: the descriptor of its standard error.
-        shared: whether the link is in shared memory. A forked child learns that later, by `asked`.
+        shared: whether the link is in shared memory. A forked child learns that later, over
+            `asked`.
         preload: modules that a server imports before it forks.
         environment: the variables that differ from this program's.
         unwanted: descriptors that only the parent may have.

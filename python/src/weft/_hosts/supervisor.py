@@ -9,9 +9,9 @@
 
 Invariants
 - The supervisor holds the call's ends during each attempt, so that the ends survive the death of
-  the attempt: see SupervisedPort in native/wire/far.hpp. An attempt that is known from its
-  beginning to be the last is the exception: it has the ends to itself, as a call without a
-  supervisor does.
+  the attempt: see SupervisedPort in native/wire/far.hpp. There is one exception: if an attempt is
+  known from its beginning to be the last, it alone holds the ends, as a call without a supervisor
+  does.
 - Before the death of an attempt is known here, any value that it had in hand has gone back or is in
   the attempt's lists.
 """
@@ -55,9 +55,9 @@ class Health(NamedTuple):
     process: str  #: its path
     state: str  #: "runs", "waits" for its next life, or "starts"
     life: int  #: 1 for its first life
-    restarts: int  #: how often it was started again after a death
+    restarts: int  #: how often the process was started again after a death
     age: float  #: seconds since this life began, by the run's clock
-    pid: int | None  #: its OS process; None: it has none at this moment, or runs on Hosts
+    pid: int | None  #: its OS process; None: the process has none at this moment, or runs on Hosts
 
 
 class Supervisor:
@@ -69,34 +69,34 @@ class Supervisor:
     time, the process starts from the beginning, with the same arguments.
 
     If the worker dies inside a block `with reader.extended() as value:`, that value is the next to
-    be read, before those written later; or it is given to `report`. A value that a plain read has
-    taken is lost with the worker, and a warning names it. With `redeliver=True` the loop
-    `for job in reader` reads as such blocks do, and no job is lost. But a job may be done twice: if
-    the worker dies between its work and the end of the block.
+    be read, before those written later; or the value is passed to `report`. A value that a plain
+    read has taken is lost with the worker, and a warning names it. With `redeliver=True` the loop
+    `for job in reader` reads as such blocks do, and no job is lost. But a job may be done twice, if
+    the worker dies after its work and before the end of the block.
 
     Args:
-        hosts: Hosts, or one of them. With None each attempt has an OS process of its own.
+        hosts: Hosts, or one host of them. With None each attempt has an OS process of its own.
         restarts: how often a process is started again; None means always.
-        within: the seconds in which that many restarts are allowed. With None, `restarts` is the
+        within: the seconds in which `restarts` restarts are allowed. With None, `restarts` is the
             number in all.
-        backoff: seconds before the first restart. The time doubles with each death in a row, to 10
-            at most.
+        backoff: seconds before the first restart. The time doubles with each death in a row, up to
+            10 seconds.
         healthy: the seconds of life after which the back-off starts over.
-        strategy: which processes are started again when one dies. "one for one": the one that has
-            died. "one for all": all processes of this supervisor, which share one count. "rest for
-            one": the one that has died, and those that were put there later (by `.on()`); they
-            share one count, too.
-        under: the supervisor above. When this one has no restart left, all its processes are
-            started again as a restart of the one above, and its own count begins anew.
+        strategy: which processes are started again when one dies. "one for one": the process that
+            has died. "one for all": all processes of this supervisor, which share one count. "rest
+            for one": the process that has died, and the processes that were placed on this
+            supervisor later (by `.on()`); these share one count, too.
+        under: the supervisor above. When this supervisor has no restart left, all its processes are
+            started again as a restart of the supervisor above, and its own count begins anew.
         redeliver: whether `for job in reader` holds each job until the loop asks for the next.
         max_values, max_age, max_memory: the number of values of `for` loops, of seconds, and of
             bytes of memory at which a process ends in its loop between two values (Cancelled is
-            raised there), and is started again. This is no death.
+            raised there), and is started again. This does not count as a death.
         memory_limit: bytes of address space of each process (RLIMIT_AS). A MemoryError that leaves
             the process is a death.
         report: called with the ProcessDied and the list of values that were in hand, after the last
             death too. These values do not go back. For a value that cannot be unpickled here, the
-            list has the error that says why. An exception that `report` raises ends the
+            list contains the error that says why. An exception that `report` raises ends the
             supervision.
         name: the supervisor's name in events and in the log.
     Raises:
@@ -154,7 +154,7 @@ class Supervisor:
             alone = {
                 "strategy": strategy != "one for one",
                 "under": under is not None,
-                "memory_limit": memory_limit is not None,  # Hosts have a limit of their own
+                "memory_limit": memory_limit is not None,  # Hosts have a memory limit of their own
                 "max_values, max_age or max_memory": self._terms.loops & 1,
                 "redeliver": redeliver and hosts._way == "network",
             }
@@ -203,10 +203,11 @@ class Supervisor:
         return functools.partial(self._call, self._node.place())
 
     def call(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """Runs function(*args, **keywords) until it ends, or has died once too often.
+        """Runs function(*args, **keywords) until the call ends, or no restart is left after a
+        death.
 
         Raises:
-            What the function raised; the last ProcessDied; Cancelled; BadUse; what the report
+            What the function raised; the last ProcessDied; Cancelled; BadUse; what `report`
             raised.
         """
         return self.placed()(function, args, keywords)
@@ -242,7 +243,7 @@ class Supervisor:
                 try:
                     return self._run(function, args, keywords, attempt)
                 finally:
-                    # A plan that was made meanwhile waits for the end of this attempt.
+                    # A plan that has been made meanwhile waits for the end of this attempt.
                     self._node.over(member)
             except _loops.Recycled:
                 self._recycled(member)
@@ -256,7 +257,7 @@ class Supervisor:
         waits for the plan. Returns whether the attempt has begun.
 
         Raises:
-            ProcessDied: The process was given up meanwhile.
+            ProcessDied: the process has been given up meanwhile.
         """
         with self._node.lock:
             if member.plan is None:
@@ -292,8 +293,8 @@ class Supervisor:
         """Waits until the next life of the member may begin.
 
         Raises:
-            ProcessDied: there is no next life. Cancelled: the member was asked to end. What the
-                report raises.
+            ProcessDied: there is no next life. Cancelled: the member was asked to end. What
+                `report` raises.
         """
         member.state, member.death = "waits", error
         first = str(error).partition("\n")[0].rstrip(":").removesuffix(_WROTE)

@@ -4,13 +4,14 @@ cannot be rebuilt.
     apart(value) ──pickled by itself, within the message──► opened(value): the value, or its error
         └─pickling fails: the error is kept here, and goes in the value's place ──┘
 
-So the message itself always arrives, with its other values: no process waits for it in vain.
+So the message itself always arrives, with its other values, and no process waits for the message in
+vain.
 
 Invariants
-- A value whose pickling runs no code of the user goes as it is: numbers, texts and small containers
-  of these.
-- Large buffers within a value (arrays) go beside the message, as if the value went alone; and so do
-  the ends of channels in it.
+- A value whose pickling runs no code of the user is sent as it is: numbers, texts and small
+  containers of these.
+- Large buffers within a value (arrays) are sent beside the message, as if the value were sent
+  alone; so are the ends of channels in the value.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from weft.errors import BadUse, ChannelEnd
 
 __all__ = ["Apart", "apart", "call_apart", "not_rebuilt", "opened"]
 
-# The ids of classes: to look up a class itself would call its __hash__, which may be the user's.
+# The ids of classes: to look up a class itself would call its __hash__, which may be code of the
+# user's.
 _PLAIN = frozenset(map(id, (type(None), bool, int, float, complex, str, bytes)))
-_MANY = 64  # how many items are looked at: for more items, pickling the value apart is quicker
+_MANY = 64  # how many items are looked at: if there are more, pickling the value apart is quicker
 _Instead = Callable[[pickle.PickleBuffer], Any]
 _FEW = 4  # how many items are looked at if there are containers among them
 
@@ -55,8 +57,8 @@ def _is_plain(value: Any, within: int = 2) -> bool:
 
 
 def apart(what: str, value: Any) -> Any:
-    """Returns a plain value as it is, and any other value as an Apart. `what` names it in an error,
-    such as "the result".
+    """Returns a plain value as it is, and any other value as an Apart. `what` names the value in an
+    error, such as "the result".
     """
     return value if _is_plain(value) else Apart(what, value)
 
@@ -65,7 +67,7 @@ def call_apart(
     what: str, args: tuple[Any, ...], keywords: dict[str, Any], instead: _Instead | None = None
 ) -> Any:
     """Returns the arguments of a call: (args, keywords) as they are if they are plain, otherwise an
-    Apart. `instead` says what goes in the place of a buffer in them.
+    Apart. `instead` returns what is sent in place of a buffer in the arguments.
     """
     given = args, keywords
     return given if not keywords and _is_plain(args) else Apart(what, given, instead)
@@ -76,15 +78,16 @@ def opened(value: Any) -> Any:
 
     Raises:
         BadUse: the value could not be pickled there; or its unpickling here raised an exception
-            that would mean something else to the reader. Any other exception that its unpickling
-            raises.
+            that would mean something else to the reader. Any other exception that unpickling the
+            value raises.
     """
     return value.value() if type(value) is _Opened else value
 
 
 def not_rebuilt(what: str, error: BaseException) -> BaseException:
     """Returns the exception to raise when unpickling has raised `error`. If `error` would end a
-    loop, a process or the program here, it is a BadUse instead: only the user's object has failed.
+    loop, a process or the program here, a BadUse takes its place, since only the user's object has
+    failed.
     """
     kind = type(error)
     means_more = (StopIteration, StopAsyncIteration, ChannelEnd)
@@ -101,7 +104,7 @@ class Apart:
     """A value that is pickled by itself.
 
     Attributes:
-        error: why it could not be pickled, after an attempt that failed.
+        error: why the value could not be pickled, after an attempt that failed.
     """
 
     __slots__ = ("_instead", "_what", "error", "value")
@@ -128,8 +131,8 @@ class _Opened:
         self._value, self._error = value, error
 
     def value(self) -> Any:
-        """Returns the value, or raises its error. It may be called once: afterwards neither is kept
-        here.
+        """Returns the value, or raises its error. The method may be called once: afterwards this
+        object keeps neither.
         """
         error, value, self._error, self._value = self._error, self._value, None, None
         if error is not None:
@@ -146,7 +149,7 @@ def _opened(
     what: str, packed: bytes | None, failure: _pickling.Failure | None, buffers: list[Any]
 ) -> _Opened:
     """Rebuilds an Apart. pickle calls this in the other OS process. A buffer in a tuple is a Shared
-    whose bytes this OS process may change for itself (large_arguments.py).
+    whose bytes this OS process may change in a copy of its own (large_arguments.py).
     """
     if packed is None:
         assert failure is not None

@@ -1,5 +1,6 @@
-"""Calls of an Executor that are watched, each for itself: how often it is run again, and how long
-it may take (rule 9.5). Such a call is sent alone, so that the death of its OS process is its own.
+"""Watches calls of an Executor, each by itself: how often the call is run again, and how long it
+may take (rule 9.5). Such a call is sent alone, so that the death of its OS process concerns only
+this call.
 
     Clock.begin(seconds) ─► Limit ──in time: Limit.end()──► True
                               └──too late──► kills the OS process; Limit.end() ──► False
@@ -19,14 +20,14 @@ __all__ = ["Clock", "Limit", "Watch", "checked"]
 
 
 class Watch:
-    """What was asked for one call.
+    """The conditions that were set for one call.
 
     Attributes:
         number: the place of the call among those of its map().
         seconds: how long the call may run; None: for ever.
         retries: how often it may still be run again. None: the death of its OS process breaks the
-            pool, as that of any other call.
-        retry_on: the exceptions after which it is run again.
+            pool, as it does for a call without a Watch.
+        retry_on: the exceptions after which the call is run again.
     """
 
     __slots__ = ("number", "retries", "retry_on", "seconds")
@@ -42,21 +43,23 @@ class Watch:
         self.retries, self.retry_on = retries, retry_on
 
     def once_more(self) -> bool:
-        """Returns whether the call may be run again, and counts that."""
+        """Returns whether the call may be run again. If it may, counts one retry."""
         if not self.retries:
             return False
         self.retries -= 1
         return True
 
     def after(self, error: BaseException | None) -> bool:
-        """Returns whether the call is run again after it has raised this, and counts that."""
+        """Returns whether the call is run again after it has raised this exception. If it is,
+        counts one retry.
+        """
         return error is not None and isinstance(error, self.retry_on) and self.once_more()
 
 
 def checked(
     retries: int | None, retry_on: Any, seconds: float | None
 ) -> Callable[[int], Watch | None]:
-    """Returns a function that gives what is asked for the call of this number.
+    """Returns a function that returns the Watch of the call with a given number, or None.
 
     Raises:
         ValueError, TypeError: an argument makes no sense.
@@ -98,15 +101,15 @@ class Limit:
             self._kill()
 
     def end(self) -> bool:
-        """The call is over. Returns whether that was in time."""
+        """Called when the call is over. Returns whether it ended in time."""
         if in_time := self._is_first():
             self._orders.put(None)
         return in_time
 
 
 class Clock:
-    """Watches the time of a feeder's calls, one at a time, on a thread that begins with the first
-    of them.
+    """Watches the time of a feeder's calls, one at a time, on a thread that is started for the
+    first of them.
     """
 
     def __init__(self) -> None:
@@ -135,5 +138,5 @@ class Clock:
                 self._orders.get(timeout=max(0.0, limit.until - time.monotonic()))
             except queue.Empty:
                 limit.over()
-                if not limit.late:  # end() was first, and its None is there or comes
+                if not limit.late:  # end() was first, and has put None into the queue, or soon will
                     self._orders.get()

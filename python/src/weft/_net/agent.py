@@ -1,5 +1,5 @@
-"""An agent has OS processes on its machine, in which programs on other machines run the functions
-that the agent allows (WIRE.md 17.9, 17.12). `weft host` is one.
+"""An agent keeps OS processes on its machine, in which programs on other machines run the functions
+that the agent allows (WIRE.md 17.9, 17.12). `weft host` is an agent.
 
     welcome(): a caller asks for a call
         ├─not allowed, another source, or no OS process──► it is refused
@@ -10,9 +10,9 @@ that the agent allows (WIRE.md 17.9, 17.12). `weft host` is one.
     welcome(): a caller asks where a call is ──► where its processes wait
 
 Invariants
-- Fields belong to the loop's thread; but any thread may call `_hosts`.
-- A caller's message is JSON. No part of it is run, and no module is imported here.
-  The OS processes import what the agent allows: one of them does so when the agent begins.
+- Fields are used on the loop's thread only; but any thread may call `_hosts`.
+- A caller's message is JSON. No part of it is run, and no module is imported here. The OS processes
+  import the modules of the allowed functions: one of them does so when the agent begins.
 - Each call has a thread that waits for it. Its future in `_calls` is set when the call is over, and
   kept for KEPT further calls.
 """
@@ -46,20 +46,21 @@ __all__ = ["Agent"]
 
 KEPT = 1000  # the number of calls of which the future is kept
 MOST_ALLOWED = 60_000  # bytes; an entry has at most 65,536
-ROOM = 3000  # the most bytes of a fate, and of the lines that say where a call is
-ASKS = 0.5  # seconds that an OS process has to say where a call is
+ROOM = 3000  # the largest number of bytes of a fate, and of the lines that say where a call is
+ASKS = 0.5  # seconds within which an OS process must report where a call is
 # Seconds after which an OS process is known to be dead; also the time in which the calls end with
 # their agent.
 PATIENCE = 3.0
 START = 60.0  # seconds in which an OS process must have come for a call
-# How many OS processes may die before one comes for a call; no part of the call has run until then.
+# How many OS processes may die before one comes for a call; before that, no part of the call has
+# run.
 TRIES = 3
 
 
 class _Folder:
     """A temporary folder, which no other user may enter. Code that makes one also removes the
     folders that killed agents of this user have left. A folder has its final name only once its
-    lock is held; so a folder of that name whose lock is free has lost its owner.
+    lock is held; so the owner of a folder with such a name whose lock is free no longer lives.
     """
 
     PREFIX, UNNAMED = "weft-agent-", "weft-unnamed-"
@@ -67,14 +68,15 @@ class _Folder:
     def __init__(self) -> None:
         made = tempfile.mkdtemp(prefix=self.UNNAMED)
         self._lock: int | None = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
-        with contextlib.suppress(OSError):  # a file system without locks gives nobody the lock
+        with contextlib.suppress(OSError):  # on a file system without locks, locking fails
             fcntl.flock(self._lock, fcntl.LOCK_EX)
         own = Path(made)
         self.path = own.with_name(own.name.replace(self.UNNAMED, self.PREFIX))
         own.rename(self.path)
         for other in own.parent.glob(f"{self.PREFIX}*"):
             if other != self.path:
-                with contextlib.suppress(OSError):  # another agent owns it, or removes it
+                # another agent owns the folder, or is removing it
+                with contextlib.suppress(OSError):
                     _remove_left(other)
 
     def remove(self) -> None:
@@ -89,7 +91,8 @@ def _remove_left(path: Path) -> None:
     """Removes a folder whose owner was killed.
 
     Raises:
-        OSError: its owner lives; or it belongs to another user, or is not a folder.
+        OSError: the folder's owner lives, the folder belongs to another user, or `path` is not a
+            folder.
     """
     lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
@@ -151,10 +154,10 @@ class Agent:
             raise
 
     def _look_at_allowed(self) -> None:
-        """Makes one of the OS processes import what is allowed.
+        """Makes one of the OS processes import the modules of the allowed functions.
 
         Raises:
-            BadUse: some of it cannot be run here.
+            BadUse: some of the functions cannot be run here.
         """
         for module in {_net_calls.parted_run(run)[0] for run in self.allow}:
             source = _net_calls.source_of(module)
@@ -171,8 +174,8 @@ class Agent:
             except BaseException as error:
                 wrong.append(f"{type(error).__name__}: {error}")
 
-        # If only this thread waited for the look, and the look waited for an OS process that has
-        # just begun, this would be reported as a standstill (rule 10.6).
+        # The look runs on a thread of its own. Otherwise this thread would wait for an OS process
+        # that has just begun, which would be reported as a standstill (rule 10.6).
         looks = threading.Thread(target=look, name="weft: looks at what is allowed", daemon=True)
         looks.start()
         looks.join()
@@ -231,7 +234,7 @@ class Agent:
         """Returns the answer to a caller's first message.
 
         Raises:
-            Refused: why the agent does not do what the message asks.
+            Refused: the agent does not do what the message asks; the text says why.
         """
         meeting = self._network._meeting
         if "fate" in request:
@@ -265,8 +268,8 @@ class Agent:
         return self._welcome(more, then, child.close)
 
     async def _process_for(self, what: tuple[str, bool, bool]) -> tuple[str, socket.socket, int]:
-        """Returns the number of a new call, and the OS process that has come for it: socket and
-        pid.
+        """Returns the number of a new call, and the socket and the pid of the OS process that has
+        come for it.
 
         Raises:
             Refused: no OS process comes.
@@ -368,10 +371,10 @@ class Agent:
         return self._hosts.pids
 
     def close(self) -> None:
-        """Leaves the network. What runs is cancelled, and ended after some seconds."""
+        """Leaves the network. Calls that run are cancelled, and ended after some seconds."""
         with contextlib.suppress(BadUse):
             self._network._call(self._shut())
-        self._network.close()  # callers' sessions end, which cancels what runs for them
+        self._network.close()  # callers' sessions end, which cancels the calls that run for them
         self._end_hosts()
         self._folder.remove()
 

@@ -7,8 +7,8 @@ processes (WIRE.md 17.9 to 17.11), also in calls one after another (17.14).
 
 Invariants
 - Only functions that the agent allowed run: the caller's bytes name no function.
-- Bytes from a peer that is not trusted are not unpickled. They can make no objects of classes but
-  exceptions of Python's own and of the function's module.
+- Bytes from a peer that is not trusted are not unpickled. The only objects of classes that they can
+  make are exceptions of Python's own and of the function's module.
 """
 
 from __future__ import annotations
@@ -55,17 +55,18 @@ __all__ = [
 
 TOKEN = 32 + 1 + 10  # how many bytes serve() sends first
 LONGEST = 200  # characters of MODULE:FUNCTION
-ALL = -1  # stands, in place of a call's number, for all calls of the list without a result
+# takes the place of a call's number, and stands for all calls of the list that have no result yet
+ALL = -1
 
 
 class Asked(NamedTuple):
-    """A function, as a caller asks an agent for it."""
+    """A function for which a caller asks an agent."""
 
     module: str  #: the name by which another machine imports it
     name: str
     digest: str
     here: Any = None  #: the module object in this program
-    many: bool = False  #: whether it is for calls one after another (17.14)
+    many: bool = False  #: whether the function is for calls one after another (17.14)
 
     @property
     def run(self) -> str:
@@ -101,7 +102,7 @@ def asked_of(function: Any) -> Asked:
     """Returns the request by which a caller asks for the function.
 
     Raises:
-        BadUse: another machine cannot find the function by a name, or compare its source.
+        BadUse: another machine cannot find the function by a name, or cannot compare its source.
     """
     called = _foreign_exceptions.name_of(function)
     found = _pickling.name_of(function)
@@ -126,7 +127,7 @@ def asked_of(function: Any) -> Asked:
 
 
 def source_of(module: str) -> Path | None:
-    """Returns where the module's source is, or None. Imports nothing."""
+    """Returns the path of the module's source, or None. Imports nothing."""
     path: Any = None
     spec = None
     importlib.invalidate_caches()
@@ -140,8 +141,8 @@ def source_of(module: str) -> Path | None:
 
 
 def unfit(allow: list[str]) -> list[str]:
-    """Imports all functions of `allow`, in an OS process of the agent. Returns those that cannot be
-    run, and why.
+    """Imports all functions of `allow`, in an OS process of the agent. Returns the functions that
+    cannot be run, each with the reason.
     """
     wrong = []
     for run in allow:
@@ -185,11 +186,11 @@ def fault(host: str, run: str, answer: dict[str, Any]) -> str:
 
 
 def packed(called: str, args: Any, keywords: Any, take: Callable[[Any], str], trusted: bool) -> Any:
-    """Returns the arguments for `_unpacked` on the other machine. `take` gives an end, and returns
-    its name there.
+    """Returns the arguments for `_unpacked` on the other machine. `take` gives an end to the other
+    machine, and returns the end's name there.
 
     Raises:
-        BadUse: something in the arguments cannot go there.
+        BadUse: something in the arguments cannot be sent.
     """
     if trusted:
         return _pickling.dump_values(f"process {called}", (args, keywords), take)
@@ -310,7 +311,7 @@ def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
 
     Args:
         path: a socket of the agent, which passes bytes on between this OS process and the caller.
-        token: tells the agent which call this OS process has come for.
+        token: shows the agent for which call this OS process has come.
         run: the function, as "module:function".
         trusted: whether both peers trust each other.
         many: whether the session is for calls one after another (17.14).
@@ -325,15 +326,15 @@ def serve(path: str, token: str, run: str, trusted: bool, many: bool) -> None:
 def serve_on(
     descriptor: int, run: str, trusted: bool, many: bool = False, call: str | None = None
 ) -> None:
-    """Does what serve() does, over a stream that leads to the caller. `call` is the name by which
-    the OS process can be asked where the call is.
+    """Does what serve() does, over a stream that leads to the caller. `call` is the name under
+    which the OS process can be asked where the call is.
     """
     _native._outside(True)
     link = _native._Link(
         descriptor, f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1
     )
-    # In the agent's run only this thread is a process: the call, which the caller may cancel, has a
-    # run of its own.
+    # In the agent's run only this thread is a process. The call has a run of its own, and the
+    # caller may cancel it.
     target = _serve_many if many else _serve
     args = link, run, trusted, call or run
     thread = threading.Thread(target=target, args=args, name="weft: a call")
@@ -385,13 +386,13 @@ def _read_orders(orders: Any) -> tuple[Any, BaseException | None]:
 
     Raises:
         ChannelEnd: nothing more comes.
-        Cancelled: the process that reads is to end.
+        Cancelled: the process that reads has been asked to end.
     """
     try:
         return orders.read(), None
     except (ChannelEnd, Cancelled):
         raise
-    except BaseException as error:  # a class that this program accepts has raised it
+    except BaseException as error:  # a class that this program accepts has raised the exception
         return None, _user_values.not_rebuilt("arguments", error)
 
 
@@ -407,14 +408,16 @@ def as_sent(args: tuple[Any, ...], keywords: dict[str, Any], trusted: bool) -> l
 
 
 def result_sent(value: Any, trusted: bool) -> Any:
-    """Returns the result as it is sent: pickled by itself if both peers trust
+    """Returns the result as it is sent: pickled by itself if both peers trust each other
     (_hosts/user_values.py).
     """
     return _user_values.apart(_feeding.RESULT, value) if trusted else value
 
 
 def _sent(failure: _pickling.Failure | None, trusted: bool) -> Any:
-    """Returns the failure as it is sent: pickled if both peers trust, else as plain values."""
+    """Returns the failure as it is sent: pickled if both peers trust each other, otherwise as plain
+    values.
+    """
     return failure if trusted or failure is None else _failure_fields(failure)
 
 
@@ -434,13 +437,13 @@ class _Caller:
             self._link.wait()
         self.gone = True
         self._process.cancel()
-        _helper_threads.not_ours()  # another thread may get the same identifier
+        _helper_threads.not_ours()  # another thread may have the same identifier later
 
 
 def _serve_many(link: Any, run: str, trusted: bool, name: str) -> None:
     """Runs calls one after another (17.14), and sends each result, until the caller has no more
-    calls. As in any Executor, a process computes the calls, so that they can be cancelled, and be
-    asked where they are.
+    calls. As in any Executor, a process computes the calls, so that they can be cancelled, and can
+    be asked for their places.
     """
     orders, result = link.take("orders"), link.take("result")
     if orders is None or result is None:

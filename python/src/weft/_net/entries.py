@@ -1,5 +1,5 @@
-"""The entries under the names in the bucket (WIRE.md 17.3, 17.9). Every member can write there, so
-bytes that are not an entry of Weft are refused, or left out of a list.
+"""The entries in the bucket, one under each name (WIRE.md 17.3, 17.9). Every member can write into
+the bucket, so bytes that are not an entry of Weft are refused, or left out of a list.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from weft.errors import BadUse
 __all__ = ["BUCKET", "MOST", "MOST_HOSTS", "host_of", "named_of", "of", "where"]
 
 BUCKET = "weft_names"
-MOST = 65_536  # the most bytes of an entry
-SHOWN = 260  # the most characters that are shown of an address, and of a program's name
-MOST_HOSTS = 10_000  # the most OS processes that the agent of one machine may offer
+MOST = 65_536  # the largest number of bytes of an entry
+# the largest number of characters that are shown of an address, and of a program's name
+SHOWN = 260
+MOST_HOSTS = 10_000  # the largest number of OS processes that the agent of one machine may offer
 
 Entry = dict[str, Any]
 

@@ -16,14 +16,14 @@ from typing import Any
 
 __all__ = ["MOST", "parsed", "shown"]
 
-MOST = 4096  # the most bytes of a first message
+MOST = 4096  # the largest number of bytes of a first message
 DEEPEST = 16
 
 _MARKS = re.compile(rb'\\.|["\[\]{}]', re.DOTALL)
 
 
 def _depth(packed: bytes) -> int:
-    """Returns how deeply lists and maps nest, if the bytes are JSON."""
+    """Returns how deeply lists and maps nest, provided that the bytes are JSON."""
     depth = deepest = 0
     within = False  # whether the current character is within a string
     for mark in _MARKS.findall(packed):

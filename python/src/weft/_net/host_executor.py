@@ -8,10 +8,11 @@ A _Line is a session with one OS process of a host, for one function. A feeder i
 its lines until no more calls come. An agent refuses functions that it does not allow, as it does
 for single calls.
 
-Invariants: those of _hosts/pool.py. A line belongs to its feeder; other threads may only kill() it,
-or the Stop for which the feeder waits until there is a line. A line that has had its first calls
-does not count as something outside (rule 10.3); a call does, until it is over. Rounds do not ask
-whether a call waits; its host's agent is asked where the call is when that matters (17.12).
+Invariants: those of _hosts/pool.py. A line belongs to its feeder; other threads may only kill() the
+line, or the Stop for which the feeder waits until there is a line. A line over which the first
+calls have been sent does not count as something outside (rule 10.3); a call counts until it is
+over. Rounds do not ask whether a call waits; its host's agent is asked where the call is when that
+matters (17.12).
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ from weft.errors import BadUse, ChannelEnd, ProcessDied
 
 __all__ = ["State"]
 
-ASKS = 1.0  # seconds in which an agent must say where a call is
+ASKS = 1.0  # seconds within which an agent must report where a call is
 GIVEN_UP = "its calls were given up by a second Ctrl-C"
 
 
 class _Future(Future[Any]):
-    """A future that says in its TimeoutError where the call is: rounds cannot notice that a thread
+    """A future whose TimeoutError says where the call is, since rounds cannot notice that a thread
     waits for such a future for ever.
     """
 
@@ -58,7 +59,7 @@ class _Future(Future[Any]):
             where = f"it waits for {self._over!r} to begin it"
         elif seconds is not None and seconds > 0:
             where += _said_by(call, min(seconds, ASKS))
-        # map() asks for the time that it has left, which may be negative.
+        # map() passes the time that is left, which may be negative.
         when = "in time" if seconds is None or seconds < 0 else f"within {seconds:.3g} seconds"
         return cf.TimeoutError(f"no result of {self._name} {when}: {where}")
 
@@ -83,7 +84,7 @@ class _Future(Future[Any]):
 def _said_by(call: _remote_calls.FarCall, seconds: float) -> str:
     try:
         found = _remote_calls.answer_within(call, call.ask(), seconds)
-    except BadUse:  # this program has left the call's network
+    except BadUse:  # raised if this program has left the call's network
         return ""
     if found is None:
         return ", which does not say where"
@@ -100,7 +101,7 @@ class _Line:
 
         Raises:
             BadUse: the function cannot be found by its name, or the host refuses it.
-            ConnectionError: nobody answers.
+            ConnectionError: no program answers.
         """
         self.hosts, self.function = hosts, function
         self.size = 1  # the number of calls in the next list
@@ -126,7 +127,7 @@ class _Line:
                 call.future.begins_at(where, self.call)
 
     def compute(self, batch: list[_pool.Call]) -> bool:
-        """Makes the calls run in that OS process, and sets each future when its result comes.
+        """Makes the calls run in the line's OS process, and sets each future when its result comes.
         Returns false if a result came that this program does not accept. The line cannot be used
         after that.
 
@@ -147,7 +148,7 @@ class _Line:
         except (ChannelEnd, LookupError, TypeError, ValueError, AttributeError):
             self.died = True
             raise self.hosts._died(self.asked.name, self.host, self.session) from None
-        except BaseException as error:  # a class that this program accepts has raised it
+        except BaseException as error:  # a class that this program accepts has raised the exception
             wrong = _user_values.not_rebuilt(_feeding.RESULT, error)
             for call in batch:
                 _pool.tell(call.future, error=wrong)
@@ -158,7 +159,7 @@ class _Line:
         return True
 
     def _write(self, batch: list[_pool.Call]) -> BaseException | None:
-        """Sends the calls. Returns why they cannot be sent, or None."""
+        """Sends the calls. Returns the reason why they cannot be sent, or None."""
         calls = [_net_calls.as_sent(c.args, c.keywords, self.session.trusted) for c in batch]
         try:
             self.told.write(calls)
@@ -207,7 +208,7 @@ class State(_pool.State):
         hosts have OS processes.
 
         Raises:
-            BadUse: `hosts` is not of a network, or there are no hosts.
+            BadUse: `hosts` is not a host or a set of hosts of a network, or there are no hosts.
         """
         if not isinstance(hosts, (FarHost, FarHosts)):
             raise BadUse(
@@ -270,8 +271,8 @@ class _Feeder(_pool.Feeder):
         return True
 
     def _line_for(self, lines: dict[int, _Line], batch: list[_pool.Call]) -> _Line | None:
-        """Returns the line of the batch's function, or None if there is none, and the calls have
-        failed.
+        """Returns the line of the batch's function, or None if there is no line: then the calls
+        have failed.
         """
         function, state = batch[0].function, self.state
         line = lines.get(id(function))

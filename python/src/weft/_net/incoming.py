@@ -1,5 +1,5 @@
 """Passes on the bytes from another machine within the loop's callbacks. Waking a task for each
-piece would take longer than all other steps of a small piece's way (WIRE.md 17.13).
+piece would take longer than all other steps that a small piece needs (WIRE.md 17.13).
 
     Incoming: a StreamReader, until onward() is called
         ──onward(feed)──► all bytes go into the session as they come
@@ -9,8 +9,8 @@ piece would take longer than all other steps of a small piece's way (WIRE.md 17.
 
 Invariants
 - All of this runs on the loop's thread.
-- Two things are kept here: part of a piece, and the bytes of one call of feed_data() that the
-  socket did not take. While such bytes are kept, the connection is not read.
+- This module keeps only part of a piece, and the bytes of one call of feed_data() that the socket
+  did not take. While such bytes are kept, the connection is not read.
 - Bytes for a socket that has closed are still read: closing a connection with unread bytes resets
   it, and a reset may destroy the bytes that were sent last.
 """
@@ -26,7 +26,7 @@ from typing import Any
 
 __all__ = ["LARGEST", "PIECE", "Incoming"]
 
-LARGEST = 1 << 18  # the most bytes of a piece
+LARGEST = 1 << 18  # the largest number of bytes of a piece
 PIECE = struct.Struct("<I")  # the length before each piece of a session's bytes
 
 
@@ -64,10 +64,10 @@ class _Onward(abc.ABC):
 
     @abc.abstractmethod
     def _part(self, now: memoryview) -> None:
-        """Takes part of a piece: the last part, if self._left is 0."""
+        """Takes a part of a piece, which is the last part if self._left is 0."""
 
     def end(self) -> None:
-        """Notes that nothing more will come."""
+        """Records that nothing more will come."""
         self._peer_finished = True
         if not self.over.done():
             self.over.set_result(None)
@@ -121,7 +121,7 @@ class _ToSocket(_Onward):
         self._kept.clear()
 
     def _taken(self, data: bytearray | memoryview) -> int:
-        """Sends what the socket takes now. Returns how many bytes that is."""
+        """Sends as many bytes as the socket takes now. Returns their number."""
         if self._link is None:
             return len(data)
         try:
@@ -181,13 +181,15 @@ class Incoming(asyncio.StreamReader):
             self._to.end()
 
     def is_between(self) -> bool:
-        """Returns whether all bytes that have come were whole pieces and are with a session."""
+        """Returns whether all bytes that have come were whole pieces and have been passed to a
+        session.
+        """
         to = self._to
         return isinstance(to, _ToSession) and not (to._left or to._head or to._peer_finished)
 
     def held(self) -> bytes:
-        """Removes and returns the bytes that have come and were not read. This reader must not be
-        read afterwards.
+        """Removes and returns the bytes that have come and have not been read. This reader must not
+        be read afterwards.
         """
         buffer: bytearray = self._buffer  # type: ignore[attr-defined]
         held = bytes(buffer)
@@ -195,8 +197,8 @@ class Incoming(asyncio.StreamReader):
         return held
 
     async def onward(self, to: socket.socket | Callable[[memoryview], object]) -> None:
-        """Passes on all further bytes: to a socket, or to a function, which is done with the bytes
-        when it returns. Returns when the peer has finished, or the connection has ended. This
+        """Passes on all further bytes: to a socket, or to a function, which must not use the bytes
+        after it has returned. Returns when the peer has finished, or the connection has ended. This
         reader must not be read any more.
         """
         held = bytearray()

@@ -46,11 +46,11 @@ def folder_of(keys: str | os.PathLike[str] | None) -> Path:
 
 
 def server_of(folder: Path) -> str:
-    """Returns the URL of the NATS server: $WEFT_SERVER, or the one that `weft net up` has noted in
-    the folder.
+    """Returns the URL of the NATS server: $WEFT_SERVER, or the URL that `weft net up` has written
+    into the folder.
 
     Raises:
-        BadUse: there is none.
+        BadUse: no URL is known.
     """
     if given := os.environ.get("WEFT_SERVER"):
         return given
@@ -73,22 +73,23 @@ def make_keys(
     """Makes a folder of keys: those of a new authority, or one more certificate of the authority in
     `by`. Returns the folder.
 
-    Only the user may read the keys. Whoever has `authority-key.pem` can make certificates for any
-    program: the file stays where it is, and other machines get a folder made with `by`.
+    Only the user may read the keys. Anyone who has `authority-key.pem` can make certificates for
+    any program. So leave that file where it is, and bring to other machines folders that are made
+    with `by`.
 
     Args:
         folder: is made if it is not there.
         by: a folder with the authority's key.
         name: the member's name, for messages; None: this machine's, with - for each character that
             is no letter, digit or _.
-        offers: the names that programs with these keys may offer: "lab/results", "lab/*" (all that
-            begin with lab/), "host=gpu1" (to be that host), "*" (all). None: NAME/* and host=NAME;
-            in the authority's own folder all.
+        offers: the names that programs with these keys may offer: "lab/results", "lab/*" (all names
+            that begin with lab/), "host=gpu1" (to be that host), "*" (all names). None: NAME/* and
+            host=NAME; in the authority's own folder all names.
 
     Raises:
-        BadUse: the folder has keys already, or, without `by`, an authority's; or `by` has no
-            authority's key; or one of `offers` is not a name to offer, or `offers` is empty; or
-            `offers` is None and `name` cannot be a part of a name.
+        BadUse: the folder contains keys already or, without `by`, keys of an authority; or `by`
+            contains no authority's key; or one of `offers` is not a name to offer, or `offers` is
+            empty; or `offers` is None and `name` cannot be a part of a name.
         OSError: a file cannot be written.
     """
     # This import takes 50 ms, and most programs have their keys already.
@@ -103,12 +104,12 @@ class Keys:
     Attributes:
         client, server: the SSL contexts for the two sides of a connection.
         fingerprint: the fingerprint of the certificate.
-        member: whose certificate it is, and for which names, as the other side of a connection
-            will see it.
+        member: whose certificate it is, and for which names, as the other side of a connection will
+            see these.
 
     Raises:
-        BadUse: the folder has no keys, they do not fit together, or they are not good now; or an
-            older Weft made them, which put no names into certificates.
+        BadUse: the folder contains no keys, the keys do not fit together, or they are not valid
+            now; or an older version of Weft made them, which put no names into certificates.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -170,11 +171,11 @@ def _read(folder: Path, *_: bytes) -> tuple[bytes, dict[str, Any]]:
 
 
 def context(folder: Path, server: bool) -> ssl.SSLContext:
-    """Returns the context with which one side of a TLS 1.3 connection is made. It has this side's
-    certificate, and asks for the other's.
+    """Returns the context with which one side of a TLS 1.3 connection is made. The context contains
+    this side's certificate, and asks for the other side's.
 
     Raises:
-        BadUse: the folder has no keys, or they do not fit together.
+        BadUse: the folder contains no keys, or the keys do not fit together.
     """
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_3

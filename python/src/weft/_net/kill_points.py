@@ -5,9 +5,10 @@
     WEFT_NET_KILL="STEP FILE PID"     kills OS process PID instead, and goes on
 
 Invariants
-- There is one kill for each FILE, which the killer makes. So a test sees that the step was reached,
-  and a program that is started again passes it.
-- Without the variable a step costs one look at the environment. No step is taken for each value.
+- There is one kill for each FILE. The OS process that kills makes the file, so a test sees that the
+  step was reached, and a program that is started again passes the step.
+- Without the variable a step costs one look at the environment. There is no step that is done for
+  each value.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ STEPS = {
         "offered",
         "renew",  # the name is about to be written again
         "heard",  # a program has sent its first message
-        "answer",  # the program's ticket is good, and the answer is about to be sent
+        "answer",  # the program's ticket is valid, and the answer is about to be sent
         "give",  # there is a session, and the end is about to be given
         "given",
         "leave",  # the name is about to be deleted
@@ -43,7 +44,7 @@ STEPS = {
         "passes",  # bytes are about to be passed on
         "over",  # no more bytes are passed on
     ),
-    "call": (  # an OS process of the agent
+    "call": (  # the steps of an OS process of the agent
         "here",  # the OS process has come to its agent's socket
         "ends",  # the OS process has the ends for orders and result
         "runs",  # the OS process has its arguments

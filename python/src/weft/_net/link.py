@@ -65,12 +65,13 @@ __all__ = [
 ]
 
 MAGIC = b"WEFTNET1"
-TOLD = 2000  # the most characters of a refusal
+TOLD = 2000  # the largest number of characters of a refusal
 GREETING = 10.0  # seconds for the hand-shake, and for the first message
 # Keep-alive: the seconds until the first question and between questions, and their number.
 SILENT, ASKS = 5, 3
 SAID_LAST = 10.0  # seconds for sending the bytes that a session had queued before its end
-# The most bytes of a piece that is written: with its length they are four records of TLS.
+# The largest number of bytes of a piece that is written. Together with the length before them these
+# are four records of TLS.
 AT_ONCE = (1 << 16) - PIECE.size
 UNHEARD = 20_000  # milliseconds for which sent bytes may stay unacknowledged
 
@@ -96,22 +97,24 @@ class Again(BadUse):
 
 
 class NotHis(BadUse):
-    """The other side's certificate does not grant the name under which it has written its entry."""
+    """The other side's certificate does not grant the name under which the other side has written
+    its entry.
+    """
 
 
 class Closed(BadUse):
-    """The other side has closed the connection without a word: it was killed, or refuses this
-    program.
+    """The other side has closed the connection without giving a reason: it was killed, or refuses
+    this program.
     """
 
 
 class Session:
-    """A session with a program on another machine. `connect` and a `Door` make it. It ends with its
-    block, and then the ends that the other program has received through it die.
+    """A session with a program on another machine. `connect` and a `Door` return one. The session
+    ends with its block, and then the ends that the other program has received through it die.
 
     Attributes:
         host: the name that the other program gives itself.
-        trusted: whether both programs trust each other: then values are pickled.
+        trusted: whether both programs trust each other; if so, values are pickled.
         relayed: whether the session goes through the NATS server.
     """
 
@@ -126,21 +129,21 @@ class Session:
         self._given_up = False
 
     def give(self, name: str, end: Any) -> None:
-        """Gives an end of a channel to the other program, which takes it by this name. In this
+        """Gives an end of a channel to the other program, which takes it under this name. In this
         program the end is closed.
 
         Raises:
             BadUse: `end` is not an end, is closed, or belongs to a channel whose home is elsewhere;
-                a value that waits in the channel cannot go there; the name has a space or is too
-                long; the session was closed.
+                a value that waits in the channel cannot be sent; the name contains a space or is
+                too long; the session was closed.
         """
         if not isinstance(name, str) or not name or " " in name or len(name.encode()) > 60:
             raise BadUse(f"give: a name must have 1 to 60 bytes and no space, not {name!r}")
         self._link.give(end, name)
 
     def take(self, name: str) -> Any:
-        """Returns the end that the other program has given by this name, a Reader or a Writer.
-        Blocks the thread until there is one.
+        """Returns the end that the other program has given under this name, a Reader or a Writer.
+        Blocks the thread until the end has been given.
 
         In a coroutine: `await io(session.take)(name)`.
 
@@ -166,8 +169,8 @@ class Session:
         return str(self._link.wait())
 
     def close(self) -> None:
-        """Ends the session, and waits until all queued bytes were sent to the other side, for some
-        seconds at most. A second call does nothing.
+        """Ends the session, and waits until all queued bytes have been sent to the other side, for
+        some seconds at most. A second call does nothing.
         """
         self._link.close("the other program has closed the session")
         if not self._carried.done():
@@ -196,7 +199,9 @@ class Session:
 
 
 def _watch_over(writer: asyncio.StreamWriter) -> None:
-    """Makes the system notice when the other machine has fallen silent. (The relay has a lease.)"""
+    """Makes the system notice when the other machine has fallen silent. (Sessions through the relay
+    have a lease instead.)
+    """
     own: socket.socket | None = writer.get_extra_info("socket")
     if own is None:
         return
@@ -213,9 +218,9 @@ def _watch_over(writer: asyncio.StreamWriter) -> None:
 
 
 async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
-    """Carries bytes from a link to the other side, until the link has closed; then tells the other
-    side that no more will come. The bytes pass in the loop's callback: waking a task as well would
-    take a tenth of a round trip.
+    """Carries bytes from a link to the other side, until the link has closed; then reports to the
+    other side that no more bytes will come. The bytes pass in the loop's callback: waking a task as
+    well would take a tenth of a round trip.
     """
     loop = asyncio.get_running_loop()
     room = _net_tls.rooms.raw  # no other code uses this buffer within the callback
@@ -227,7 +232,7 @@ async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
             n = link.recv_into(room[PIECE.size :])
         except BlockingIOError:
             return
-        except OSError:  # the link was closed with bytes unread
+        except OSError:  # the link was closed while bytes were unread
             n = 0
         if n:
             PIECE.pack_into(room, 0, n)
@@ -253,7 +258,7 @@ async def _carry_out(link: socket.socket, there: asyncio.StreamWriter) -> None:
 
 class _Out:
     """Carries a session's bytes out, in the loop's callbacks: waking a task would take longer than
-    all other steps of a small message's way.
+    all other steps that a small message needs.
     """
 
     def __init__(self, feed: Any, there: Any) -> None:
@@ -290,7 +295,7 @@ class _Out:
             self.pump()
 
     def give_up(self) -> None:
-        """Tells the other side that no more bytes will come."""
+        """Reports to the other side that no more bytes will come."""
         if self.all_sent.done():
             return
         self.all_sent.set_result(None)
@@ -303,8 +308,8 @@ class _Out:
 
 
 async def carry(feed: Any, there: Streams) -> None:
-    """Does what couple() does, for a session of this OS process: the incoming bytes go into it at
-    once.
+    """Does what couple() does, for a session of this OS process: the incoming bytes go into the
+    session at once.
     """
     assert isinstance(there[0], Incoming)
     out = _Out(feed, there[1].transport)
@@ -323,9 +328,7 @@ async def carry(feed: Any, there: Streams) -> None:
 
 
 async def close_writer(writer: asyncio.StreamWriter) -> None:
-    """Closes a connection. Queued bytes are sent first, unless the other side does not take
-    them.
-    """
+    """Closes a connection. Queued bytes are sent first, if the other side accepts them."""
     writer.close()
     try:
         await asyncio.wait_for(writer.wait_closed(), GREETING / 2)
@@ -336,8 +339,8 @@ async def close_writer(writer: asyncio.StreamWriter) -> None:
 async def couple(link: socket.socket, there: Streams) -> None:
     """Carries bytes between a connection and a socket that leads to a session of another OS
     process, until both sides have finished, or the connection has ended. The side that closes first
-    stays until the other has received everything, and has confirmed it (17.13). Over TCP a thread
-    of its own does this, without a step of Python.
+    stays until the other has received everything, and has confirmed it (17.13). Over TCP this is
+    done on a thread of its own, without a step of Python.
     """
     link.setblocking(False)
     way = there[1].transport
@@ -400,7 +403,7 @@ async def _passed(
             raise
         await asyncio.shield(over)
     finally:
-        os.close(bell)  # if the thread is not over, it ends when it reads the end of file here
+        os.close(bell)  # if the thread is not over, it ends when it reads this end of file
         while not over.done():
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait((over,))
@@ -449,10 +452,10 @@ async def _session(
     link = _native._Link(-1, f"python {os.getpid()}", False, False, 0, 0, 0, 2 if trusted else 1)
     feed = link.feed()
     carried = asyncio.ensure_future(carry(feed, (reader, writer)))
-    loop = _net_loop.use()  # a user of the loop, as long as the session lasts
+    loop = _net_loop.use()  # the session is a user of the loop as long as it lasts
 
     def over(_: object) -> None:
-        feed.lost("its connection was closed")  # this is done also if carry() never began
+        feed.lost("its connection was closed")  # this call is made also if carry() never began
         _net_loop.done(loop)
 
     carried.add_done_callback(over)
@@ -553,8 +556,9 @@ async def direct(tls: ssl.SSLContext, address: str, patience: float = 2 * GREETI
     """Returns a connection with the program at an address.
 
     Raises:
-        BadUse: the program's certificate is not right, or it refuses this program's.
-        OSError: no program is there, or none answers within `patience` seconds.
+        BadUse: the program's certificate is not right, or the program refuses this program's
+            certificate.
+        OSError: no program listens at the address, or it does not answer within `patience` seconds.
     """
     host, port = parted(address)
     connects = _net_tls.connect(tls, host, port, LARGEST, GREETING)
@@ -578,8 +582,8 @@ async def _greeted(
     """Sends `request`, and returns the answer of the program at the other end.
 
     Raises:
-        BadUse: the program refuses, or its certificate is not right; NotHis, if the certificate
-            does not grant the name that is looked for.
+        BadUse: the program refuses the request, or its certificate is not right; NotHis, if the
+            certificate does not grant the name that is looked for.
     """
     reader, writer = streams
     ends = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
@@ -592,7 +596,7 @@ async def _greeted(
                 f"{where} is not the program that was announced: its certificate has another fingerprint. "
                 "If the program there was restarted with other keys, its name is free in 15 seconds; else somebody stands in for it"
             )
-        # This must be checked before anything is sent: any member may have written the entry
+        # The name must be checked before anything is sent: any member may have written the entry
         # (17.3), so a program that may not hold the name may have taken it over.
         name = request.get("name")
         if name is not None and not (member := way.member()).may_hold(name):
@@ -679,7 +683,7 @@ def parted(address: str) -> tuple[str, int]:
 
 def joined(server: asyncio.Server) -> str:
     """Returns the address at which the server listens. A link-local address of IPv6 is incomplete
-    without its zone, which other machines on that network have to give too.
+    without its zone, which other machines on that network have to add too.
     """
     host, port, *more = server.sockets[0].getsockname()
     if ":" not in host:

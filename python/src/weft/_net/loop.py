@@ -1,5 +1,5 @@
-"""The thread on which everything of `weft.net` waits: it runs an event loop of its own for as long
-as the loop has users.
+"""The thread on which all parts of `weft.net` wait. It runs an event loop of its own as long as the
+loop has users.
 
     use(): the first user starts a thread with its loop
     call(coroutine) runs it on the loop, and waits for its result
@@ -8,10 +8,10 @@ as the loop has users.
 Invariants
 - `_lock` protects `_loop` and `_users`. In the child of a fork there is neither: they are the
   parent's.
-- What may wake a run from another machine counts as something outside (rule 10.3; WIRE.md 17.16):
-  the code that makes it calls outside(True), and outside(False) once it is over. A user alone does
-  not count, and neither do these threads: they hold no end, and the things for which they wake a
-  run count by themselves.
+- An object through which another machine may wake a run counts as something outside (rule 10.3;
+  WIRE.md 17.16): the code that makes the object calls outside(True), and outside(False) once the
+  object is over. A user alone does not count, and neither do these threads: they hold no end, and
+  the objects for which they wake a run are counted themselves.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ THREAD = "weft net"
 
 T = TypeVar("T")
 
-_here = threading.local()  # .stop is the Stop that may end what this thread waits for
+_here = threading.local()  # .stop is the Stop that may end the waits of this thread
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -47,14 +47,15 @@ _thread: threading.Thread | None = None
 _users = 0
 
 
-#: The descriptors of sessions' sockets. Each has a function that takes the bytes that have come,
-#: and returns true if that needed no step of the loop. The table belongs to the loop's thread.
+#: The descriptors of sessions' sockets. Each maps to a function that takes the bytes that have
+#: come, and returns true if that needed no step of the loop. The table belongs to the loop's
+#: thread.
 quickly: dict[int, Callable[[], bool]] = {}
 
 
 class _Looking(selectors.DefaultSelector):
     """Spins before it sleeps (WIRE.md 17.25): the selector's own descriptor is readable when one of
-    its descriptors is. Bytes that have come for sessions alone are passed on from here, since a
+    its descriptors is. If only bytes for sessions have come, they are passed on from here, since a
     turn of the loop takes longer. If a bell rang too, the loop answers it in its turn
     (native/wire/feed.hpp).
     """
@@ -90,7 +91,7 @@ class _Looking(selectors.DefaultSelector):
 def _run(loop: asyncio.AbstractEventLoop) -> None:
     _helper_threads.helps()
     asyncio.set_event_loop(loop)
-    # The executor is for calls that block, such as the look-up of a name's address.
+    # The executor is for calls that block, such as the look-up of the address of a host name.
     loop.set_default_executor(
         concurrent.futures.ThreadPoolExecutor(initializer=_helper_threads.helps)
     )
@@ -106,7 +107,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class Stop:
-    """Lets other threads end what a thread waits for in wait(), now or later.
+    """Lets other threads end the waits of a thread in wait(), both the present one and later ones.
 
     `_lock` protects the other fields.
     """
@@ -161,15 +162,16 @@ def use() -> asyncio.AbstractEventLoop:
 
 
 def outside(more: bool) -> None:
-    """Counts something that may wake a run here (True), or uncounts it once it has done so or can
-    no longer do so (False). Nothing is counted in the child of a fork.
+    """With True, counts something outside that may wake a run here. With False, removes it from the
+    count, once it has woken the run or can no longer do so. Nothing is counted in the child of a
+    fork.
     """
     _native._outside(more)
 
 
 def done(loop: asyncio.AbstractEventLoop) -> None:
     """Removes a user of the loop. When the last user has gone, the thread ends, and a caller on
-    another thread waits for that. In the child of a fork this does nothing.
+    another thread waits for that end. In the child of a fork this does nothing.
     """
     global _loop, _thread, _users
     with _lock:
@@ -219,8 +221,8 @@ def call(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
 
 
 def wait(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
-    """Does what call() does, in a process, which may be cancelled meanwhile. The wait counts as
-    outside.
+    """Does what call() does, in a process, which may be cancelled during the wait. The wait counts
+    as outside.
     """
     if _loop is not loop:
         return call(loop, what)
@@ -260,8 +262,8 @@ def _waited(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, T]) -> T:
 
 
 async def within(seconds: float, what: Coroutine[Any, Any, T], drop: Callable[[T], object]) -> T:
-    """Does what asyncio.wait_for() does, without losing a result. If `what` completes just as the
-    wait is cancelled, drop() gets its result.
+    """Does what asyncio.wait_for() does, without losing a result. If `what` completes just when the
+    wait is cancelled, its result is passed to drop().
 
     Raises:
         What the coroutine raised; TimeoutError.

@@ -1,6 +1,6 @@
 """Names of a network, which members may hold them, and the items of its lists (WIRE.md 17.3, 17.9).
-The client of the server (_net/names.py) is not imported here, because its import takes longer than
-everything else.
+The client of the server (_net/names.py) is not imported here, because its import would take longer
+than the rest of the package.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ SCHEME = "weft:"  # a URI of a certificate that begins with this is a grant
 
 _NAME = "[A-Za-z0-9_-]+(?:[/.][A-Za-z0-9_-]+)*"
 _GRANT = re.compile(rf"(?:{HOST})?(?:{_NAME}|(?:{_NAME}[/.])?[*])")
-LONGEST = 60  # the most characters of a name
-TOLD = 300  # the most characters of a list of grants in a message
+LONGEST = 60  # the largest number of characters of a name
+TOLD = 300  # the largest number of characters of a list of grants in a message
 
 
 class NotYet(BadUse):
-    """A host, its ticket or the server is not there, but may be in a moment."""
+    """Raised if a host, its ticket or the server is not there, but may be there in a moment."""
 
 
 class Named(NamedTuple):
@@ -48,9 +48,9 @@ class Named(NamedTuple):
     name: str  #: the name that Channel.at(name) takes
     host: str  #: the name that the program at the channel's home gives itself
     address: str  #: where that program listens; "" if only the relay reaches it
-    readers: bool  #: whether it gives reader ends
-    writers: bool  #: whether it gives writer ends
-    relayed: int = 0  #: sessions of that program that use the relay, some seconds ago
+    readers: bool  #: whether that program gives reader ends
+    writers: bool  #: whether that program gives writer ends
+    relayed: int = 0  #: how many sessions of that program used the relay, some seconds ago
 
 
 class Host(NamedTuple):
@@ -80,8 +80,8 @@ def checked(name: Any) -> str:
 
 
 def simple(text: str) -> str:
-    """Makes a name of one part of a machine's name: any character but letters, digits, - and _
-    becomes a -.
+    """Turns a part of a machine's name into a valid name: any character but letters, digits, - and
+    _ becomes a -.
     """
     return re.sub("[^A-Za-z0-9_-]", "-", text)[:LONGEST]
 
@@ -115,7 +115,7 @@ def grants(grant: str, name: str) -> bool:
 
 
 class Member(NamedTuple):
-    """The owner of a certificate, and the names that programs with it may hold."""
+    """The owner of a certificate, and the names that programs with this certificate may hold."""
 
     name: str
     grants: tuple[str, ...]
@@ -140,8 +140,8 @@ class Member(NamedTuple):
 
 
 def member_of(certificate: dict[str, Any]) -> Member:
-    """Returns the member of a certificate, which is given as the dictionary of ssl's
-    getpeercert().
+    """Returns the Member that a certificate describes. The certificate is given as the dictionary
+    of ssl's getpeercert().
     """
     subject = [value for part in certificate.get("subject", ()) for value in part]
     name = next((str(value) for key, value in subject if key == "commonName"), "?")

@@ -1,8 +1,8 @@
 """Names of channels in a key-value bucket of JetStream: which program holds a name, and how two
-programs meet by it (WIRE.md 17.3, 17.4, 17.8).
+programs meet by such a name (WIRE.md 17.3, 17.4, 17.8).
 
     offer() ──create──► the entry has a ticket
-        ──a program takes it out (compare-and-set)──► the entry has none, and the home is told
+        ──a program takes it out (compare-and-set)──► the entry has none, and the home is notified
         ──a new ticket: one was taken, or RENEW has gone by──► the entry has a ticket
 
 Invariants
@@ -11,9 +11,9 @@ Invariants
   is shown, or until MEETING after it was replaced. Only the latest MOST_OUT of these tickets are
   kept.
 - A program that took a ticket may never show it. So the next ticket is written when one is taken
-  (`_wrote`). The home learns this from a consumer of the bucket's stream, which reports what was
-  written, and not each attempt to write. So nothing is written for programs that came too late,
-  however many come at once.
+  (`_wrote`). The home learns this from a consumer of the bucket's stream, which reports the entries
+  that were written, and not each attempt to write. So nothing is written for programs that came too
+  late, however many come at once.
 - No session waits for the server. If the server is down, the next renewal writes the entries that
   could not be written.
 """
@@ -54,7 +54,8 @@ except ImportError as error:
 
 __all__ = ["Meeting"]
 
-# Seconds: after LIVES an entry that nobody writes again is gone; its home writes it each RENEW.
+# Seconds: after LIVES an entry that is not written again is gone; its home writes it after each
+# RENEW.
 LIVES, RENEW = 15.0, 5.0
 WRONG_LAST = 10071, 10164  # the server's codes for "another revision is the last"
 SERVER = 10.0  # seconds for the server to answer
@@ -72,11 +73,12 @@ logging.getLogger("asyncio").addFilter(
 
 _logger = logging.getLogger("weft")
 
-# The homes of this program. (It may have joined more than once, and no session joins two of them.)
+# The homes of this program. (It may have joined more than once, and there are no sessions between
+# these homes.)
 _own_homes: set[str] = set()
 os.register_at_fork(after_in_child=_own_homes.clear)
 
-# The exceptions of the client if the server fails or is absent.
+# The exceptions that the client raises if the server fails or is absent.
 _LOST = (nats.errors.Error, asyncio.TimeoutError, OSError)
 
 
@@ -105,7 +107,7 @@ class Meeting:
         self._client_tls, self._server_tls = own.client, own.server
         self._fingerprint, self.member = own.fingerprint, own.member
         self._offers: dict[str, Offer] = {}
-        # The entries and passes of hosts, by the names of these.
+        # Name of a host → its entry and its pass.
         self._passes: dict[str, tuple[dict[str, Any], str]] = {}
         self._why = ""  # the client's last error
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -196,7 +198,7 @@ class Meeting:
             await asyncio.sleep(0.02)
 
     async def _names(self) -> KeyValue:
-        """Returns the bucket. Makes it if there is none."""
+        """Returns the bucket. Makes the bucket if there is none."""
         if self._bucket is None:
             js = self._nats.jetstream(timeout=SERVER / 2)
             try:
@@ -208,7 +210,7 @@ class Meeting:
         return self._bucket
 
     async def leave(self) -> None:
-        """Lets go of all names, so that no more programs come. Sessions go on."""
+        """Lets go of all names, so that no further programs come. Sessions go on."""
         for task in list(self._tasks):
             task.cancel()
         offers = list(self._offers.values())
@@ -223,7 +225,7 @@ class Meeting:
                 )
 
     async def end(self) -> None:
-        """Lets go of the server, and of sessions by the relay."""
+        """Closes the connection with the server, and the sessions through the relay."""
         _own_homes.discard(self.home)
         if self._relay is not None:
             await self._relay.end()
@@ -236,14 +238,14 @@ class Meeting:
     # --- the home's side --------------------------------------------------------------------------
 
     def _has(self, offer: Offer) -> None:
-        """Notes that a program may come for the offer from now on. That would wake a run here
+        """Records that from now on a program may come for the offer. That would wake a run here
         (17.16).
         """
         self._offers[offer.name] = offer
         _net_loop.outside(True)
 
     def _had(self, offer: Offer) -> None:
-        """Notes that no program will come for the offer any more. A second call does nothing."""
+        """Records that no program will come for the offer any more. A second call does nothing."""
         if self._offers.get(offer.name) is offer:
             del self._offers[offer.name]
             _net_loop.outside(False)
@@ -251,7 +253,7 @@ class Meeting:
                 self._start(self._deaf(offer.hears))
 
     async def _hear(self, offer: Offer) -> None:
-        """Makes the server tell _wrote() of this entry and later ones, unless it does so already."""
+        """Makes the server report this entry and later ones to _wrote(), if it does not yet."""
         with contextlib.suppress(*_LOST):
             if offer.hears is None:
                 inbox = self._nats.new_inbox()
@@ -315,7 +317,7 @@ class Meeting:
             ) from None
 
     async def _wrote(self, offer: Offer, message: Any) -> None:
-        """Handles what some program has written to the entry."""
+        """Handles a message about the entry that some program has written."""
         # A message that does not come from the bucket is ignored.
         with contextlib.suppress(ValueError, nats.errors.Error):
             fields = _foreign_json.parsed(message.data, _net_entries.MOST)
@@ -342,7 +344,7 @@ class Meeting:
         meanwhile.
 
         Raises:
-            KeyWrongLastSequenceError: the entry is another home's.
+            KeyWrongLastSequenceError: the entry belongs to another home.
         """
         names = await self._names()
         async with offer.writing:
@@ -378,7 +380,7 @@ class Meeting:
                     if foreign and (entry_there or not offer.revision):
                         raise
                 except js_errors.KeyNotFoundError:
-                    # The entry's time ran out while create() looked at it.
+                    # The entry's time has run out while create() looked at it.
                     last = 0
 
     async def _entry_of(self, names: KeyValue, name: str) -> tuple[int, dict[str, Any]] | None:
@@ -494,7 +496,7 @@ class Meeting:
     # --- the side that connects -------------------------------------------------------------------
 
     async def come(self, name: str, side: str, patience: float) -> _net_link.Session:
-        """Returns a session with the home of the name, which gives the end as "end"."""
+        """Returns a session with the home of the name, which gives the end under the name "end"."""
         entry = await self._ticket_for(name, side, patience)
         request = {
             "host": self.host,
@@ -522,7 +524,7 @@ class Meeting:
 
         Args:
             patience: seconds until the server and the host have to be there.
-            soon: how many of these seconds to wait for the host. None means all of them.
+            soon: for how many of these seconds the host is waited for. None means all of them.
 
         Raises:
             NotYet: no program is that host, or it has no ticket.
@@ -534,7 +536,7 @@ class Meeting:
             entry, known = self._passes[name]
             with contextlib.suppress(OSError, _net_link.Again):
                 return await self._reach_host(name, entry, {**request, "pass": known})
-            self._passes.pop(name, None)  # another agent may have the name now
+            self._passes.pop(name, None)  # another agent may hold the name now
         entry = await self._ticket_for(HOST + name, "host", patience, soon)
         try:
             return await self._reach_host(name, entry, {**request, "ticket": entry["ticket"]})
@@ -562,8 +564,8 @@ class Meeting:
         return session
 
     async def fate(self, name: str, call: str) -> dict[str, Any] | None:
-        """Returns how the OS process of that call died, or None if it did not die, or its fate is
-        not known.
+        """Returns how the OS process of that call died, or None if the OS process did not die, or
+        its fate is not known.
         """
         found = await self._asked_of(name, "fate", call)
         return found if isinstance(found, dict) else None
@@ -576,7 +578,7 @@ class Meeting:
         return [_foreign_json.shown(str(line), _foreign_json.MOST) for line in found]
 
     async def _asked_of(self, name: str, what: str, call: str) -> Any:
-        """Returns what the agent of that host says of a call, or None."""
+        """Returns the answer of that host's agent to a question about a call, or None."""
         if name not in self._passes:
             return None
         entry, known = self._passes[name]
@@ -594,9 +596,10 @@ class Meeting:
         is with the home's address, or by the relay if the address does not answer (17.17).
 
         Raises:
-            BadUse: the home's certificate is not right, or it refuses this program's.
-            OSError: the home does not answer; the text says "at …", "by the relay …" or both, with
-                the reasons.
+            BadUse: the home's certificate is not right, or the home refuses this program's
+                certificate.
+            OSError: the home does not answer; the text contains "at …", "by the relay …" or both,
+                with the reasons.
         """
         now = asyncio.get_running_loop().time()
         address, home = entry["address"], entry["home"]
@@ -643,7 +646,8 @@ class Meeting:
                 while True:
                     left = until - loop.time()
                     update = await watcher.updates(timeout=max(left, 0.001))  # type: ignore[no-untyped-call]
-                    # An update without a value is the end of what there was, or a deletion.
+                    # An update without a value means the end of the existing entries, or a
+                    # deletion.
                     if update is None or not update.value:
                         continue
                     entry = _net_entries.of(update.value, name)

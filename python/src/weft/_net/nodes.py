@@ -3,7 +3,7 @@ list, or those named on the command line.
 
 Invariants
 - A node is returned once, with the sum of its slots. A line of a node file is a slot.
-- A node's name never begins with `-`: `ssh` gets it as an argument.
+- A node's name never begins with `-`: the name is passed to `ssh` as an argument.
 - The error for a bad list names its file and line, and comes before anything is started.
 """
 
@@ -33,7 +33,7 @@ class Node:
 
     Attributes:
         target: the argument for `ssh`, like "gpu1" or "me@gpu1".
-        slots: how many OS processes the agent has there; None: one for each CPU.
+        slots: how many OS processes the agent has on the machine; None: one for each CPU.
     """
 
     target: str
@@ -53,7 +53,7 @@ class Node:
 
 
 def is_node(target: str) -> bool:
-    """Returns whether the text is NODE or USER@NODE."""
+    """Returns whether the text has the form NODE or USER@NODE."""
     return len(target) <= 50 and bool(_NODE.fullmatch(target))
 
 
@@ -68,7 +68,7 @@ def _node(target: str, slots: str | None, where: str) -> Node:
 
 
 def _distinct(nodes: Iterable[Node], where: str) -> list[Node]:
-    """Returns the same nodes. Raises BadUse if two agents would have one name."""
+    """Returns the same nodes. Raises BadUse if two agents would have the same name."""
     by_name: dict[str, Node] = {}
     for node in nodes:
         other = by_name.setdefault(node.name, node)
@@ -100,7 +100,7 @@ def lines_of(path: str) -> list[Node]:
     slots=SLOTS`; `#` begins a comment.
 
     Raises:
-        BadUse: there is no such file, no node in it, or a line of another form.
+        BadUse: there is no such file, it contains no node, or it contains a line of another form.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -124,11 +124,11 @@ def lines_of(path: str) -> list[Node]:
 
 
 def of_file(path: str) -> list[Node]:
-    """Returns the nodes of a node file. A node that is listed several times has the sum of its
-    slots.
+    """Returns the nodes of a node file. The slots of a node that is listed several times are added
+    up.
 
     Raises:
-        BadUse: for the reasons of lines_of(), or because two nodes would have one name.
+        BadUse: for the reasons of lines_of(), or because two nodes would have the same name.
     """
     slots: dict[str, int] = {}
     for node in lines_of(path):
@@ -137,11 +137,11 @@ def of_file(path: str) -> list[Node]:
 
 
 def of_slurm(environment: Mapping[str, str]) -> list[Node]:
-    """Returns the nodes of the job that SLURM runs this program in. A compressed list, such as
+    """Returns the nodes of the job in which SLURM runs this program. A compressed list, such as
     `gpu[1-3]`, is expanded by `scontrol`.
 
     Raises:
-        BadUse: the list needs `scontrol`, which is not there or fails; or it is not a list of
+        BadUse: the list needs `scontrol`, which is not there or fails; or the text is not a list of
             nodes.
     """
     given = environment["SLURM_JOB_NODELIST"]
@@ -170,7 +170,7 @@ def of_slurm(environment: Mapping[str, str]) -> list[Node]:
 
 
 def from_environment() -> list[Node]:
-    """Returns the nodes of the job of PBS or SLURM that this program runs in.
+    """Returns the nodes of the job of PBS or SLURM in which this program runs.
 
     Raises:
         BadUse: this program runs in no such job.

@@ -1,4 +1,4 @@
-"""A channel that this program offers by a name, and the tickets for it (WIRE.md 17.4).
+"""A channel that this program offers under a name, and the tickets for the channel (WIRE.md 17.4).
 
     new_ticket() ──it is in the entry──► taken, or replaced: good for MEETING ──takes()──► shown
 
@@ -13,22 +13,23 @@ from typing import Any
 
 __all__ = ["MEETING", "MOST_OUT", "SIDES", "Offer"]
 
-MEETING = 30.0  # seconds for which a ticket is good after it was taken or replaced
-MOST_OUT = 1024  # tickets of a name that are out; more make the oldest void
+MEETING = 30.0  # seconds for which a ticket is good after it has been taken or replaced
+# the largest number of tickets of a name that are out; any further ticket makes the oldest void
+MOST_OUT = 1024
 SIDES = ("reader", "writer")
 
 
 class Offer:
-    agent: Any = None  # the agent, if the name is the name of a host: see _net/agent.py
+    agent: Any = None  # the agent, if the name is that of a host: see _net/agent.py
 
     def __init__(self, name: str, channel: Any, readers: bool, writers: bool) -> None:
         self.name, self.channel = name, channel
         self.readers, self.writers = readers, writers
         # For each ticket the time until which it is good, or None while it is in the entry.
         self.tickets: dict[str, float | None] = {}
-        self.revision = 0  # the revision that this program has written last
+        self.revision = 0  # the revision that this program wrote last
         self.writing = asyncio.Lock()
-        self.due = False  # whether the entry must be written, and the writing has not begun
+        self.due = False  # whether the entry must be written and the writing has not begun yet
         # The client's subscription by which this program learns that a ticket was taken.
         self.hears: Any = None
         self.is_heard = False  # whether the server sends to the subscription
@@ -55,7 +56,7 @@ class Offer:
         return ticket
 
     def takes(self, ticket: Any, now: float) -> bool:
-        """Returns whether the ticket is good, and makes it void: a ticket is good once."""
+        """Returns whether the ticket is good. Makes it void, since a ticket is good only once."""
         until = self.tickets.pop(ticket, 0.0) if isinstance(ticket, str) else 0.0
         return until is None or until > now
 

@@ -8,14 +8,14 @@
                   └── abort() │ the other's last message │ no sign of life for LEASE ──────────┘
 
 A server that restarts, or that cuts off a client which does not keep up, loses messages silently.
-So the messages through it are packets as on a serial link, which are sent again until they are
-acknowledged.
+So the messages through the relay are packets as on a serial link, which are sent again until they
+are acknowledged.
 
 Invariants
 - All of this belongs to the loop's thread.
-- At most a window of packets each way, and HIGH written bytes, wait here for each session; above
-  that, the writer waits.
-- TLS is with the other program: the server sees only encrypted bytes.
+- At most a window of packets each way, and HIGH written bytes, wait here for each session; if there
+  are more, the writer waits.
+- The TLS session is with the other program, so the server sees only encrypted bytes.
 """
 
 from __future__ import annotations
@@ -40,24 +40,25 @@ from weft._net.tls import OnConnection, Streams, Tls
 __all__ = ["RELAY", "Relay", "Way"]
 
 RELAY = "weft.relay"  # all subjects begin with this
-# The most bytes of a session in a packet, and the most packets under way.
+# The largest number of bytes of a session in a packet, and of packets under way.
 PACKET, WINDOW = 16_384, 32
-AGAIN, AGAIN_MOST = 200, 2_000  # ms until packets are sent again, and at most
+AGAIN, AGAIN_MOST = 200, 2_000  # ms until packets are sent again: at first, and at most
 LEASE = 20_000  # ms without a sign of life after which the connection is over
 TELL = 0.005  # seconds for which an acknowledgement waits for data to travel with
 # Bytes that wait to be queued: above HIGH, the writer waits until there are fewer than LOW.
 HIGH, LOW = 1 << 18, 1 << 16
-# Seconds for a program to answer one that asks for a session, and for TLS's hand-shake.
+# Seconds for a program to answer another program that asks for a session, and for TLS's hand-shake.
 MEET = 10.0
-# Seconds in which a program that the server has lost is connected again, once this program is.
+# Seconds within which a program that the server has lost is connected again, counted from when this
+# program is connected again.
 BACK = 3.0
 LAST = 3.0  # seconds for the last messages to be sent
 # Bytes that the client has not written: above this, the client may make the sender wait.
 MUCH = 1 << 20
-MOST = 256  # hand-shakes at one time that other programs have asked for
+MOST = 256  # how many hand-shakes that other programs have asked for may be under way at one time
 
-# The exceptions of the client if the server fails or is absent. (The client may write to what it
-# has lost.)
+# The exceptions that the client raises if the server fails or is absent. (The client may write to a
+# connection that it has lost.)
 _LOST = (nats.errors.Error, asyncio.TimeoutError, OSError, AttributeError)
 _PLACE = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{16}")  # F.H: fingerprint and home
 _SESSION = re.compile(r"[0-9a-f]{32}")
@@ -105,7 +106,7 @@ class Relay:
             way.hurry()
 
     async def end(self) -> None:
-        """Tells all connections that this program leaves."""
+        """Reports on all connections that this program leaves."""
         for way in list(self._ways.values()):
             way.abort()
         loop = asyncio.get_running_loop()
@@ -193,7 +194,7 @@ class Relay:
         """Returns a connection with the program at F.H.
 
         Raises:
-            OSError: the program is not there, or does not answer; also TLS's SSLError.
+            OSError: the program is not there, or does not answer; or an SSLError of TLS.
         """
         if not _PLACE.fullmatch(place):
             raise ConnectionError("its entry does not say where it can be reached")
@@ -222,7 +223,7 @@ class Relay:
                 raise ConnectionRefusedError(f"it refuses: {because}")
             except nats.errors.NoRespondersError:
                 why = "nobody listens there"
-                # Before that, the other program may not be connected again.
+                # Earlier, the other program may not be connected again yet.
                 if loop.time() - self._since > BACK:
                     break
             except (ValueError, TypeError, KeyError):
@@ -316,18 +317,19 @@ class Way(Tls):
         self._pump()
 
     def sent(self, size: int) -> None:
-        """Notes that the relay has sent this many bytes."""
+        """Records that the relay has sent this many bytes."""
         self._sending -= size
         if self._waits and self._sending == 0:
             self._pump(patient=True)
 
     def _pump(self, patient: bool = False) -> None:
-        """Sends as much as there is room for, and what is due."""
+        """Sends as many bytes as there is room for, and the packets that are due."""
         if self._over:
             return
         if self._out and (took := self._line.queue(self._out)):
             del self._out[:took]
-        # Bytes that the server's connection has not taken yet must not wait there twice.
+        # Bytes that the server's connection has not taken yet must not be queued there a second
+        # time.
         self._waits = self._sending >= PACKET * WINDOW
         if not self._waits and (data := self._line.output(self._now(), patient)):
             self._sending += len(data)
@@ -380,7 +382,7 @@ class Way(Tls):
     # --- its end --------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Closes the connection. Bytes that were written are sent first, and acknowledged."""
+        """Closes the connection. Before that, bytes that were written are sent and acknowledged."""
         if self._over or self._closing:
             return
         self._closing = True
@@ -394,14 +396,14 @@ class Way(Tls):
         self._lose(None)
 
     def _lose(self, error: OSError | None) -> None:
-        """Ends the connection, and tells the other side, if possible."""
+        """Ends the connection, and reports that to the other side, if possible."""
         if not self._over:
             self._relay.send(self, b"")
             self._end(error)
 
     def _end(self, error: OSError | None) -> None:
         """Ends the connection. The reader sees an end of file and no reset: bytes that have come
-        are read first (WIRE.md 2.4), and tell the reader whether the peer had finished (17.13).
+        are read first (WIRE.md 2.4), and show the reader whether the peer had finished (17.13).
         """
         self._over = self._closing = True
         self._error = self._error or error

@@ -66,14 +66,14 @@ class _Far(Elsewhere, abc.ABC):
         """Returns the host's name, and a session with one of its OS processes."""
 
     def _over(self, host: str, home: str, died: bool) -> None:
-        """Notes that a call on that host is over."""
+        """Records that a call on that host is over."""
 
     @abc.abstractmethod
     def _processes(self) -> int:
         """Returns how many OS processes there are.
 
         Raises:
-            BadUse: no host is there.
+            BadUse: there is no host.
         """
 
     def _session(self, name: str, asked: _net_calls.Asked, soon: float | None = None) -> Any:
@@ -90,12 +90,13 @@ class _Far(Elsewhere, abc.ABC):
         keywords: dict[str, Any],
         attempt: _host.Attempt | None = None,
     ) -> Any:
-        """Runs function(*args, **keywords) on a host, as a process. The ends in its arguments go
-        with it.
+        """Runs function(*args, **keywords) on a host, as a process. The ends in the arguments go
+        with the process.
 
         Raises:
-            What the function raised, with its traceback as the cause; Cancelled, once that has
-            ended the process; ProcessDied; ConnectionError, if nobody answers; BadUse, if the host
+            What the function raised, with its traceback as the cause; Cancelled, once the
+                cancellation has
+            ended the process; ProcessDied; ConnectionError, if no host answers; BadUse, if the host
             refuses, or something in the call cannot be sent.
         """
         asked = _net_calls.asked_of(function)
@@ -154,7 +155,7 @@ class _Far(Elsewhere, abc.ABC):
                 if not session._carried.done():
                     raise
                 raise PeerDied("the session ended before the call had begun") from None
-            while True:  # until the host knows of the call: then it lets go of the ends
+            while True:  # repeated until the host knows of the call, and will release the ends
                 try:
                     orders_out.write(packed)
                     break
@@ -184,7 +185,9 @@ class _Far(Elsewhere, abc.ABC):
         return _user_values.opened(value)
 
     def _far_call(self, host: str, session: Any) -> _remote_calls.FarCall:
-        """Returns the session's call, in the form in which it can be asked where it is."""
+        """Returns the session's call, in the form in which its agent can be asked where the call
+        is.
+        """
         network, call = self._network, str(session._answer_fields.get("call"))
 
         def ask() -> cf.Future[list[str] | None]:
@@ -218,7 +221,7 @@ class _Far(Elsewhere, abc.ABC):
 
 
 class FarHost(_Far):
-    """A host on another machine. `Network.host` makes it: `worker(…).on(network.host("gpu1"))`.
+    """A host on another machine. `Network.host` returns one: `worker(…).on(network.host("gpu1"))`.
 
     Attributes:
         name: the name of the host.
@@ -249,17 +252,18 @@ class FarHost(_Far):
 
 
 class FarHosts(_Far):
-    """All hosts of a network that run the function in question. `Network.hosts` makes it. A call
-    goes to the host on which this program has the fewest calls for each of the host's OS processes.
-    A host that does not answer, or whose certificate is not for its name, is passed over until it
-    is announced anew. A host that has gone, or has no ticket, is passed over while the call asks
-    others.
+    """All hosts of a network that run the called function. `Network.hosts` returns this object. A
+    call goes to the host on which this program has the fewest calls for each of the host's OS
+    processes. A host that does not answer, or whose certificate is not for its name, is passed over
+    until it is announced anew. A host that has gone, or has no ticket, is passed over while the
+    call asks others.
     """
 
     def __init__(self, network: Any, n: int, patience: float) -> None:
         super().__init__(network, patience)
         whole("hosts: how many", n, 1)
-        self._lock = threading.RLock()  # a signal handler may call on a thread that holds it
+        # a signal handler may make a call on a thread that holds the lock
+        self._lock = threading.RLock()
         self._looked = 0.0
         self._agents: list[_net_named.Host] = []
         self._lost: set[str] = set()  # the homes of agents that do not answer
@@ -293,7 +297,9 @@ class FarHosts(_Far):
         until = time.monotonic() + self._patience
         fresh = False
         asked_before: set[str] = set()
-        closed: BadUse | None = None  # raised by the last host that closed, or has another's name
+        # the error of the last host that closed the connection, or that has the name of another
+        # host
+        closed: BadUse | None = None
         while True:
             available = self._look(fresh)
             able = [h for h in available if asked.run in h.allow]

@@ -5,7 +5,7 @@ it.
                    ──it ends before──► BadUse, with the last lines of its log
 
 Invariant: the server is a child of this program, in a process group of its own: Ctrl-C at the
-terminal reaches this program alone, which ends the server.
+terminal reaches only this program, which ends the server.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def found(beside: Sequence[Path] = ()) -> tuple[Path, str]:
     PATH, in ~/go/bin, or one of `beside`.
 
     Raises:
-        BadUse: there is no such program, or it is too old.
+        BadUse: there is no such program, or its version is too old.
     """
     if given := os.environ.get("WEFT_NATS_SERVER"):
         candidates = [Path(given)]
@@ -81,12 +81,12 @@ class Server:
         """Starts the server, and waits until it is ready.
 
         Raises:
-            BadUse: there is no server to start, there are no keys, or it does not start.
+            BadUse: there is no server program, there are no keys, or the server does not start.
             OSError: its files cannot be written.
         """
         program, self.version = found(beside)
         folder = folder.resolve()
-        _net_keys.context(folder, server=True)  # raises if there are no keys
+        _net_keys.context(folder, server=True)  # raises BadUse if there are no keys
         host, _, port = address.rpartition(":")
         settings = {
             "listen": f"{host}:{int(port) or -1}",

@@ -1,4 +1,5 @@
-"""The agents of `weft up`: one on each node. Each is started through an `ssh`, and ends with it.
+"""The agents of `weft up`: one on each node. Each agent is started through an `ssh`, and ends with
+that `ssh`.
 
     Agents.start() ──► an `ssh` for each node ──the first line of JSON──► joined
                                               ──it ends before──► why(): its status and text
@@ -36,11 +37,13 @@ __all__ = ["LEASE", "SSH", "Agents", "Started", "stop_when_left"]
 BEAT = 5.0  # seconds
 LEASE = 30.0  # seconds
 GRACE = 15.0  # seconds for an agent to end its calls, and itself
-MOST = 1 << 20  # the most bytes of an agent's report about itself, which lists its pids
+# the largest number of bytes of an agent's report about itself, which lists its pids
+MOST = 1 << 20
 LINES = 20  # how many of an agent's last lines are kept
 SSH = (
     "ssh",
-    *("-o", "BatchMode=yes"),  # ssh must not ask for a password: the question would not be seen
+    # ssh must not ask for a password, since the question would not be seen
+    *("-o", "BatchMode=yes"),
     *("-o", "ConnectTimeout=10"),
     *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
 )
@@ -53,8 +56,8 @@ class Started:
         node: the node.
         joined: the agent's report about itself once it has joined, else None.
         over: the status of its `ssh` once that has ended, else None.
-        last_lines: the last lines of its standard error, and lines on its output that are not the
-            agent's.
+        last_lines: the last lines of its standard error, and lines on its standard output that are
+            not the agent's.
     """
 
     def __init__(self, node: Node, command: Sequence[str], changed: Callable[[], None]) -> None:
@@ -97,7 +100,7 @@ class Started:
                 self.joined = report
                 self._changed()
             else:
-                self.last_lines.append(line.rstrip())  # a line of the node's shell, for example
+                self.last_lines.append(line.rstrip())  # for example a line of the node's shell
         self._errors.join()
         self.over = self.process.wait()
         self._changed()
@@ -115,7 +118,7 @@ class Started:
         return f"{self.node.target}: {by} ended with status {self.over}: {output}"
 
     def leave(self) -> None:
-        """Closes the standard input of `ssh`, at which the agent ends."""
+        """Closes the standard input of `ssh`, which makes the agent end."""
         with contextlib.suppress(OSError, ValueError):
             assert self.process.stdin is not None
             self.process.stdin.close()
@@ -146,7 +149,7 @@ def _json(line: str) -> Any:
 
 
 class Agents:
-    """Starts an agent on each node. At the end of its block all of them end.
+    """Starts an agent on each node. At the end of the block of this object all of them end.
 
     Args:
         command_of: returns the command that starts the agent of a node.
@@ -221,7 +224,7 @@ class Agents:
 
     def watch(self, goes_on: Callable[[], bool]) -> bool:
         """Reports each agent that ends, until goes_on() is false or no agent is left. Returns
-        whether any is left.
+        whether any agent is left.
         """
         reported: set[Node] = set()
         while goes_on():
@@ -257,7 +260,7 @@ class Agents:
 
 
 def stop_when_left(descriptor: int = 0, lease: float = LEASE) -> None:
-    """Makes an agent's OS process get SIGTERM once its standard input ends, or is silent for
+    """Sends SIGTERM to this OS process of an agent once its standard input ends, or is silent for
     `lease` seconds. The OS process then has the same time to end by itself.
     """
 

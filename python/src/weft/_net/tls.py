@@ -16,8 +16,8 @@ Invariants
   send its own data (direct()). So code that uses TLS or the socket holds `lock`, one lock for all
   connections. Code to which a connection was handed over is its only user until it gives the
   connection back, and needs no lock.
-- Bytes that TLS has decrypted are in one buffer of the thread (rooms). The reader no longer needs
-  them when it returns.
+- Bytes that TLS has decrypted are in one buffer of the thread (rooms). When the reader returns, it
+  no longer needs these bytes.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ os.register_at_fork(after_in_child=_forget)
 
 
 class Parts(NamedTuple):
-    """The parts of a connection: a descriptor of its socket, which the receiver owns, and TLS."""
+    """The parts of a connection: a descriptor of its socket, which the code that receives the Parts
+    owns, and TLS.
+    """
 
     descriptor: int
     came_in: ssl.MemoryBIO
@@ -87,7 +89,7 @@ class Tls(asyncio.Transport, abc.ABC):
     """A connection with TLS. The classes that carry its bytes derive from this class.
 
     Args:
-        tls: has the certificates.
+        tls: the context, with the certificates.
         server: whether the other side has connected to this one.
         on_connection: called with the streams after the hand-shake; None if a task waits in
             streams().
@@ -124,20 +126,20 @@ class Tls(asyncio.Transport, abc.ABC):
 
     @abc.abstractmethod
     def _send(self) -> None:
-        """Sends the bytes that TLS has for the other side. The caller holds the lock."""
+        """Sends the bytes that TLS has produced for the other side. The caller holds the lock."""
 
     def has_come(self) -> None:
-        """Notes that the side that connected has sent its first message."""
+        """Records that the side that connected has sent its first message."""
 
     def direct(self, feed: Any) -> None:
-        """Lets threads send for the session of `feed` from now on. If `feed` is None, they may no
-        longer do so.
+        """Lets threads send for the session of `feed` from now on. If `feed` is None, threads may
+        no longer send.
         """
 
     def hand_over(self) -> Parts | None:
         """Returns the parts with which other code can carry the bytes itself; until take_back(),
-        this object neither reads nor writes. Returns None if this is not possible for this
-        connection, or not now.
+        this object neither reads nor writes. Returns None if handing over is not possible for this
+        connection, or not possible now.
         """
         return None
 
@@ -173,7 +175,7 @@ class Tls(asyncio.Transport, abc.ABC):
         self._read()
 
     def _read(self) -> None:
-        """Passes on the bytes that TLS has decrypted, if the reader takes more."""
+        """Passes on the bytes that TLS has decrypted, if the reader accepts more."""
         if self._closing or (self._shakes and not self._shake()):
             return
         more = True
@@ -191,8 +193,8 @@ class Tls(asyncio.Transport, abc.ABC):
                 self._send()
 
     def _decrypted(self) -> tuple[int, bool, ssl.SSLError | None]:
-        """Returns how many bytes are in rooms.plain now, whether more may follow, and the error, if
-        any.
+        """Returns how many bytes are in rooms.plain now, whether more may follow, and the error, or
+        None.
         """
         room, tls = rooms.plain, self._tls
         n = 0
@@ -218,7 +220,7 @@ class Tls(asyncio.Transport, abc.ABC):
             self._protocol.eof_received()
 
     def _shake(self) -> bool:
-        """Goes on with the hand-shake. Returns whether it is over."""
+        """Continues the hand-shake. Returns whether the hand-shake is over."""
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -238,7 +240,7 @@ class Tls(asyncio.Transport, abc.ABC):
         return True
 
     def _fail(self, error: OSError) -> None:
-        """Ends a connection that has failed; TLS still tells the other side why."""
+        """Ends a connection that has failed, once TLS has reported the reason to the other side."""
         self._error = error
         if self._protocol_knows:
             self._reader.set_exception(error)
@@ -253,7 +255,7 @@ class Tls(asyncio.Transport, abc.ABC):
 
     def resume_reading(self) -> None:
         self._holds = False
-        # This happens later, because the reader expects no data before it waits.
+        # _go_on() is called later, because the reader expects no data before it waits.
         self._loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
@@ -301,16 +303,18 @@ class Tls(asyncio.Transport, abc.ABC):
 
 
 class Coming:
-    """The connections of a listener whose first message has not come (WIRE.md 17.2). Each costs a
-    descriptor and some 50 to 150 KB. If there are more than ENOUGH, those that are SOON seconds old
-    are closed, the oldest first; if there are more than MOST, the oldest are closed at once.
+    """The connections of a listener over which no first message has come yet (WIRE.md 17.2). Each
+    costs a descriptor and some 50 to 150 KB. If there are more than ENOUGH, those that are SOON
+    seconds old are closed, the oldest first; if there are more than MOST, the oldest are closed at
+    once.
     """
 
     ENOUGH, MOST = 256, 1024
     SOON = 2.0  # seconds; a hand-shake takes some milliseconds
 
     def __init__(self) -> None:
-        self._since: dict[Tls, float] = {}  # connection → the time at which it came, oldest first
+        # connection → the time at which it was made, oldest first
+        self._since: dict[Tls, float] = {}
         self._many = False
 
     def add(self, way: Tls) -> None:
@@ -332,7 +336,9 @@ class Coming:
 
 
 def _give_back() -> None:
-    """Gives back the memory of many closed connections, which the C library (glibc) would keep."""
+    """Returns to the system the memory of many closed connections, which the C library (glibc)
+    would keep.
+    """
     import ctypes  # imported late: few programs ever need it
 
     with contextlib.suppress(AttributeError, OSError, TypeError):
@@ -354,7 +360,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
     ) -> None:
         self._coming = coming
         self._raw: asyncio.Transport | None = None
-        self._feed: Any = None  # the feed of the session for which threads send
+        self._feed: Any = None  # the feed of the session for which threads send by themselves
         self._number = -1  # the socket's descriptor, while threads send
         self._large = False  # whether the incoming bytes are best read in large parts
         super().__init__(tls, on_connection is not None, on_connection, limit)
@@ -392,7 +398,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
             self._receive(rooms.raw[:n])
 
     def _turn(self) -> bool:
-        """Takes the bytes that have come. Returns false if the loop must do the rest."""
+        """Takes the bytes that have come. Returns false if the loop must do the remaining steps."""
         feed = self._feed
         if feed is None or self._large or self._holds or self._closing:
             return False
@@ -440,9 +446,9 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
         self._hang_up()
 
     def _hang_up(self) -> None:
-        """Sends the bytes that were written, and no more. Then the connection stays until the other
-        side has hung up too: closing it with unread bytes would reset it, and the data that was
-        sent last could be lost.
+        """Sends the bytes that were written, and accepts no further ones. Then the connection stays
+        until the other side has hung up too: closing it with unread bytes would reset the
+        connection, and the data that was sent last could be lost.
         """
         raw = self._raw
         if raw is None:
@@ -477,7 +483,7 @@ class _OverTcp(Tls, asyncio.BufferedProtocol):
                     _net_loop.quickly.pop(self._number, None)
                 return
             own = self.get_extra_info("socket")
-            # The functions of this inner object are written in C.
+            # The functions of the inner object of TLS are written in C.
             within = getattr(self._tls, "_sslobj", None)
             if own is None or within is None or self._closing:
                 return

@@ -6,8 +6,8 @@
         └─a class that is not accepted: BadUse at the read
 
 Invariants
-- A name from another machine is looked up in `_accepted`, and nowhere else: nothing is imported,
-  and no code runs but that of a class which this program has accepted.
+- A name from another machine is looked up only in `_accepted`: nothing is imported, and the only
+  code that runs is that of classes which this program has accepted.
 - An array is made from its bytes only if their number fits its type and shape, and each element is
   valid for the type.
 """
@@ -39,14 +39,15 @@ __all__ = ["accepts", "module_of"]
 T = TypeVar("T")
 
 OBJECT = 27  # the tag that is registered for CBOR: [name, …]
-# An array is [NUMPY, dtype, shape, bytes]. No class is taken for it: the name of a class has its
-# module.
+# An array is [NUMPY, dtype, shape, bytes]. This name cannot be mistaken for a class, since the name
+# of a class contains its module.
 NUMPY = "numpy"
 LARGE = 1 << 14  # bytes; a larger array that stands alone is copied less often
 BYTES, TEXT, ARRAY, NULL = 2, 3, 4, 0xF6  # the major types of CBOR, and its null
 # The lengths of heads, chosen so that an array's bytes begin at a multiple of eight, where the
-# reader can use them. The index is the number of bytes that are lacking. An item has the bytes to
-# add to the head of the dtype and to that of the shape, and the bytes of the size.
+# reader can use them in place. The index is the number of bytes that are lacking. An item contains
+# the number of bytes to add to the head of the dtype, the number to add to the head of the shape,
+# and the number of bytes of the size.
 _MORE = ((0, 0, 8), (1, 0, 8), (2, 0, 8), (2, 1, 8), (4, 0, 8), (4, 1, 8), (4, 2, 8), (2, 1, 4))
 _LARGE = bytes((0xC0 | 24, OBJECT, 0x80 | 4, 0x60 | len(NUMPY))) + NUMPY.encode()
 DEEPEST = 64
@@ -59,7 +60,7 @@ _SMALL = 1 << 63
 _FLAT = frozenset((bool, float))
 _PLAIN = frozenset((type(None), bool, int, float, str, bytes, bytearray))
 # The dtypes whose bytes mean the same on each machine. `long double` and objects are not among
-# them.
+# these dtypes.
 _DTYPE = re.compile(
     r"[|<>](b1|[iu][1248]|f[248]|c8|c16|[SU][1-9][0-9]{0,8}"
     r"|[mM]8(\[[0-9]{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?)"
@@ -76,8 +77,8 @@ class _Refused(Exception):
 
 
 def module_of(module: str) -> str:
-    """Returns the name by which another machine imports the module: for the main module the name of
-    its file.
+    """Returns the name by which another machine imports the module: for the main module this is the
+    name of its file.
     """
     main = sys.modules.get("__main__")
     if module != "__main__" or main is None:
@@ -134,16 +135,17 @@ def accepts(kind: type[T]) -> type[T]:
     """Lets other machines send this program objects of a class: a dataclass, a NamedTuple or a
     msgspec.Struct. Returns the class, so that it may stand above the class as a decorator.
 
-    A program that is not trusted sends the name of the class, MODULE.CLASS, and its fields. They
-    are compared with the class's annotations, and an object is made of them as msgspec makes it,
-    with its `__post_init__`. A class that is not accepted is refused at the read. A program that
-    only sends objects of the class need not accept it.
+    A program that is not trusted sends the name of the class, MODULE.CLASS, and its fields. The
+    fields are compared with the class's annotations, and an object is made from them in the way of
+    msgspec, with a call of `__post_init__`. A class that is not accepted is refused at the read. A
+    program that only sends objects of the class need not accept it.
 
     Args:
-        kind: the class. A second one of the same name takes the first one's place.
+        kind: the class. A second class of the same name replaces the first.
 
     Raises:
-        BadUse: `kind` is no such class, or has a field for which msgspec knows no check.
+        BadUse: `kind` is not a class of these kinds, or has a field for which msgspec knows no
+            check.
     """
     asked: Any = kind
     shape = _shape_of(asked) if isinstance(kind, type) else None
@@ -154,7 +156,9 @@ def accepts(kind: type[T]) -> type[T]:
     try:
         msgspec.json.Decoder(kind)  # made only to check all annotations
     except NameError:
-        pass  # an annotation names a later class, perhaps this one; the first object will show it
+        # an annotation names a class that is defined later, perhaps this one; errors are found with
+        # the first object
+        pass
     except TypeError as error:
         raise BadUse(f"accepts: fields of {kind.__qualname__} cannot be checked: {error}") from None
     _accepted[_name_of(kind)] = kind
@@ -226,8 +230,8 @@ def _large_packed(value: Any) -> bytes | None:
 
 
 def _long_head(head: int, more: int) -> bytes:
-    """Returns a head of one byte with `more` bytes for its number: CBOR allows longer numbers than
-    needed.
+    """Returns a head whose first byte is followed by `more` bytes for its number, since CBOR allows
+    longer numbers than needed.
     """
     if not more:
         return bytes((head,))
@@ -235,7 +239,7 @@ def _long_head(head: int, more: int) -> bytes:
 
 
 def _large_found(packed: bytes | bytearray) -> Any:
-    """Returns the array that _large_packed() has packed. None: `packed` is another value."""
+    """Returns the array that _large_packed() has packed; None if `packed` is another value."""
     if len(packed) < LARGE or not packed.startswith(_LARGE):
         return None
     try:
@@ -385,7 +389,8 @@ def _dumps(value: Any, channel: Any) -> bytes:
         what = str(error)
     except RecursionError:
         what = "a value that nests so deep, or stands in itself,"
-    except Exception as error:  # cbor2 may raise anything for a value that it does not know
+    except Exception as error:
+        # cbor2 may raise anything for a value of a type that it does not know
         what = f"this value ({error})"
     raise BadUse(
         f"write on channel {channel.name!r}: {what} cannot go to a program on another machine that is not "
@@ -409,7 +414,7 @@ def _loads(packed: bytes | bytearray, channel: Any) -> Any:
     """Returns the value. If `packed` is a bytearray, the reader owns it.
 
     Raises:
-        BadUse: some of the value cannot be made here.
+        BadUse: a part of the value cannot be made here.
     """
     try:
         if packed and packed[0] < BYTES << 5:

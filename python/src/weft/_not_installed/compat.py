@@ -1,11 +1,11 @@
-"""Stands in for weft.compat, which the distribution weft-compat brings.
+"""Stands in for weft.compat, which the distribution weft-compat contains.
 
 weft/__init__.py puts this folder last on the path of the package, so a weft/compat that is
 installed beside weft is found before this module. A weft/compat that is installed elsewhere (weft
 for the system, weft-compat for the user) is found by this module, which then serves as the package.
 
 Raises:
-    ModuleNotFoundError: it is not installed.
+    ModuleNotFoundError: weft-compat is not installed.
 """
 
 import sys

@@ -1,1 +1,1 @@
-"""Observers of a run, and the events that they get."""
+"""Observers of a run, and the events that are reported to them."""

@@ -10,13 +10,13 @@ found as a least fixed point (cpp/include/weft/runtime/going_on.hpp):
   of its ends is held by no known process (but by a local variable, a value under way, another
   thread), or if its other side never had an end; a guard that is silent, since its channel has
   retired, does not count;
-- a process that waits at a barrier may go on if any process elsewhere may;
-- a process that waits for its children may go on if all of them may.
+- a process that waits at a barrier may go on if any process elsewhere may go on;
+- a process that waits for its children may go on if all of them may go on.
 
 The others are stuck. (Ends of either side count, since the holder of any end may poison it.)
 
 Each OS process of the program finds its own stuck processes. An end that it has lent to another OS
-process, or got from one, has no holder that it knows, so a process that waits there may go on.
+process, or received from one, has no holder that it knows, so a process that waits there may go on.
 _distributed_deadlock/partial.py asks all OS processes together.
 """
 
@@ -43,7 +43,7 @@ class Place(NamedTuple):
     is_channel: bool
     readers: tuple[int, ...]
     writers: tuple[int, ...]
-    unknown_readers: int  #: open ends that no process is known to hold
+    unknown_readers: int  #: open reader ends that no process is known to hold
     unknown_writers: int
     #: Of a channel: the values passed, the values dropped, the values in its buffer.
     figures: tuple[int, int, int] | None = None
@@ -58,13 +58,13 @@ class Waiter(NamedTuple):
     at: str
     parent: int
     state: str  #: "able", "places" or "children"
-    places: list[tuple[int, bool]]  #: key of the place, and whether it writes
-    #: Channels that have ended for its select: no partner will come there (rule 5.6).
+    places: list[tuple[int, bool]]  #: for each place its key, and whether the process writes there
+    #: Channels that have ended for the process's select, at which no partner will come (rule 5.6).
     silent: Sequence[str] = ()
     may_go_on: bool = True
 
     def names(self, places: dict[int, Place]) -> tuple[str, ...]:
-        """Returns the names of the places where the process waits, as reports have them."""
+        """Returns the names of the places where the process waits, in the form that reports use."""
         ended = (f"{name} (ended)" for name in self.silent)
         return (*(places[key].name for key, _ in self.places), *ended)
 
@@ -87,14 +87,14 @@ class Stuck(NamedTuple):
     operation: str
     places: tuple[str, ...]  #: channels and barriers
     at: str  #: file and line of the operation
-    #: Paths of the processes that hold ends there; all of them are stuck.
+    #: Paths of the processes that hold ends at these places; all of them are stuck.
     waits_for: tuple[str, ...]
     pid: int | None = None  #: the OS process of the stuck process; None if it is the one that asked
 
     def line(self) -> str:
         where = "" if self.pid is None else f" in OS process {self.pid}"
         held = ""
-        if self.places:  # without places, it waits for a time that never comes
+        if self.places:  # a process without places waits for a time that never comes
             held = f"; held by {' and '.join(self.waits_for) or 'nobody'}"
         return line(self.path, self.operation, self.places, self.at) + where + held
 
@@ -165,8 +165,8 @@ def _found(
 def stuck_here(
     named: Callable[[Waiters, int], Any] = _path,
 ) -> tuple[list[Stuck], frozenset[int]]:
-    """Returns the processes that are stuck in this OS process, as `named` names them, and their
-    numbers.
+    """Returns the processes that are stuck in this OS process, with the names that `named` returns,
+    and their numbers.
     """
     rows: list[Stuck] = []
     ids: set[int] = set()
@@ -179,8 +179,8 @@ def stuck_here(
 
 
 def to_tell(row: Stuck, pid: int) -> dict[str, Any]:
-    """Returns a stuck process as a record for the parent. Its names are already those for the
-    parent (_distributed_deadlock/call_names.py).
+    """Returns a stuck process as a record for the parent. The names in the row are already those
+    for the parent (_distributed_deadlock/call_names.py).
     """
     named: Any = row.path
     rest = {"operation": row.operation, "places": row.places, "at": row.at}
@@ -188,37 +188,40 @@ def to_tell(row: Stuck, pid: int) -> dict[str, Any]:
 
 
 def stuck_from(record: dict[str, Any]) -> Stuck:
-    """Returns the stuck process of a record whose names have become those of this OS process."""
+    """Returns the stuck process of a record whose names have been changed into those of this OS
+    process.
+    """
     where = record["operation"], record["places"], record["at"]
     others = tuple(sorted(other["p"] for other in record["others"]))
     return Stuck(record["p"], *where, others, record["pid"])
 
 
 def _nobody() -> tuple[list[Stuck], list[int]]:
-    """Returns no stuck process: there are no other OS processes."""
+    """Returns no stuck process, since there are no other OS processes."""
     return [], []
 
 
 # Returns the processes that are stuck in other OS processes, and the OS processes that do not
-# answer. _distributed_deadlock/rounds.py, which the first other OS process imports, replaces it.
+# answer. _distributed_deadlock/rounds.py, which is imported for the first other OS process,
+# replaces this function.
 stuck_elsewhere: Callable[[], tuple[list[Stuck], list[int]]] = _nobody
 
 
 def _nothing() -> None:
-    """Does nothing: there are no other OS processes."""
+    """Does nothing, since there are no other OS processes."""
 
 
 # Called when an executor has fallen idle, here or in a host. _distributed_deadlock/partial.py,
-# which the first host imports, replaces it.
+# which is imported for the first host, replaces this function.
 fell_idle: Callable[[], None] = _nothing
 
 
 def deadlocks() -> PartialDeadlock:
     """Returns the processes of all runs of this program that are stuck at this moment, also those
-    in the OS processes that it has started. It may be called from any thread or process.
+    in the OS processes that it has started. deadlocks() may be called from any thread or process.
 
-    It knows the ends that processes hold by their arguments; docs/observing.md says what it cannot
-    see.
+    The function knows the ends that processes hold by their arguments; docs/observing.md says which
+    ends it cannot see.
     """
     rows, ids = stuck_here()
     elsewhere, silent = stuck_elsewhere()
@@ -236,13 +239,13 @@ class _IdleCheck:
     """
 
     kind = "partial"
-    for_another = False  #: whether it reports to another OS process, which watches
+    for_another = False  #: whether this check reports to another OS process, which watches
     _named: Callable[[Waiters, int], Any] = staticmethod(_path)
 
     def __init__(self, action: Action) -> None:
         self._action = action
         self._reported: set[int] = set()
-        #: Processes that only all OS processes together could find.
+        #: The processes found so far that only all OS processes together could find.
         self.told_beyond: set[Any] = set()
 
     def begin(self) -> None:
@@ -289,7 +292,7 @@ class _IdleCheck:
             fell_idle()
 
     def _host_ended(self, pid: int) -> None:
-        """Does nothing: no process is stuck in that OS process any more."""
+        """Does nothing, since no process is stuck in that OS process any more."""
 
 
 _checks: list[_IdleCheck] = []

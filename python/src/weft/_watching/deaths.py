@@ -1,5 +1,5 @@
-"""How many processes were lost with their OS process, and how often one was started again: for
-`weft.metrics`. Both happen seldom, so they are counted always.
+"""Counts, for `weft.metrics`, how many processes were lost with their OS process, and how often one
+was started again. Both events are rare, so they are always counted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Debug mode: it detects objects that were changed after they were sent (rules 9.2, 14.5).
 
 From the moment a write begins, its object belongs to the receiver. The process that has an object
-may change it, so a change alone proves nothing. Two kinds of changes are reported: those at a time
-when no process may change the object, and those that only the sender can have made.
+may change it, so a change alone proves nothing. Two kinds of changes are reported: changes at a
+time when no process may change the object, and changes that only the sender can have made.
 
     the write begins ──── under way ────► the reader goes on: now the reader may change the object
            │                              (1) compared here
@@ -20,13 +20,14 @@ Invariants
   When a process receives anything mutable, or its children end, its list is cleared, since an
   object may have come back.
 - At most `_MOST` objects are watched while they are under way by reference. The oldest are dropped,
-  so that values that a buffer has dropped are not kept for ever. A value that goes by copy (to
-  another OS process, or a component) is never under way here: no receiver will tell that it has it.
+  so that values that a buffer has dropped are not kept for ever. A value that is copied (for
+  another OS process, or a component) is never under way here, since no receiver would report that
+  it has it.
 - Processes, channels, ends, functions, classes and modules inside an object are compared by
   identity.
-- A fingerprint runs code of the user, and so may the last reference to an object when it goes:
-  neither happens under a lock (rule 12.1). `_lock` guards `_under_way` alone. What belongs to one
-  process is changed by its own thread only.
+- Making a fingerprint runs code of the user, and dropping the last reference to an object may run
+  such code: neither is done under a lock (rule 12.1). `_lock` guards only `_under_way`. State that
+  belongs to one process is changed only by that process's thread.
 """
 
 from __future__ import annotations
@@ -79,13 +80,13 @@ _BY_IDENTITY = (
 class Changed(NamedTuple):
     """An object that was changed after it was sent."""
 
-    sender: str  #: path of the process that wrote it
-    kind: str  #: the name of its type
+    sender: str  #: path of the process that wrote the object
+    kind: str  #: the name of the object's type
     channel: str  #: the name of the channel
     file: str  #: the file of the write
     line: int  #: the line of the write
     noticed: str  #: when the change was noticed, in words
-    pid: int | None = None  #: the OS process of the sender; None if it is the one that asked
+    pid: int | None = None  #: the OS process of the sender; None if it is this OS process
 
     def __str__(self) -> str:
         where = "" if self.pid is None else f" in OS process {self.pid}"
@@ -97,8 +98,8 @@ class Changed(NamedTuple):
 
 @functools.cache
 def _hasher() -> Callable[[Any], bytes]:
-    """Returns the function that hashes a value's pickle. It is made when it is needed, so that a
-    program that does not debug imports nothing for it.
+    """Returns the function that hashes a value's pickle. The function is made when it is needed, so
+    that a program without debug mode imports nothing for it.
     """
     import hashlib
     import pickle
@@ -129,8 +130,8 @@ def _hasher() -> Callable[[Any], bytes]:
 
 
 def is_atom(value: Any) -> bool:
-    """Returns whether the value is immutable. The value itself is not asked: its methods may be
-    odd, and it may nest deeper than calls can.
+    """Returns whether the value is immutable. No method of the value is called, since its methods
+    may be odd, and the value may nest deeper than calls can.
     """
     ahead = [value]
     while ahead:
@@ -147,7 +148,7 @@ def is_atom(value: Any) -> bool:
 
 
 def fingerprint(value: Any) -> bytes | None:
-    """Returns a hash that changes when the object does, or None if the object cannot be watched."""
+    """Returns a hash that changes with the object, or None if the object cannot be watched."""
     pickle_hash = _hasher()
     try:
         first = pickle_hash(value)
@@ -177,7 +178,8 @@ class _Sent:
 class Debug:
     """The object that :func:`debug` returns.
 
-    Attributes: unwatched: names of types of objects that were sent and could not be watched.
+    Attributes: unwatched: the names of the types of objects that were sent and could not be
+    watched.
     """
 
     kind = "debug"
@@ -231,7 +233,8 @@ class Debug:
         made: list[_Sent | None] = []
         for channel, value in writes:
             if channel is not None and _native._is_native(channel):
-                # The object was converted, that is, copied, or lent; the extension watches a loan.
+                # The object was converted (that is, copied) or lent. The extension itself watches a
+                # loan.
                 made.append(None)
                 continue
             digest = None if channel is None or is_atom(value) else fingerprint(value)
@@ -261,8 +264,8 @@ class Debug:
                 dropped.append(deque([queue.popleft()]))
 
     def _lent_out(self, channel: Any) -> None:
-        """Notes that an end of the channel was lent: its values go by copy now, also those under
-        way.
+        """Records that an end of the channel was lent. From now on the channel's values are copied,
+        also those under way.
         """
         with self._lock:
             those = [w for w in self._under_way if w[0] == id(channel)]
@@ -304,17 +307,18 @@ class Debug:
         self._refresh(key)
 
     def _refresh(self, key: int) -> None:
-        """Takes new fingerprints when a process goes on: what receivers have changed meanwhile,
-        they were allowed to change.
+        """Takes new fingerprints when a process goes on, since receivers were allowed to change
+        objects meanwhile.
         """
-        # The list is copied: what the process sends meanwhile is added to it.
+        # The list is copied, since objects that the process sends meanwhile are added to it.
         for sent in list(self._kept.get(key, ())):
             if not sent.under_way:
                 digest = fingerprint(sent.value)
                 sent.digest = digest if digest is not None else sent.digest
 
     def _compare(self, key: int, when: str) -> None:
-        alone = len(sys._current_frames()) == _native._helpers() + 1  # counts thread processes too
+        # the frames of thread processes count too
+        alone = len(sys._current_frames()) == _native._helpers() + 1
         for sent in list(self._kept.get(key, ())):
             if sent.stale and not sent.under_way:
                 sent.stale = False
@@ -384,7 +388,7 @@ class Debug:
     # --- in other OS processes (rule 14.7) ------------------------------------------------------------
 
     def _for_others(self) -> None:
-        """Returns None: another OS process needs no setting."""
+        """Returns None, since another OS process needs no setting."""
 
     def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         for r in records:
@@ -395,7 +399,9 @@ class Debug:
                 self._say(Changed(r["p"], *what, source[0]))
 
     def _host_ended(self, pid: int) -> None:
-        """Does nothing: what the OS process had found, and had not yet sent, is not reported."""
+        """Does nothing: changes that the OS process had found, and had not sent yet, are not
+        reported.
+        """
 
 
 _present: Debug | None = None
@@ -403,19 +409,20 @@ _present: Debug | None = None
 
 def debug(on: bool, report: Callable[[Changed], object] | None = None) -> Debug | None:
     """Turns the debug mode on or off. It detects objects that were changed after they were sent
-    (rule 9.2), and names each process that the end of a channel left, with its line, in a warning
-    to the logger `weft` (rule 3.5).
+    (rule 9.2), and names each process that the end of a channel has ended, with its line, in a
+    warning to the logger `weft` (rule 3.5).
 
     For an array that is lent to a native component (rule 16.6) a checksum is made when it is lent,
-    and again when the component takes it, passes it on and, if it only reads it, gives it back.
+    and again when the component takes the array, passes it on and, if it only reads the array,
+    gives it back.
 
-    The debug mode pickles every mutable object that is sent, twice, and again when it is taken and
-    around every operation of its sender. `WEFT_DEBUG=1` in the environment turns it on at the
-    start.
+    The debug mode pickles every mutable object that is sent, twice, and again when the object is
+    taken and around every operation of its sender. `WEFT_DEBUG=1` in the environment turns it on at
+    the start.
 
     Args:
-        report: called with a :class:`Changed`; for another OS process on a thread of Weft. None: a
-            WeftWarning at the line of the write.
+        report: called with a :class:`Changed`; for changes in another OS process it is called on a
+            thread of Weft. None: a WeftWarning at the line of the write.
     Returns:
         The debug mode that has begun, or the one that has ended; None if there was none.
     """

@@ -5,9 +5,11 @@ something goes wrong (rule 14.14). docs/flight.md describes the file.
     a run that raises │ SIGUSR2 │ weft dump PID │ the end of the block ──► write(), a file
 
 Invariants
-- A file is written whole, beside its name, and then renamed: nobody sees half of one.
-- There is one ring. Whoever begins while it is there has the same one, of the size that it has.
-- A child of a fork has a ring of its own if WEFT_FLIGHT asks for one, else none.
+- A file is written whole under another name in the same folder, and then renamed, so that no
+  program sees half a file.
+- There is one ring. Code that begins to record while there is a ring uses that ring, with its size
+  unchanged.
+- A child of a fork has a ring of its own if WEFT_FLIGHT asks for one, otherwise none.
 """
 
 from __future__ import annotations
@@ -24,21 +26,22 @@ from weft._extension import native as _native
 from weft._watching import observers as _observers
 from weft.errors import BadUse
 
-USUAL = 16 << 20  #: bytes of a ring, if nobody says how many
+USUAL = 16 << 20  #: bytes of a ring, if no size is given
 LEAST, MOST = 1 << 18, 1 << 36
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 _lock = threading.RLock()
-_users = 0  # how many users want the ring
-_folder: Path | None = None  # the folder for files of failures, or None if nobody wants such files
+_users = 0  # how many users need the ring
+# the folder for files of failures, or None if such files are not to be written
+_folder: Path | None = None
 _failure_reported = False  # whether stderr has named the file of a failure
 
 
 def size_of(text: str) -> int:
-    """Returns the bytes that 16M, 512K, 1G or a plain number stands for.
+    """Returns the number of bytes for which 16M, 512K, 1G or a plain number stands.
 
     Raises:
-        BadUse: it is no such text, or too few or too many bytes.
+        BadUse: the text is not of this form, or means too few or too many bytes.
     """
     word = text.strip().upper()
     unit = word[-1:] if word[-1:].isalpha() else ""
@@ -77,7 +80,7 @@ def end() -> None:
 
 
 def write(path: str | os.PathLike[str]) -> None:
-    """Writes what the ring has.
+    """Writes the contents of the ring.
 
     Raises:
         BadUse: nothing is recorded, or the file cannot be written.
@@ -101,12 +104,12 @@ def write(path: str | os.PathLike[str]) -> None:
 
 
 def own_file() -> Path:
-    """Returns where this program's files go if nobody names one."""
+    """Returns the path of this program's file if no other path is given."""
     return (_folder or Path.cwd()) / f"weft-{os.getpid()}.flight"
 
 
 def _written() -> str:
-    """Writes this program's file, and says so in one line, or why there is none."""
+    """Writes this program's file. Returns one line that says so, or why there is no file."""
     at = own_file()
     try:
         write(at)
@@ -127,7 +130,7 @@ def _failed() -> None:
 
 
 def say() -> None:
-    """Writes the file when a signal asks for it. It runs on a helper thread."""
+    """Writes the file when a signal asks for it. The function runs on a helper thread."""
     line = _written()
     if sys.stderr is not None:
         sys.stderr.write(line + "\n")
@@ -141,8 +144,8 @@ def flight(path: str | os.PathLike[str], size: int = 16 << 20) -> Iterator[None]
 
     Args:
         path: the file, for `weft trace`.
-        size: how many bytes are kept; 16 MB by default, which are some 3 million events. If it is
-            recorded already (WEFT_FLIGHT), the size is as it was.
+        size: how many bytes are kept; 16 MB by default, which are some 3 million events. If the
+            program records already (WEFT_FLIGHT), the size stays as it is.
     Raises:
         BadUse: the file cannot be written, or the size is out of range.
     """
@@ -161,7 +164,9 @@ def flight(path: str | os.PathLike[str], size: int = 16 << 20) -> Iterator[None]
 
 
 def _from_environment() -> None:
-    """Begins at the start of the program, if WEFT_FLIGHT asks for it (_backends/shared.py)."""
+    """Begins to record at the start of the program, if WEFT_FLIGHT asks for it
+    (_backends/shared.py).
+    """
     global _folder
     size, _, folder = os.environ["WEFT_FLIGHT"].partition(":")
     try:

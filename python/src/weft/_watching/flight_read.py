@@ -1,12 +1,13 @@
-"""Reads files of the flight recorder (docs/flight.md): what `weft trace` says of them.
+"""Reads files of the flight recorder (docs/flight.md): the figures that `weft trace` prints.
 
     file ──► python/native/watching/flight_file.cpp ──► sums, the critical path │ events
                                                               lines(): those of a trace ◄──┘
 
 Invariants
 - The events of a file are never all in memory.
-- lines() gives what a trace of the same run would have (docs/observing.md), but for the beginnings
-  of operations that did not wait: their time is that of their outcome.
+- lines() yields the same lines as a trace of the same run (docs/observing.md), except for the
+  beginnings of operations that did not wait: the time of such a beginning is the time of the
+  outcome.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ HOWS = ("returned", "Retired", "Poisoned", "Cancelled", "failed", "lost")
 KINDS = {3: "input", 4: "output"}
 DROPS, BARRIER = 1, 2
 WRITES = (1, 4)
-# These names are in the order of flight_read.cpp.
+# The order of these names is the order in flight_read.cpp.
 _WAITS = ("reads", "writes", "time", "io", "waits")
 _AT_A_TIME = 10_000
 
@@ -60,7 +61,7 @@ class Event(NamedTuple):
     outcome: int  #: of an END: how the operation ended
     why: int
     guard: int  #: -1: none
-    waited: int  #: in ns; -1 if it did not wait
+    waited: int  #: how long the operation waited, in ns; -1 if it did not wait
     number: int  #: the number of a commit among the reads, or the writes, of its place
     text: str
 
@@ -71,9 +72,9 @@ class Step:
 
     path: str
     busy: float
-    time: float  #: it waited for time, or for something that is no process
-    late: float  #: the time in which it could go on, and did not run yet
-    unknown: float  #: the time in which it waited for somebody who is not in the file
+    time: float  #: the time in which it waited for a time, or for something that is not a process
+    late: float  #: the time in which it could go on, but did not run yet
+    unknown: float  #: the time in which it waited for a process that is not in the file
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,11 @@ class Path_:
 
     seconds: float
     steps: list[Step]  #: the longest first
-    hands: list[tuple[str, str, str, int]]  #: (channel, from, to, how often), the most first
+    #: (channel, from, to, how often), the most frequent first
+    hands: list[tuple[str, str, str, int]]
 
     def text(self) -> str:
-        """The critical path in one sentence."""
+        """Returns the critical path in one sentence."""
         if not self.steps or not self.seconds:
             return "critical path: nothing waited for anything"
 
@@ -117,8 +119,8 @@ class Path_:
 
 
 def is_binary(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a file is not a text, so that it may be one of the flight recorder. An empty
-    file counts, too.
+    """Returns whether a file is not a text, so that it may be a file of the flight recorder.
+    Returns true for an empty file, too.
     """
     try:
         with Path(path).open("rb") as file:
@@ -131,7 +133,7 @@ class Recorded:
     """Files of the flight recorder, read as one.
 
     Raises:
-        BadUse: one of them cannot be read, or is no such file.
+        BadUse: one of the files cannot be read, or is not a file of the flight recorder.
     """
 
     def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
@@ -220,14 +222,16 @@ class Recorded:
     # --- one after the other ----------------------------------------------------------------------
 
     def events(self) -> Iterator[Event]:
-        """All events in the order of their times. One at a time may be read."""
+        """Yields all events in the order of their times. Only one such iterator may be read at a
+        time.
+        """
         _native._flight_rewind(self._files)
         while some := _native._flight_next(self._files, _AT_A_TIME):
             self._names()
             yield from map(Event._make, some)
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """The events as the lines of a trace (docs/observing.md)."""
+        """Yields the events as the lines of a trace (docs/observing.md)."""
         for event in self.events():
             yield from self._lines_of(event)
 

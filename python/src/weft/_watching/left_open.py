@@ -1,5 +1,5 @@
 """The lines of a Deadlock about ends that were given to no process. Such an end keeps the readers
-or writers on the other side waiting, since somebody might still use it (rules 2.2, 10.2).
+or writers on the other side waiting, since it might still be used (rules 2.2, 10.2).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OUTSIDE = (
     "if something that Weft does not see will use such an end (a C library that calls back, a device): "
     "hold a weft.Outside() meanwhile"
 )
-_LINES = 8  # the most channels, and the most places in one line
+_LINES = 8  # the largest number of channels, and of places in one line
 
 
 def sentences(left: list[tuple[str, Any, str, int]]) -> str:
@@ -49,16 +49,17 @@ def _sentence(name: str, channel: Any, side: str, n: int, objects: list[Any]) ->
 
 def _objects() -> list[Any]:
     """Returns all objects that the garbage collector knows, and the variables of running functions,
-    which it does not know.
+    which the collector does not know.
 
-    The caller must empty the list before anything else runs, since the list keeps everything alive,
-    even the main greenlets of threads. When a thread ends, greenlet frees the thread's main
-    greenlet although it is referred to, if greenlet does not find the referrer; for example while
-    the garbage collector is taking apart a cycle that contains it.
+    The caller must empty the list before any other code runs, since the list keeps all these
+    objects alive, even the main greenlets of threads. When a thread ends, greenlet frees the
+    thread's main greenlet although it is referred to, if greenlet does not find the referrer. This
+    happens, for example, while the garbage collector is taking apart a cycle that contains it.
     """
     objects: list[Any] = gc.get_objects()
     frames = list(sys._current_frames().values())
-    # No frame stays in a variable: the frame of this function would keep itself and all outer ones.
+    # No frame stays in a variable: otherwise the frame of this function would keep itself and all
+    # outer frames alive.
     while frames:
         if (outer := frames[-1].f_back) is not None:
             frames.insert(0, outer)

@@ -1,9 +1,9 @@
-"""The program's part of a look from outside (rules 14.9, 14.10): answers what `weft ps`, `weft
-top` and `weft view` ask.
+"""The program's part of a look from outside (rules 14.9, 14.10): the answers to the questions of
+`weft ps`, `weft top` and `weft view`.
 
-python/native/watching/look_door.cpp calls serve() on a helper thread when somebody has connected;
-it imports this module only then. What processes do is sampled (python/native/rounds/look.cpp): a
-process notes nothing for a look.
+python/native/watching/look_door.cpp calls serve() on a helper thread when a visitor has connected,
+and imports this module only then. The activity of processes is sampled
+(python/native/rounds/look.cpp): a process records nothing for a look.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from weft._watching import observers as _observers
 from weft._watching.look_frames import REQUEST, BadMessage, Reader, message
 from weft.errors import BadUse
 
-#: what a sample finds a process to do, in the order of look.cpp
+#: the activities of a process that a sample finds, in the order of look.cpp
 STATES = ("runs", "due", "reads", "writes", "either", "time", "barrier", "waits", "io")
 SAMPLES = 20  #: how many samples an interval has
 LONGEST = 60.0  #: the longest interval, in seconds
-MOST = 2_000  #: how many processes an answer has at most, if the request does not say
+MOST = 2_000  #: the largest number of processes in an answer, if the request does not set it
 _PIECE = 400  #: how many rows are made at a time; between two pieces the program goes on
 _PATIENCE = 3600.0  #: seconds for which a visitor may ask nothing
 
@@ -90,7 +90,7 @@ def _is_number(x: Any) -> bool:
 
 
 def who() -> dict[str, Any]:
-    """Returns what program this is."""
+    """Returns a description of this program."""
     return {
         "pid": os.getpid(),
         "parent": os.getppid(),
@@ -101,7 +101,7 @@ def who() -> dict[str, Any]:
 
 
 class Look:
-    """The looks of one visitor: each tells what has happened since the one before."""
+    """The looks of one visitor: each answer describes what has happened since the one before."""
 
     def __init__(self) -> None:
         self._native = _native._look_new()
@@ -128,12 +128,12 @@ class Look:
         }
 
     def begin(self) -> None:
-        """Begins an interval: what has passed and was sampled before does not count."""
+        """Begins an interval: earlier values and samples do not count."""
         _native._look_base(self._native)
 
     def channels(self, start: float) -> tuple[dict[str, Any], int, float]:
         """Returns the channels by keys; the number of samples, and the seconds since `start`, when
-        the interval began. It ends here.
+        the interval began. The interval ends with this call.
         """
         by_key, samples = _native._look_channels(self._native)
         seconds = max(time.perf_counter() - start, 1e-9)
@@ -166,7 +166,7 @@ class Look:
             rows += piece
             if len(piece) < _PIECE or len(rows) >= most:
                 break
-            time.sleep(0.0001)  # other threads have the interpreter meanwhile
+            time.sleep(0.0001)  # meanwhile other threads can run
         return rows
 
 
@@ -180,7 +180,7 @@ def _process(row: Any) -> dict[str, Any]:
         "kind": kind,
         "now": STATES[now],
         "for": ns * 1e-9,
-        "before": before,  # whether the process did the same already when it was first seen
+        "before": before,  # whether the process has been in this state since it was first seen
         "does": does,
         "share": {
             state: count / samples for state, count in zip(STATES, counts, strict=True) if count
@@ -200,7 +200,7 @@ def _channel(row: Any, seconds: float, samples: int) -> dict[str, Any]:
         "dropped": dropped,
         "depth": depth,
         "capacity": capacity,
-        # The share of the samples in which somebody waited to read.
+        # The share of the samples in which a process waited to read.
         "reading": reading / (samples or 1),
         "writing": writing / (samples or 1),
         "readers": readers,
@@ -209,8 +209,9 @@ def _channel(row: Any, seconds: float, samples: int) -> dict[str, Any]:
 
 
 def _operations(processes: list[dict[str, Any]], channels: dict[str, dict[str, Any]]) -> None:
-    """Adds to each process how many operations a second it has done: what has passed at the ends
-    that no other process holds. None if the process shares an end, or holds none.
+    """Adds to each process how many operations a second it has done: the values that have passed at
+    its ends, if no other process holds these. The rate is None if the process shares an end, or
+    holds none.
     """
     holders: dict[tuple[str, bool], int] = {}
     for one in processes:

@@ -1,4 +1,4 @@
-"""What a program and its visitor send each other (rule 14.9): messages of JSON, each after its
+"""The messages between a program and its visitor (rule 14.9): JSON, each message preceded by its
 length.
 
     request   {"weft": 1, "ask": "who"} │ {"weft": 1, "ask": "look", "interval": 0.1, "most": 2000}
@@ -7,8 +7,8 @@ length.
     answer    {"weft": 1, …} │ {"weft": 1, "error": "a sentence"}
 
 Invariants
-- A message is at most `limit` bytes long. If its length says more, nothing of it is kept.
-- Whatever comes, feed() returns dicts or raises BadMessage with a sentence.
+- A message is at most `limit` bytes long. If its length is larger, no part of the message is kept.
+- For any bytes, feed() returns dicts or raises BadMessage with a sentence.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import struct
 from typing import Any
 
 VERSION = 1
-REQUEST = 4096  #: how many bytes a request has at most
-ANSWER = 1 << 28  #: how many bytes an answer has at most
+REQUEST = 4096  #: the largest number of bytes of a request
+ANSWER = 1 << 28  #: the largest number of bytes of an answer
 _LENGTH = struct.Struct("!I")
 
 
 class BadMessage(ValueError):
-    """What has come is no message of this protocol; the text says why."""
+    """The bytes that have come are not a message of this protocol; the text says why."""
 
 
 def message(content: dict[str, Any]) -> bytes:
@@ -33,7 +33,7 @@ def message(content: dict[str, Any]) -> bytes:
 
 
 class Reader:
-    """Makes messages of bytes that come in pieces of any size."""
+    """Makes messages from bytes that come in pieces of any size."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -43,7 +43,7 @@ class Reader:
         """Returns the messages that are whole now.
 
         Raises:
-            BadMessage: what comes is no message of this version.
+            BadMessage: the bytes are not a message of this version.
         """
         self._data += data
         found = []

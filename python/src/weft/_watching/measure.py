@@ -1,4 +1,4 @@
-"""Measures where time is lost: for each channel how long readers and writers waited there (rule
+"""Measures where time is lost: for each channel, how long readers and writers waited there (rule
 14.4).
 
 The observers (_watching/observers.py) report of one operation
@@ -7,19 +7,20 @@ The observers (_watching/observers.py) report of one operation
        │                     ▲
        └─────────────────────┘
 
-At `begin` the operation's channels become known, so that what passes there is counted. At `park`
-the operation joiwhen it began to wait, in ns the waiting queues at its *places* (a channel and a
-side; a select has several). At `commit` or `raise` it leaves them, and the time since `park` counts
-for the one place where it came to its outcome.
+At `begin` the operation's channels become known, so that the values that pass there are counted. At
+`park` the operation joins the waiting queues at its *places* (a channel and a side; a select has
+several). At `commit` or `raise` the operation leaves these queues, and the time since `park` counts
+for the one place at which it had its outcome.
 
 Invariants
 - Channels of one name (made in one line of the program) share a row.
-- A channel is kept alive while it is measured. From time to time those to which nothing else refers
-  are added to their row and dropped, so that a program that makes many does not grow.
-- Values are counted in the OS process where the channel was made: also those that pass between
-  other OS processes alone, from the measurement's begin or from when an end was first lent. Other
-  OS processes measure how long was waited in them, and everything of the channels that they made
-  (rule 14.7).
+- A channel is kept alive while it is measured. From time to time the channels to which nothing else
+  refers are added to their row and dropped, so that a program that makes many channels does not
+  grow.
+- Values are counted in the OS process where the channel was made: also values that pass only
+  between other OS processes, from the beginning of the measurement or, if that was later, from when
+  an end was first lent. Other OS processes measure how long their own processes waited, and all
+  figures of the channels that they made (rule 14.7).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _READERS, _WRITERS = 0, 1  # the sides of a channel
 
 @dataclass
 class ChannelMeasure:
-    """What was measured at the channels of one name."""
+    """The figures measured at the channels of one name."""
 
     name: str
     channels: int = 0  #: channels of this name
@@ -50,13 +51,13 @@ class ChannelMeasure:
     parked_reads: int = 0  #: reads, and selects that took an input here, that had to wait
     parked_writes: int = 0  #: writes, and selects that took an output here, that had to wait
     blocked_readers: float = 0.0  #: seconds that all reads together waited, until they went on
-    blocked_writers: float = 0.0  #: seconds that all writes together waited
+    blocked_writers: float = 0.0  #: seconds that all writes together waited, until they went on
     max_waiting_readers: int = 0  #: the longest waiting queue of readers
     max_waiting_writers: int = 0  #: the longest waiting queue of writers
-    max_buffered: int = 0  #: the most values that were in a buffer
+    max_buffered: int = 0  #: the largest number of values that were in a buffer
 
     def _add(self, figures: dict[str, Any]) -> None:
-        """Adds what was measured at the same channels in another OS process."""
+        """Adds the figures that were measured at the same channels in another OS process."""
         for name, value in figures.items():
             if name != "name":
                 mine = getattr(self, name)
@@ -64,20 +65,22 @@ class ChannelMeasure:
 
 
 class _Live:
-    """A channel that was seen. What has passed since then is added to its row by fold()."""
+    """A channel that was seen. fold() adds the values that have passed since then to the channel's
+    row.
+    """
 
     def __init__(self, channel: Any) -> None:
         stats = channel._stats()
         self.channel = channel
         self.name = channel.name
-        self.used = False  # whether an operation in this OS process was there
+        self.used = False  # whether there was an operation of this OS process at the channel
         self.transfers = stats.transfers
         self.dropped = stats.dropped
         self.waiting = [0, 0]  # the lengths of the waiting queues of readers and of writers
 
     def fold(self, rows: dict[str, ChannelMeasure]) -> None:
-        """Adds what has passed to the channel's row in `rows`: for good if the channel is dropped
-        then, else to a copy of the rows.
+        """Adds the values that have passed to the channel's row in `rows`. If the channel is
+        dropped afterwards, `rows` are the real rows, otherwise a copy of them.
         """
         stats = self.channel._stats()
         transfers, dropped = stats.transfers - self.transfers, stats.dropped - self.dropped
@@ -91,7 +94,7 @@ class _Live:
 
     @property
     def refers_alone(self) -> bool:
-        # The references of self.channel and of the argument.
+        # The two references are self.channel and the argument.
         return sys.getrefcount(self.channel) == 2
 
 
@@ -110,28 +113,31 @@ class _Parked(NamedTuple):
 
 
 class Measurement:
-    """The measurement of :func:`measuring`. It can be read while it goes on, and afterwards."""
+    """The measurement of :func:`measuring`. The measurement can be read while it goes on, and
+    afterwards.
+    """
 
     kind = "measure"
 
     def __init__(self) -> None:
-        self._rows: dict[str, ChannelMeasure] = {}  # name → its row, without what is still in _live
+        # name → its row, without the values that are still in _live
+        self._rows: dict[str, ChannelMeasure] = {}
         self._live: dict[int, _Live] = {}  # id() of a channel → the channel
         self._targets: dict[int, Any] = {}  # process → the target of its operation
         self._parked: dict[int, _Parked] = {}  # process → its operation that waits
         self._elsewhere: dict[Any, dict[str, dict[str, Any]]] = {}  # OS process → rows, by name
         self._goes_on = False
         self._shares = _shares.Shares()  # the shares of time of the processes here
-        #: The pids of OS processes that died, or did not answer: a part of what they did is
+        #: The pids of OS processes that died, or did not answer: a part of their figures is
         #: missing.
         self.lost: list[int] = []
 
     # --- reading ----------------------------------------------------------------------------------
 
     def rows(self) -> list[ChannelMeasure]:
-        """Returns a row for each name. Rows where most time was lost come first."""
+        """Returns a row for each name. The rows with the most lost time come first."""
         if self._goes_on:
-            _observers.tell_others()  # makes other OS processes send what they have
+            _observers.tell_others()  # makes other OS processes send their figures
         rows = self._rows_here()
         for measured in list(self._elsewhere.values()):
             for name, figures in list(measured.items()):
@@ -155,12 +161,12 @@ class Measurement:
     @property
     def verdict(self) -> str:
         """Where the time goes, in one sentence: which process of this OS process is the bottleneck,
-        if one is (rule 14.12).
+        if there is one (rule 14.12).
         """
         return _verdict.verdict(self._shares.nodes()).text
 
     def __getitem__(self, channel: Any) -> ChannelMeasure:
-        """Returns the row of a channel, or of a name. Raises KeyError if nothing happened there."""
+        """Returns the row of a channel, or of a name. Raises KeyError if there is no row."""
         name = channel if isinstance(channel, str) else channel.name
         for row in self.rows():
             if row.name == name:
@@ -210,7 +216,7 @@ class Measurement:
     # --- in other OS processes --------------------------------------------------------------------
 
     def _for_others(self) -> None:
-        """Returns None: another OS process needs no setting."""
+        """Returns None, since another OS process needs no setting."""
 
     def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
         self._elsewhere.setdefault(source, {}).update({row["name"]: row for row in records})
@@ -244,7 +250,7 @@ class Measurement:
         return live
 
     def _used(self, channel: Any) -> _Live:
-        """Does what _seen() does, for a channel where an operation is."""
+        """Does what _seen() does, for a channel at which there is an operation."""
         live = self._seen(channel)
         live.used = True
         return live
@@ -254,12 +260,12 @@ class Measurement:
 
     def _sweep(self) -> None:
         for key, live in list(self._live.items()):
-            # If several threads do this, only one drops it.
+            # If several threads come here, only one of them drops the channel.
             if live.refers_alone and self._live.pop(key, None) is live:
                 live.fold(self._rows)
 
     def _places(self, operation: str | None, target: Any) -> list[_Place]:
-        """Returns the places of an operation; of a select one for each guard that is on."""
+        """Returns the places of an operation; for a select one place for each guard that is on."""
         if isinstance(target, tuple):
             return [
                 (self._used(end.channel), _side(kind == "output"))
@@ -277,7 +283,7 @@ class Measurement:
             self._share(key, what, process, operation, target, detail)
         if what == "begin":
             self._targets[key] = target
-            # This makes the transfers of the channels count from now on.
+            # This call makes the transfers of the channels count from now on.
             self._places(operation, target)
         elif what == "park":
             places = self._places(
@@ -301,7 +307,7 @@ class Measurement:
     def _share(
         self, key: int, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
-        """Notes what the process does with its time, for the verdict."""
+        """Records, for the verdict, how the process spends its time."""
         now, shares = _native._steady_ns(), self._shares
         if not shares.knows(key):
             shares.seen(key, process.path, None, now)
@@ -342,7 +348,7 @@ class Measurement:
     def _outcome_at(
         self, what: str, operation: str | None, target: Any, detail: Any
     ) -> list[_Place]:
-        """Returns the place where an operation came to its outcome; none if a select chose no
+        """Returns the place at which an operation had its outcome; no place if a select chose no
         channel.
         """
         if not isinstance(target, tuple):

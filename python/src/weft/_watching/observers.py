@@ -5,15 +5,15 @@ Invariants
 - Without observers the extension module has no function to call, and operations cost nothing more.
 - Observers are called in the order in which they were added, with (what, process, operation,
   target, detail), which python/native/watching/observe.hpp describes. `process` is None for a
-  thread that is not a process. One more `what` comes from this module: "away", when a process
-  begins to run elsewhere; `detail` is the pid of the OS process, or the name of a host of a
+  thread that is not a process. This module itself reports one more `what`: "away", when a process
+  begins to run elsewhere; then `detail` is the pid of the OS process, or the name of a host of a
   network.
 - Operations by which Weft itself hands work to another OS process, and channels for these, are not
   shown: hide().
 - A child of a fork observes nothing.
 
-begin_everywhere() makes an observation see the other OS processes of the program too (rule 14.7).
-_hosts/remote_observers.py, which the first of them imports, does the rest.
+begin_everywhere() extends an observation to the other OS processes of the program (rule 14.7).
+_hosts/remote_observers.py, which is imported for the first of these, does the rest.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _PACKAGE = __file__.rsplit(os.sep, 2)[0]
 
 Observer = Callable[[str, Any, "str | None", Any, Any], None]
 
-# Guards what is installed, which follows from _observers. It is re-entrant: a signal handler may
-# add an observer.
+# Guards _observers, and the function that is installed for them. It is re-entrant: a signal handler
+# may add an observer.
 _lock = threading.RLock()
 _observers: list[Observer] = []
 _in_child: list[Callable[[], None]] = []
@@ -71,7 +71,7 @@ def remove(observer: Observer) -> None:
 
 
 def own(channel: Any) -> None:
-    """Notes that this channel is Weft's own, and is not shown."""
+    """Records that this channel is Weft's own, and is not shown."""
     _own[id(channel)] = channel
 
 
@@ -84,8 +84,8 @@ def is_own(channel: Any) -> bool:
 
 
 def hide() -> Callable[[], None]:
-    """Hides the operations of the calling process, or thread, as Weft's own, until the function
-    that this returns is called.
+    """Hides the operations of the calling process, or thread, as Weft's own, until the returned
+    function is called.
     """
     key = key_of(_native.current_process())
     _hidden[key] = _hidden.get(key, 0) + 1
@@ -101,9 +101,9 @@ def hide() -> Callable[[], None]:
 
 
 def elsewhere(where: int | str, *channels: Any) -> Callable[[], None]:
-    """Notes that the calling process runs elsewhere, in that OS process or on that host, until the
-    function that this returns is called. What the process does here is Weft's own, and so are these
-    channels.
+    """Records that the calling process runs elsewhere, in the OS process or on the host `where`,
+    until the returned function is called. The operations of the process here are Weft's own, and so
+    are these channels.
     """
     if (process := _native.current_process()) is not None:
         _native._flight_away(f"OS process {where}" if isinstance(where, int) else where)
@@ -127,7 +127,7 @@ Key = tuple[int, int]  # the key of an observation: the OS process that began it
 
 
 class Everywhere(Protocol):
-    """An observation that sees other OS processes too."""
+    """An observation that includes other OS processes."""
 
     kind: str  #: the key in KINDS of _hosts/host_recorders.py
 
@@ -135,27 +135,28 @@ class Everywhere(Protocol):
         """Returns the setting that other OS processes need."""
 
     def _add_records(self, source: tuple[int, int], records: list[dict[str, Any]]) -> None:
-        """Takes what was recorded in an OS process, in order. `source` is its pid, and a number
-        that tells it from an earlier OS process with this pid.
+        """Takes the records of an OS process, in order. `source` is the pid of that OS process, and
+        a number that distinguishes it from an earlier OS process with this pid.
         """
 
     def _host_ended(self, pid: int) -> None:
-        """Notes that an OS process has died, or does not answer. What it had not yet sent is
-        lost.
+        """Records that an OS process has died, or does not answer. Records that it had not sent yet
+        are lost.
         """
 
 
 wanted: dict[Key, Everywhere] = {}  # observations that go on
-# These observations, and those that are ending and still take what comes.
+# The observations in `wanted`, and those that are ending and still take records.
 known: dict[Key, Everywhere] = {}
 _numbers = itertools.count(1)
 
 
 def _nobody() -> None:
-    """Does nothing: there are no other OS processes."""
+    """Does nothing, since there are no other OS processes."""
 
 
-# Tells other OS processes what is wanted, and returns when they know it.
+# Sends the list of wanted observations to other OS processes, and returns when they have received
+# it.
 tell_others: Callable[[], None] = _nobody
 
 
@@ -166,7 +167,7 @@ def begin_everywhere(observation: Everywhere) -> None:
 
 
 def end_everywhere(observation: Everywhere) -> None:
-    """Ends an observation. When this returns, all that was recorded has come. Does nothing if the
+    """Ends an observation. When this returns, all records have arrived. Does nothing if the
     observation has not begun.
     """
     keys = [key for key, one in list(wanted.items()) if one is observation]
@@ -201,9 +202,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def observing_this_thread(*observers: Observer) -> Iterator[None]:
-    """Makes the observers see, within the block, what the calling thread does, and nothing of other
-    threads.
-    """
+    """Within the block, shows to the observers only the operations of the calling thread."""
     here = threading.get_ident()
 
     def of_this_thread(observer: Observer) -> Observer:

@@ -2,8 +2,8 @@
 
     the signal ──a handler in C──► a thread in C, which slept ──► say(): each process, on stderr
 
-Invariant: Python knows no handler for the signal. So the handler is not outside a run as rule 10.3
-means it, no code of the program is interrupted, and the list is printed also while the main thread
+Invariant: Python knows no handler for the signal. So the handler does not count as outside (rule
+10.3), no code of the program is interrupted, and the list is printed also while the main thread
 computes.
 """
 
@@ -15,7 +15,7 @@ import sys
 from weft._extension import native as _native
 from weft.errors import BadUse
 
-_MOST = 40  # how many processes are printed
+_MOST = 40  # the largest number of processes that are printed
 
 
 def on_signal(number: int = getattr(signal, "SIGUSR1", 10)) -> None:
@@ -24,7 +24,7 @@ def on_signal(number: int = getattr(signal, "SIGUSR1", 10)) -> None:
     Args:
         number: the signal; SIGUSR1 by default. A handler that was set before is replaced.
     Raises:
-        BadUse: this signal cannot be used for it.
+        BadUse: this signal cannot be used for that.
     """
     if not hasattr(_native, "_on_signal"):
         raise BadUse("on_signal needs Weft's extension module, which pure Python does not have")
@@ -41,7 +41,7 @@ def on_signal(number: int = getattr(signal, "SIGUSR1", 10)) -> None:
 
 
 def say() -> None:
-    """Prints the list. It is called on a helper thread."""
+    """Prints the list. This function is called on a helper thread."""
     rows = _native._where()
     rounds = sys.modules.get("weft._distributed_deadlock.rounds")
     here = [f"{path}: {does}" for _, path, does in rows]

@@ -3,15 +3,15 @@ each process of Weft, below the track of its OS process, and an arrow for each h
 
 The bytes are messages of protobuf, made by hand: the numbers are those of the fields in Perfetto's
 public schema (protos/perfetto/trace: trace.proto, trace_packet.proto, track_event.proto,
-track_descriptor.proto, process_descriptor.proto, interned_data.proto). The tests read them with
-the classes of the package `perfetto`.
+track_descriptor.proto, process_descriptor.proto, interned_data.proto). The tests read the messages
+with the classes of the package `perfetto`.
 
 Invariants
-- Each slice that begins ends, and slices of a track are nested. A process that had not ended ends
-  with the last event.
+- Each slice that begins ends, and slices of a track are nested. The slice of a process that had not
+  ended ends with the last event.
 - The two ends of an arrow have one flow id. The arrow begins at a write and ends, later, at the
-  read that has got its value. Of a place that drops values there are none.
-- Names are interned, so a packet has a few bytes. Nothing of the events is kept.
+  read that has received its value. For a place that drops values there are no arrows.
+- Names are interned, so a packet takes only a few bytes. The events are not kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAME_IID, _TYPE, _TRACK, _FLOWS, _ENDING_FLOWS = 10, 9, 11, 47, 48
 _EVENT_NAMES = 2  # InternedData
 _BEGIN, _END, _INSTANT = 1, 2, 3
 _INCREMENTAL, _NEEDS = 1, 2  # what TracePacket.sequence_flags says
-_OURS = 0x77656674  # the sequence, and the root of the tracks' numbers
+_OURS = 0x77656674  # the number of the packet sequence, from which the tracks' numbers are made
 
 
 def _varint(value: int) -> bytes:
@@ -62,7 +62,7 @@ class _Writer:
         self._tracks: set[int] = set()
         self._open: dict[
             int, list[int]
-        ] = {}  # process → when its slice began; its last slice ended
+        ] = {}  # process → [when its slice began, when its last slice ended]
         self._fresh = True
 
     def _packet(self, content: bytes) -> bytes:
@@ -120,7 +120,7 @@ class _Writer:
     def _slice(self, e: _read.Event) -> Iterator[bytes]:
         begin = e.t - max(e.waited, 0)
         within = self._open.get(e.process)
-        if within is not None:  # clocks are rounded: a slice does not reach into the one before it
+        if within is not None:  # clocks are rounded, and a slice must not overlap the one before it
             begin = min(max(begin, within[1]), e.t)
             within[1] = e.t
         name = _read.OPS[e.op] or e.text or "?"

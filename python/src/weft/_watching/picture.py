@@ -9,8 +9,8 @@ Invariants
   shows when you point at a line.
 - The n-th write that committed on a channel belongs to the n-th read: channels serve in order
   (rules 1.2, 1.3). If the write was over before the read began, there is a buffer between the two,
-  and the arrow is slanted. Else writer and reader met, at the earlier of the two events: the party
-  that had waited was woken later.
+  and the arrow is slanted. Otherwise writer and reader met, at the earlier of the two events, since
+  the party that had waited was woken later.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class _Lane:
 
 
 def svg(events: Iterable[dict[str, Any]]) -> str:
-    """Returns the trace as an SVG document. Of a long trace it shows the beginning, and says so.
+    """Returns the trace as an SVG document. Of a long trace the document shows only the beginning,
+    and says so.
 
     Args:
         events: the events that `read()` returns.
@@ -107,8 +108,8 @@ def svg(events: Iterable[dict[str, Any]]) -> str:
 
 
 def _seen_at_work(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Leaves out the processes that only wait in this OS process for what runs in another one: it
-    has a lane of its own there.
+    """Leaves out the processes that only wait in this OS process for a process that runs in another
+    one: that process has a lane of its own.
     """
     away = {
         event["id"] for event in events if event["e"] == "away" and isinstance(event["in"], int)
@@ -118,8 +119,8 @@ def _seen_at_work(events: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _lanes(events: list[dict[str, Any]]) -> tuple[list[_Lane], dict[int, tuple[int, str]]]:
-    """Returns the processes in the order in which they began, and by lane the operations that had
-    not ended.
+    """Returns the processes in the order in which they began, and for each lane the operation that
+    had not ended.
     """
     lanes: list[_Lane] = []
     of: dict[int, int] = {}
@@ -200,7 +201,7 @@ def _drawn(
     margin: int,
     events: int,
 ) -> Iterator[str]:
-    """Draws the names, and what each process does from its beginning to its end."""
+    """Draws the names, and the line of each process from its beginning to its end."""
     woken = {}  # where an operation committed; its process was woken later
     for write, read, since, until in met:
         woken[id(write)], woken[id(read)] = since, until

@@ -1,9 +1,9 @@
-"""Names what ends quietly: processes that the end of a channel left, and guards that fell silent
-(rules 3.5, 4.3, 5.6).
+"""Names the processes that the end of a channel has ended, and the guards that fell silent (rules
+3.5, 4.3, 5.6).
 
-A process that `Retired` or `Poisoned` leaves has ended quietly. That may be a mistake: a single
-`read` where a loop was meant, or a network that closes from the wrong side. A loop that ends with
-its channel is not named.
+If `Retired` or `Poisoned` leaves a process, the process ends quietly. That may be a sign of a
+mistake: a single `read` where a loop was meant, or a network that closes from the wrong side. A
+loop that ends with its channel is not named.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def place_of(error: BaseException) -> tuple[str, int]:
 
 def place_in(process: Any, error: BaseException | None = None) -> tuple[str, int]:
     """Returns where a process is, or where it was when `error` was raised. The process of a
-    component has no frames; it says itself where in the source its operation is.
+    component has no frames, but reports itself at which line of the source its operation is.
     """
     place: tuple[str, int] | None = _native._component_place(process)
     if place is not None:
@@ -72,8 +72,8 @@ def caller() -> tuple[str, int]:
 
 
 def left_by(process: Any, error: BaseException) -> Left | None:
-    """Returns how the process was left, or None if it was not left by the quiet end of a
-    channel.
+    """Returns how the end of a channel ended the process, or None if no quiet end of a channel did
+    so.
     """
     if not is_quiet(error):
         return None
@@ -83,8 +83,9 @@ def left_by(process: Any, error: BaseException) -> Left | None:
 
 
 class Naming:
-    """Reports which processes were left, and with `guards` which guards fell silent, each once for
-    a process. Between begin() and end() it sees other OS processes too (rule 14.7).
+    """Reports which processes were ended by the end of a channel and, with `guards`, which guards
+    fell silent, each guard once for a process. Between begin() and end() other OS processes are
+    included (rule 14.7).
 
     Args:
         say: called with a line of text.
@@ -98,7 +99,8 @@ class Naming:
         self._guards = guards
         # Process → the guards that were reported, as (kind, channel).
         self._named: dict[int, set[tuple[str, int]]] = {}
-        self._away: set[int] = set()  # processes that run in another OS process, which names them
+        # processes that run in another OS process, which reports them itself
+        self._away: set[int] = set()
 
     def begin(self) -> None:
         _observers.add(self.event)
@@ -112,7 +114,7 @@ class Naming:
     def event(
         self, what: str, process: Any, operation: str | None, target: Any, detail: Any
     ) -> None:
-        """Is called as an observer (weft._watching.observers)."""
+        """The observer that is registered with weft._watching.observers."""
         key = _observers.key_of(process)
         if what == "away":
             if isinstance(detail, int):  # a host of a network reports nothing
@@ -157,4 +159,4 @@ class Naming:
             self._say(f"{who} {source[0]}{r['text']}")
 
     def _host_ended(self, pid: int) -> None:
-        """Does nothing: what ended quietly there, and was not yet reported, is lost."""
+        """Does nothing: quiet ends in that OS process that were not reported yet are lost."""

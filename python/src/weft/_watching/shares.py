@@ -1,8 +1,8 @@
-"""Which share of the time each process was busy, or waited, by the events of a run: for the verdict
-on a trace or a measurement (rules 14.11, 14.12).
+"""Computes from the events of a run which share of the time each process was busy, or waited. The
+verdict on a trace or a measurement uses these shares (rules 14.11, 14.12).
 
 Invariant: a process is busy whenever it is in no operation that waits. The time in which a process
-could go on and another one ran counts as waiting, for the events do not tell the two apart.
+could go on and another one ran counts as waiting, since the events do not distinguish the two.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from weft._watching import verdict as _verdict
 
 _TIME = ("sleep", "tick")
-_MANY = 4096  #: with more processes than this, those that were there for a moment are forgotten
+#: if there are more processes than this, those that lived only for a moment are forgotten
+_MANY = 4096
 _IO = ("io call", "await", "blocking call")
 
 
@@ -25,12 +26,12 @@ class _One:
     waits: dict[str, int] = field(default_factory=dict)  # "reads", "writes", … → ns
     inputs: set[str] = field(default_factory=set)
     outputs: set[str] = field(default_factory=set)
-    since: int | None = None  # since when the process is in an operation
+    since: int | None = None  # the time since which the process is in an operation, if it is in one
     what: str = ""
 
 
 def _what(operation: str, kind: str | None) -> str:
-    """Returns which share of its time an operation takes."""
+    """Returns the share of the process's time to which an operation belongs."""
     if operation in ("read", "extended read") or kind == "input":
         return "reads"
     if operation == "write" or kind == "output":
@@ -49,7 +50,7 @@ class Shares:
         self._last = 0
 
     def seen(self, key: object, path: str, at: object, now: int) -> None:
-        """Notes that the process exists. `at` is equal for processes that share an interpreter."""
+        """Adds the process if it is new. `at` is equal for processes that share an interpreter."""
         if self._first is None:
             self._first = now
         self._last = max(self._last, now)
@@ -89,15 +90,15 @@ class Shares:
             self._forget_short()
 
     def _forget_short(self) -> None:
-        """Forgets the processes that were there for a moment only."""
+        """Forgets the processes that lived only for a moment."""
         short = (self._last - (self._first or 0)) / 100
         for key, one in list(self._all.items()):
             if one.end is not None and one.end - one.start < short:
                 del self._all[key]
 
     def nodes(self) -> list[_verdict.Node]:
-        """Returns the processes by shares of the whole time, without those that mostly waited for
-        their children.
+        """Returns the processes with their shares of the whole time, without those that mostly
+        waited for their children.
         """
         whole = max(self._last - (self._first or 0), 1)
         found = []

@@ -1,9 +1,9 @@
 """A standstill (rule 10.6): nothing can run, nothing is due, and yet no deadlock is proven.
 
-It is reported once in a run for the same places, as a warning of the logger ``weft``. The report is
-made from the facts of one moment (python/native/rounds/partial.cpp);
+A standstill is reported once in a run for the same places, as a warning of the logger ``weft``. The
+report is made from the facts of one moment (python/native/rounds/partial.cpp);
 cpp/include/weft/runtime/run.hpp says how a standstill is noticed. If ordinary code waits outside
-any run (python/native/processes/caller.cpp), it is reported once for each line.
+any run (python/native/processes/caller.cpp), the wait is reported once for each line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from weft._watching import deadlocks as _deadlocks
 from weft._watching.deadlocks import Place, Waiter
 from weft._watching.quiet_ends import caller
 
-_LINES = 40  #: the most processes that a report lists
+_LINES = 40  #: the largest number of processes that a report lists
 
 _logger = logging.getLogger("weft")
 
@@ -38,8 +38,8 @@ def text(
     Args:
         others: threads that are not processes.
         handlers: signals whose handlers may act.
-        tokens: how many `Outside` there are.
-        seconds: for which nothing has run.
+        tokens: how many open `Outside` tokens there are.
+        seconds: the time for which nothing has run.
     """
     paths = {w.id: w.path for w in waiters}
     waiting = sorted(
@@ -121,27 +121,27 @@ def tell(facts: tuple[Any, Any], idents: Iterable[int], tokens: int, seconds: fl
     _logger.warning("%s", message)
 
 
-_alone: set[tuple[str, str, int]] = set()  #: the operations and lines that were reported
+_alone: set[tuple[str, str, int]] = set()  #: the operations and lines that have been reported
 
 
 def alone(
     verb: str, places: str, idents: Iterable[int], signals: bool, tokens: int, seconds: float
 ) -> bool:
     """Reports that ordinary code waits outside any run, on the calling thread. Returns true if the
-    extension must call again: it is too early to say anything, or what may still wake the code may
-    end.
+    extension must call again: either it is too early to report anything, or the thread, handler or
+    token that may still wake the code may go away.
 
     Args:
-        places: the names of the places where it waits, each with a space before it.
+        places: the names of the places where the code waits, each with a space before it.
         signals: whether signal handlers run on this thread.
-        tokens: how many `Outside` there are.
-        seconds: for which the code has waited.
+        tokens: how many open `Outside` tokens there are.
+        seconds: the time for which the code has waited.
     """
     if threading.current_thread().name.startswith("weft: "):
-        return False  # a thread of Weft, which waits for what others do
+        return False  # a thread of Weft itself, which waits for other threads to act
     loops = getattr(sys.modules.get("weft._backends.asyncio"), "running_loops", None)
     if loops is not None and loops():
-        return True  # an event loop that waits for its sockets is no standstill
+        return True  # an event loop that waits for its sockets is not a standstill
     file, line = caller()
     if (verb, file, line) in _alone:
         return True

@@ -12,7 +12,7 @@ _reported: set[str] = set()  #: the lines of the program that have been warned a
 
 
 def tell(why: Any) -> None:
-    """Warns, once for each line of the program. `why` says how the writing process ended; it has
+    """Warns, once for each line of the program. `why` says how the writing process ended; `why` has
     the attributes of a NoResult.
     """
     if why.where in _reported:

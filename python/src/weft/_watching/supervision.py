@@ -1,4 +1,6 @@
-"""What supervisors do, for `weft.observe.supervision`: each listener is called with each event."""
+"""The events of supervisors, for `weft.observe.supervision`: each listener is called with each
+event.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,11 @@ _listeners: tuple[Callable[[Supervised], object], ...] = ()
 
 
 class Supervised(NamedTuple):
-    """What has happened to a supervised process."""
+    """An event in the life of a supervised process."""
 
-    #: "began": a life of the process has begun. "died": its OS process has died. "stopped": it was
-    #: killed because another process died, by the supervisor's strategy. "recycled": it has ended
-    #: in order to begin anew. "ended": it returned, failed or was cancelled. "given up": its
+    #: "began": a life of the process has begun. "died": its OS process has died. "stopped": by
+    #: the supervisor's strategy it was killed because another process died. "recycled": it has
+    #: ended in order to begin anew. "ended": it returned, failed or was cancelled. "given up": its
     #: supervisor does not start it again.
     event: Literal["began", "died", "stopped", "recycled", "ended", "given up"]
     process: str  #: its path
@@ -38,8 +40,8 @@ class Supervised(NamedTuple):
 @contextlib.contextmanager
 def supervision(tell: Callable[[Supervised], object]) -> Iterator[None]:
     """Within the block, calls `tell` with each event of every supervisor of this program. The
-    process that supervises calls it, so the next life begins only after the call. What `tell`
-    raises is logged.
+    supervising process calls `tell`, so the next life begins only after the call. An exception of
+    `tell` is logged.
 
     Raises:
         BadUse: `tell` cannot be called.

@@ -1,13 +1,13 @@
 """Writes a run to a trace file, and reads such files. docs/observing.md describes the lines.
 
 Invariants
-- One line is one JSON object; the first line says which version of the schema the file has.
-- Lines are written in whole blocks. The rest is written when the trace ends, however it ends, and
-  when the interpreter exits. A killed program loses at most the last block.
+- One line is one JSON object; the first line contains the version of the file's schema.
+- Lines are written in whole blocks. The remaining lines are written when the trace ends, however it
+  ends, and when the interpreter exits. A killed program loses at most the last block.
 - A file whose last line is cut off can be read.
-- The lines of one thread are in order. Of two threads' lines that of the later event may be written
-  first. The lines of another OS process (with "pid") come in pieces, later than their events
-  happened (rule 14.7). read() sorts all by their times, which are of one clock.
+- The lines of one thread are in order. Of the lines of two threads, the line of the later event may
+  be written first. The lines of another OS process (with "pid") come in pieces, later than their
+  events happened (rule 14.7). read() sorts all lines by their times, which are times of one clock.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _BLOCK = 512  # lines
 
 
 class Recorder(abc.ABC):
-    """Makes a line of each event."""
+    """Makes a line from each event."""
 
     def __init__(self, start: int) -> None:
         self._start = start  # the beginning of the trace, in ns of the steady clock
-        self._begun: dict[int, int] = {}  # process → since when its operation has waited
+        self._begun: dict[int, int] = {}  # process → the time since which its operation has waited
         self._names: dict[int, dict[str, Any]] = {}
 
     @abc.abstractmethod
@@ -59,7 +59,7 @@ class Recorder(abc.ABC):
         if what == "lent":
             return
         if what in ("start", "end", "left") or key not in self._names:
-            # The name is looked up again at the end: a path gets its index only when a second
+            # The name is looked up again at the end: an index is added to a path only when a second
             # process of that name is started.
             self._names[key] = self._named(process)
         fields: dict[str, Any] = {"t": now, "e": what, "id": key, **self._names[key]}
@@ -101,8 +101,8 @@ class Recorder(abc.ABC):
 
 
 class Trace(Recorder):
-    """Writes events to a file from `start()` to `close()`, also those of other OS processes as they
-    come.
+    """Writes events to a file from `start()` to `close()`, also the events of other OS processes,
+    as they come.
     """
 
     kind = "trace"
@@ -113,7 +113,7 @@ class Trace(Recorder):
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         except OSError as error:
             raise BadUse(f"trace: cannot write {os.fspath(path)}: {error.strerror}") from None
-        from json import JSONEncoder  # imported here: only programs that trace need it
+        from json import JSONEncoder  # imported here, since only programs that trace need this
 
         self._encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
         self._lines: list[str] = []
@@ -131,7 +131,8 @@ class Trace(Recorder):
         )
 
     def __del__(self) -> None:
-        if self._file >= 0:  # a signal handler raised before start(), or in close()
+        # the file is open if a signal handler raised before start(), or in close()
+        if self._file >= 0:
             os.close(self._file)
 
     def start(self) -> None:
@@ -174,8 +175,8 @@ class Trace(Recorder):
             self._put(record)
 
     def _host_ended(self, pid: int) -> None:
-        """Notes that an OS process was lost: its processes have ended as far as is known. The trace
-        says once that a part is missing.
+        """Records that an OS process was lost: its processes count as ended. The trace says once
+        that a part is missing.
         """
         if pid in self._lost:
             return
@@ -203,7 +204,8 @@ class Trace(Recorder):
             try:
                 while data:
                     data = data[os.write(self._file, data) :]
-            except OSError as error:  # the disk is full; close() reports that, once
+            except OSError as error:
+                # for example, the disk is full; close() reports the error, once
                 self._full = error
 
 
@@ -244,7 +246,7 @@ def _place_of_outcome(operation: str | None, target: Any, detail: Any, what: str
 
 @contextlib.contextmanager
 def tracing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Writes what happens in the block to the file `path`, as JSON lines (rule 14.6;
+    """Writes the events of the block to the file `path`, as JSON lines (rule 14.6;
     docs/observing.md).
 
     The file is complete when the block is left, in whatever way. If a write fails, the file is cut
@@ -260,7 +262,7 @@ def tracing(path: str | os.PathLike[str]) -> Iterator[None]:
     finally:
         try:
             trace.close()
-        except BaseException:  # a signal handler raised: the rest is still to be done
+        except BaseException:  # a signal handler raised: the clean-up below is still to be done
             trace.close()
             raise
 
@@ -269,7 +271,7 @@ def tracing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 class Totals(NamedTuple):
-    """What one process did, or what happened at one channel."""
+    """The totals of one process, or of one channel."""
 
     name: str
     operations: int  #: operations that committed
@@ -287,7 +289,7 @@ class Summary(NamedTuple):
     channels: list[Totals]
     unfinished: list[str]  #: paths of processes that had not ended
     cut_off: bool  #: whether the last line is incomplete
-    lost: list[int]  #: pids of OS processes that were lost with what they had not sent
+    lost: list[int]  #: pids of OS processes that were lost, with the events that they had not sent
     unseen: list[str]  #: hosts of a network whose processes are not in the trace
     verdict: str  #: where the time goes, in one sentence
 
@@ -415,8 +417,8 @@ def chrome(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def chrome_events(events: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yields the events of that format, one by one. The format's processes are OS processes (this
-    one has number 1), its threads are Weft's processes.
+    """Yields the events of that format, one by one. The processes of the format are OS processes
+    (this one has number 1); its threads are processes of Weft.
     """
     paths: dict[int, str] = {}
     started: dict[int, float] = {}

@@ -3,14 +3,15 @@
 
 The *weight* of a process is the share of time in which it waits for no other process: it is busy,
 or waits for time or for io. Processes without weight wait for those that have weight, directly or
-through others. So the bottleneck is the process with the most weight, among those for which
-somebody waits or that are busy.
+through others. So the bottleneck is the process with the most weight, among those that are busy or
+for which another process waits.
 
 - Processes of one name (`worker[0]`, `worker[1]`, …) that do the same are taken together.
-- All within a tenth of the most weight are named.
-- If many compute, each a little, and together fill one processor, the verdict names the scheduler.
-- If the heaviest process reads from no other, and does not compute, nobody in the network is slow:
-  the network waits for what comes from outside.
+- All processes whose weight is within a tenth of the largest are named.
+- If many processes compute a little each, and together fill one processor, the verdict names the
+  scheduler.
+- If the heaviest process reads from no other, and does not compute, no process of the network is
+  slow: the network waits for something outside.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-NEAR = 0.9  #: a process with this share of the most weight is named too
-LIGHT = 0.3  #: below this weight nobody is a bottleneck
+NEAR = 0.9  #: a process with at least this share of the largest weight is named too
+LIGHT = 0.3  #: a process below this weight is not a bottleneck
 _WAITS = 0.25  #: a sentence says that a neighbour waits if it waits for this share of the time
 _ALIKE = 0.2  #: weights of processes that are taken together differ by at most this
 _FULL = 0.75  #: a processor is full from this share of its time on
@@ -36,11 +37,11 @@ class Node:
     path: str
     busy: float = 0.0
     time: float = 0.0  #: the share in which it waited for time
-    #: The share in which it waited for io, or for something else that is no process.
+    #: The share in which it waited for io, or for something else that is not a process.
     io: float = 0.0
     reads: float = 0.0
     writes: float = 0.0
-    due: float = 0.0  #: the share in which it could go on, and another process ran
+    due: float = 0.0  #: the share in which it could go on, but another process ran
     #: the share in which it computed; None if that is not known
     cpu: float | None = None
     inputs: set[str] = field(default_factory=set)  #: channels from which it reads
@@ -71,8 +72,8 @@ def percent(share: float) -> str:
 class _Group:
     name: str
     members: list[Node]
-    before: float = 0.0  # the share of time in which somebody waited to write to it
-    behind: float = 0.0  # the share of time in which somebody waited to read from it
+    before: float = 0.0  # the share of time in which a neighbour waited to write to the group
+    behind: float = 0.0  # the share of time in which a neighbour waited to read from the group
 
     def mean(self, of: str) -> float:
         return float(sum(getattr(m, of) for m in self.members)) / len(self.members)
@@ -94,7 +95,7 @@ class _Group:
         return len(self.members) > 1
 
     def does(self) -> str:
-        """Returns what its weight is made of: "busy 96 %"."""
+        """Returns the parts of the weight in words, such as "busy 96 %"."""
         parts = [
             f"{word} {percent(self.mean(of))}"
             for of, word in (("busy", "busy"), ("time", "waits for time"), ("io", "waits for io"))
@@ -109,7 +110,7 @@ class _Group:
 
     @property
     def outside(self) -> bool:
-        """Whether it waits for something that is no process, rather than computes."""
+        """Whether the group waits for something that is not a process, rather than computes."""
         idle = self.mean("time") + self.mean("io")
         cpus = [m.cpu for m in self.members if m.cpu is not None]
         if len(cpus) == len(self.members):
@@ -148,7 +149,7 @@ def _groups(nodes: Iterable[Node]) -> list[_Group]:
 
 
 def _press(groups: list[_Group]) -> None:
-    """Sets `before` and `behind` of each group: how much its neighbours wait for it."""
+    """Sets `before` and `behind` of each group: how long its neighbours wait for it."""
     readers: dict[str, list[_Group]] = defaultdict(list)
     writers: dict[str, list[_Group]] = defaultdict(list)
     for group in groups:
@@ -170,7 +171,8 @@ def verdict(nodes: Iterable[Node]) -> Verdict:
         return Verdict("nothing", (), "nothing runs here")
     groups = _groups(nodes)
     _press(groups)
-    # A process that sleeps and for which nobody waits is no bottleneck: it may be a clock.
+    # A process that sleeps and for which no other process waits is not a bottleneck: it may be a
+    # clock.
     heavy = [
         g for g in groups if max(g.before, g.behind) >= 0.1 or g.mean("busy") >= LIGHT
     ] or groups
@@ -196,7 +198,9 @@ def verdict(nodes: Iterable[Node]) -> Verdict:
 
 
 def _crowded(nodes: list[Node], top: list[_Group], most: float) -> Verdict | None:
-    """Returns the verdict if many share one processor, each with a little; else None."""
+    """Returns the verdict if many processes, with a little work each, share one processor;
+    otherwise None.
+    """
     by: dict[object, list[Node]] = defaultdict(list)
     for node in nodes:
         by[node.at].append(node)
@@ -204,7 +208,7 @@ def _crowded(nodes: list[Node], top: list[_Group], most: float) -> Verdict | Non
         computing = [m.busy if m.cpu is None else m.cpu for m in members]
         largest, whole = max(computing), sum(computing)
         if whole < _FULL or (whole > _ONE and any(m.cpu is None for m in members)):
-            continue  # what is busy does not compute, or there are several schedulers
+            continue  # the busy processes do not compute, or there are several schedulers
         near = sum(c >= NEAR * largest for c in computing)
         equal = near >= 3 and sum(len(g.members) for g in top) >= 3 and largest < 0.6
         if equal or most < LIGHT:

@@ -1,14 +1,14 @@
 """The visitor's part of a look from outside (rules 14.9, 14.10): finds a program's socket (its
-door), asks, and puts together what several OS processes answer. `weft ps` and `weft top` print the
-result.
+door), asks, and puts together the answers of several OS processes. `weft ps` and `weft top` print
+the result.
 
     doors() ──► the programs of this user        Visit(pid).ask() ──► one OS process's answer
     look(pid) ──► this OS process and those that it has started ──► Network
 
 Invariants
 - If something is wrong, NoLook says in one sentence what to do.
-- A Visit has one question under way at a time, and waits for each answer only so long.
-- Whoever finds the socket of a program that has died removes it.
+- A Visit has one question under way at a time, and waits for each answer only for a limited time.
+- Code that finds the socket of a program that has died removes the socket.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PATIENCE = 3.0  #: seconds after the interval for which an answer is awaited
 
 
 class NoLook(Exception):
-    """A program cannot be looked at; the text says why, and what to do."""
+    """Raised if a program cannot be looked at; the text says why, and what to do."""
 
     def __init__(self, text: str, pid: int | None = None) -> None:
         super().__init__(text)
@@ -40,7 +40,7 @@ class NoLook(Exception):
 
 
 def directory() -> Path:
-    """Returns where the programs of this user have their sockets.
+    """Returns the directory in which the programs of this user have their sockets.
 
     Raises:
         NoLook: there is no such directory.
@@ -68,8 +68,8 @@ def directory() -> Path:
 
 
 def doors() -> list[int]:
-    """Returns the OS processes of this user that can be looked at. Sockets of dead ones are
-    removed.
+    """Returns the OS processes of this user that can be looked at. Sockets of OS processes that
+    have died are removed.
 
     Raises:
         NoLook: see directory().
@@ -131,7 +131,7 @@ def seconds_since_start(pid: int) -> float | None:
 
 @dataclass
 class Used:
-    """What an OS process has used of the machine."""
+    """The resources of the machine that an OS process has used."""
 
     at: float
     cpu: float  #: seconds
@@ -252,7 +252,7 @@ class Visit:
             raise NoLook(self._ended(), self.pid) from None
 
     def receive(self, seconds: float) -> dict[str, Any]:
-        """Returns the answer to what was sent. Waits at most so many seconds."""
+        """Returns the answer to the question that was sent. Waits for at most `seconds` seconds."""
         until = time.monotonic() + seconds
         while True:
             left = until - time.monotonic()
@@ -301,17 +301,17 @@ class Row:
     pid: int
     kind: str
     now: str
-    seconds: float  #: how long it has been where it is
-    #: Whether it was there already at the first look, so that `seconds` may be too few.
+    seconds: float  #: how long the process has been in its state
+    #: Whether it was in this state already at the first look, so that `seconds` may be too small.
     before: bool
-    where: str  #: what it does: "read 'c' at shop.py:12"
+    where: str  #: what the process does: "read 'c' at shop.py:12"
     share: dict[str, float]
-    cpu: float | None  #: share of one processor
+    cpu: float | None  #: the share of one processor that it uses
     rate: float | None  #: operations a second
     reads_from: list[str]  #: names of channels
     writes_to: list[str]
     holds: list[tuple[str, bool]]  #: the ends that it holds: Pipe.id, and whether the end writes
-    waits: list[tuple[str, bool]]  #: those at which it waits
+    waits: list[tuple[str, bool]]  #: the ends at which it waits
 
     def part(self, *states: str) -> float:
         return sum(self.share.get(state, 0.0) for state in states)
@@ -328,7 +328,7 @@ class Pipe:
     depth: int
     capacity: int
     dropped: int
-    reading: float  #: the share of samples in which somebody waited to read
+    reading: float  #: the share of samples in which a process waited to read
     writing: float
     readers: list[str] = field(default_factory=list)  #: paths of the processes that hold an end
     writers: list[str] = field(default_factory=list)
@@ -338,7 +338,7 @@ class Pipe:
 class OsProcess:
     pid: int
     program: str
-    cpu: float | None  #: share of one processor
+    cpu: float | None  #: the share of one processor that it uses
     memory: int
     version: str = ""
 
@@ -349,7 +349,8 @@ class Stuck:
 
     path: str
     pid: int
-    waits_for: list[str]  #: paths of the processes that hold ends where it waits
+    #: paths of the processes that hold ends at the places where this process waits
+    waits_for: list[str]
 
 
 @dataclass
@@ -369,7 +370,9 @@ class Network:
 
 
 def family(pid: int) -> list[int]:
-    """Returns this OS process, and those that it has started and that can be looked at."""
+    """Returns the OS process `pid`, and the OS processes that it has started and that can be looked
+    at.
+    """
     with_door = set(doors())
     found = [pid]
     for other in sorted(with_door - {pid}):
@@ -419,10 +422,12 @@ class Looking:
         return together(self.pid, answers, silent, before)
 
     def stuck(self) -> list[Stuck]:
-        """Returns the processes that can never go on. The program finds them, its hosts included.
+        """Returns the processes that can never go on. The program itself finds them, also in its
+        hosts.
 
         Raises:
-            NoLook: the program does not answer, or is too old to know.
+            NoLook: the program does not answer, or its version of Weft is too old for this
+                question.
         """
         answer = self._visits[self.pid].ask("stuck")
         return [
@@ -455,12 +460,13 @@ def together(
     """Returns the answers of several OS processes as one network. A process that waits for its call
     in another OS process is shown once: as the call, with the state that the call has there.
     """
-    paths: dict[tuple[int, str], str] = {}  # (pid, call) → the path of who waits for it
+    # (pid, call) → the path of the process that waits for the call
+    paths: dict[tuple[int, str], str] = {}
     # Pid → the processes that are shown as calls of another OS process.
     away: dict[int, set[int]] = {}
     moved: dict[int, dict[int, str]] = {}  # pid → for each process its path in the whole network
     pending = [root, *(pid for pid in answers if pid != root)]
-    for pid in pending:  # parents come first: the root, then lower numbers
+    for pid in pending:  # parents come first: the root, then the other pids in ascending order
         if pid in answers:
             moved[pid] = _moved(pid, answers[pid], paths)
             away[pid] = {
@@ -514,8 +520,8 @@ def _in_many(names: dict[int, dict[str, str]]) -> set[str]:
 
 
 def _moved(pid: int, answer: dict[str, Any], paths: dict[tuple[int, str], str]) -> dict[int, str]:
-    """Returns the paths of the processes there, by number. In a host a process outside all calls is
-    Weft's own.
+    """Returns the paths of the processes of OS process `pid`, by number. In a host a process
+    outside all calls is Weft's own.
     """
     calls = {int(number): found for number, found in answer["calls"].items()}
     up = {one["id"]: one["parent"] for one in answer["processes"]}

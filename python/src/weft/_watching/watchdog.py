@@ -1,10 +1,10 @@
 """The watchdog names a process that hogs its scheduler (rules 7.7, 14.1).
 
-A helper thread looks, twice within the limit, at what every scheduler runs. A step is what a
-process does from one operation that parks to the next. If the present step has lasted longer than
-`limit`, the process has kept all others of its scheduler waiting; it is reported once for that
-step. Each other OS process of the program has a watchdog of its own (rule 14.7), whose hogs are
-reported here, on the thread of this one.
+A helper thread looks, twice within the limit, at the step that every scheduler runs. A step lasts
+from one operation at which a process parks to the next. If the present step has lasted longer than
+`limit`, the process has kept all other processes of its scheduler waiting; it is reported once for
+that step. Each other OS process of the program has a watchdog of its own (rule 14.7), whose hogs
+are reported here, on the thread of this watchdog.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Hog(NamedTuple):
     path: str  #: the path of the process
     seconds: float  #: the time since it was resumed
     file: str  #: the file where it was, as Python names it
-    line: int  #: where it was; for a component's process, its last operation
+    line: int  #: the line where it was; for a component's process, the line of its last operation
     stack: str  #: the stack as in a traceback, innermost last; "" for a component's process
     pid: int | None = None  #: the pid of its OS process; None: this one
 
@@ -67,7 +67,7 @@ class Watchdog:
         self._reported: set[int] = set()  # the steps that were reported
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._counts = False  # whether it counts in _active
+        self._counts = False  # whether this watchdog is counted in _active
         # Hogs of other OS processes that are still to be reported.
         self._elsewhere: deque[Hog] = deque()
 
@@ -126,7 +126,7 @@ class Watchdog:
             _native._helper_thread(False)
 
     def look(self, now_ns: int | None = None) -> None:
-        """Looks once. `now_ns` is taken as the time of the steady clock; None: reads the clock."""
+        """Looks once. `now_ns` is the time of the steady clock; None: the clock is read."""
         now = _native._steady_ns() if now_ns is None else now_ns
         running = _native._running_steps()
         self._reported &= {step for _, _, step, _ in running}
@@ -155,7 +155,7 @@ class Watchdog:
             )
 
     def _host_ended(self, pid: int) -> None:
-        """Does nothing: that OS process hogs nothing any more."""
+        """Does nothing, since no process of that OS process hogs its scheduler any more."""
 
 
 def _hog(process: Any, seconds: float, thread: int) -> Hog:
@@ -183,7 +183,7 @@ def watchdog(limit: float = 0.1, report: Callable[[Hog], object] | None = None) 
     `limit` seconds.
 
     Args:
-        limit: seconds from one return to the scheduler to the next.
+        limit: the allowed seconds from one return to the scheduler to the next.
         report: called on the watchdog's thread with a :class:`Hog`, once for each incident; None: a
             WeftWarning.
     Raises:

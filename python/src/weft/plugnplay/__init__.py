@@ -1,8 +1,8 @@
 """Plug-and-play processes: identity, delta, merge and their like (docs/toolkit.md).
 
 `from weft.plugnplay.coroutines import identity` imports a coroutine process.
-`weft.plugnplay.threads` and `weft.plugnplay.greenlets` have others of the same names.
-`weft.plugnplay` itself has those of the chosen backend, as `weft` does.
+`weft.plugnplay.threads` and `weft.plugnplay.greenlets` export other processes under the same names.
+`weft.plugnplay` itself exports those of the chosen backend, as `weft` does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The plug-and-play processes as coroutines (docs/toolkit.md).
 
 Each process is a stream equation: what it writes is a function of what it reads
-(tests/test_plugnplay.py). Each ends quietly when a channel that it needs has retired. Then its own
-ends retire, and so the processes after it end too.
+(tests/test_plugnplay.py). Each process ends quietly when a channel that it needs has retired. Then
+its own ends retire, and so the processes after it end too.
 
 The names are those of PyCSP's plugNplay, JCSP's plugNplay and the plug-and-play processes of
 C++CSP. tools/names.py writes the processes of the other backends from this file.
@@ -65,14 +65,14 @@ __all__ = [  # noqa: RUF022 – in the order of this file
 
 @process
 async def identity(source: Reader[Any], out: Writer[Any]) -> None:
-    """Writes what it reads."""
+    """Writes each value that it reads."""
     async for value in source:
         await out.write(value)
 
 
 @process
 async def prefix(source: Reader[Any], out: Writer[Any], first: Any) -> None:
-    """Writes `first`, then what it reads."""
+    """Writes `first`, then each value that it reads."""
     await out.write(first)
     async for value in source:
         await out.write(value)
@@ -80,7 +80,7 @@ async def prefix(source: Reader[Any], out: Writer[Any], first: Any) -> None:
 
 @process
 async def tail(source: Reader[Any], out: Writer[Any]) -> None:
-    """Writes what it reads, except the first value."""
+    """Writes each value that it reads, except the first."""
     await source.read()
     async for value in source:
         await out.write(value)
@@ -88,7 +88,7 @@ async def tail(source: Reader[Any], out: Writer[Any]) -> None:
 
 @process
 async def transform(source: Reader[Any], out: Writer[Any], function: Callable[[Any], Any]) -> None:
-    """Writes `function` of each value."""
+    """Writes `function(value)` for each value."""
     async for value in source:
         await out.write(function(value))
 
@@ -123,7 +123,7 @@ async def not_(source: Reader[Any], out: Writer[Any]) -> None:
 
 @process
 async def pairs(source: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the sum of each two neighbours (as JCSP's Pairs does)."""
+    """Writes the sum of each pair of neighbouring values (as JCSP's Pairs does)."""
     before = await source.read()
     async for value in source:
         await out.write(before + value)
@@ -207,8 +207,8 @@ async def printer(source: Reader[Any], file: TextIO | None = None) -> None:
 
 @process
 async def delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
-    """Writes each value to every writer, in their order. It reads the next value when all have this
-    one.
+    """Writes each value to every writer, in their order. It reads the next value when all writers
+    have written this one.
     """
     async for value in source:
         for out in outs:
@@ -218,7 +218,7 @@ async def delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
 @process
 async def parallel_delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
     """Writes each value to every writer, in the order in which they are ready. It reads the next
-    value when all writers have this one.
+    value when all writers have written this one.
     """
     n = len(outs)
     async for value in source:
@@ -272,7 +272,8 @@ async def deparaplex(source: Reader[Sequence[Any]], outs: Sequence[Writer[Any]])
 
 
 async def _merge(sources: Sequence[Reader[Any]], out: Writer[Any], tag: bool) -> None:
-    while sources:  # without sources it ends; else a select ends with the last one (rule 5.6)
+    # without sources it ends at once; otherwise a select ends with the last source (rule 5.6)
+    while sources:
         index, value = await select(*sources)
         await out.write((index, value) if tag else value)
 
@@ -285,8 +286,8 @@ async def merge(sources: Sequence[Reader[Any]], out: Writer[Any]) -> None:
 
 @process
 async def multiplex(sources: Sequence[Reader[Any]], out: Writer[tuple[int, Any]]) -> None:
-    """Does what :func:`merge` does, and says from which reader a value is: writes (index,
-    value).
+    """Does what :func:`merge` does, but writes (index, value), where `index` is the index of the
+    reader.
     """
     await _merge(sources, out, True)
 
@@ -318,8 +319,8 @@ async def _of_two(
 async def combine(
     a: Reader[Any], b: Reader[Any], out: Writer[Any], function: Callable[[Any, Any], Any]
 ) -> None:
-    """Writes `function` of one value from each reader. It takes the two in the order in which they
-    come.
+    """Writes `function(x, y)` for one value from each of two readers. It reads the two values in
+    the order in which they come.
     """
     await _of_two(a, b, out, function)
 
@@ -395,7 +396,7 @@ async def fixed_delay(source: Reader[Any], out: Writer[Any], seconds: float) -> 
 
 @process
 async def regular(out: Writer[Any], value: Any, seconds: float) -> None:
-    """Writes `value` every `seconds`, without drift, and at once for the first time."""
+    """Writes `value` every `seconds`, without drift; the first time at once."""
     due = now()
     while True:
         await out.write(value)
@@ -414,7 +415,8 @@ async def regulate(source: Reader[Any], out: Writer[Any], seconds: float) -> Non
     await out.write(value)
     due = now() + seconds
     while True:
-        if now() >= due:  # checked here: a ready guard beats an expired timer (rule 5.7)
+        # checked here, since a ready guard takes precedence over an expired timer (rule 5.7)
+        if now() >= due:
             await out.write(value)
             due = max(due + seconds, now())
             continue

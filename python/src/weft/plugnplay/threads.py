@@ -57,14 +57,14 @@ __all__ = [  # noqa: RUF022 – in the order of this file
 
 @process
 def identity(source: Reader[Any], out: Writer[Any]) -> None:
-    """Writes what it reads."""
+    """Writes each value that it reads."""
     for value in source:
         out.write(value)
 
 
 @process
 def prefix(source: Reader[Any], out: Writer[Any], first: Any) -> None:
-    """Writes `first`, then what it reads."""
+    """Writes `first`, then each value that it reads."""
     out.write(first)
     for value in source:
         out.write(value)
@@ -72,7 +72,7 @@ def prefix(source: Reader[Any], out: Writer[Any], first: Any) -> None:
 
 @process
 def tail(source: Reader[Any], out: Writer[Any]) -> None:
-    """Writes what it reads, except the first value."""
+    """Writes each value that it reads, except the first."""
     source.read()
     for value in source:
         out.write(value)
@@ -80,7 +80,7 @@ def tail(source: Reader[Any], out: Writer[Any]) -> None:
 
 @process
 def transform(source: Reader[Any], out: Writer[Any], function: Callable[[Any], Any]) -> None:
-    """Writes `function` of each value."""
+    """Writes `function(value)` for each value."""
     for value in source:
         out.write(function(value))
 
@@ -115,7 +115,7 @@ def not_(source: Reader[Any], out: Writer[Any]) -> None:
 
 @process
 def pairs(source: Reader[Any], out: Writer[Any]) -> None:
-    """Writes the sum of each two neighbours (as JCSP's Pairs does)."""
+    """Writes the sum of each pair of neighbouring values (as JCSP's Pairs does)."""
     before = source.read()
     for value in source:
         out.write(before + value)
@@ -199,8 +199,8 @@ def printer(source: Reader[Any], file: TextIO | None = None) -> None:
 
 @process
 def delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
-    """Writes each value to every writer, in their order. It reads the next value when all have this
-    one.
+    """Writes each value to every writer, in their order. It reads the next value when all writers
+    have written this one.
     """
     for value in source:
         for out in outs:
@@ -210,7 +210,7 @@ def delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
 @process
 def parallel_delta(source: Reader[Any], outs: Sequence[Writer[Any]]) -> None:
     """Writes each value to every writer, in the order in which they are ready. It reads the next
-    value when all writers have this one.
+    value when all writers have written this one.
     """
     n = len(outs)
     for value in source:
@@ -264,7 +264,8 @@ def deparaplex(source: Reader[Sequence[Any]], outs: Sequence[Writer[Any]]) -> No
 
 
 def _merge(sources: Sequence[Reader[Any]], out: Writer[Any], tag: bool) -> None:
-    while sources:  # without sources it ends; else a select ends with the last one (rule 5.6)
+    # without sources it ends at once; otherwise a select ends with the last source (rule 5.6)
+    while sources:
         index, value = select(*sources)
         out.write((index, value) if tag else value)
 
@@ -277,8 +278,8 @@ def merge(sources: Sequence[Reader[Any]], out: Writer[Any]) -> None:
 
 @process
 def multiplex(sources: Sequence[Reader[Any]], out: Writer[tuple[int, Any]]) -> None:
-    """Does what :func:`merge` does, and says from which reader a value is: writes (index,
-    value).
+    """Does what :func:`merge` does, but writes (index, value), where `index` is the index of the
+    reader.
     """
     _merge(sources, out, True)
 
@@ -310,8 +311,8 @@ def _of_two(
 def combine(
     a: Reader[Any], b: Reader[Any], out: Writer[Any], function: Callable[[Any, Any], Any]
 ) -> None:
-    """Writes `function` of one value from each reader. It takes the two in the order in which they
-    come.
+    """Writes `function(x, y)` for one value from each of two readers. It reads the two values in
+    the order in which they come.
     """
     _of_two(a, b, out, function)
 
@@ -387,7 +388,7 @@ def fixed_delay(source: Reader[Any], out: Writer[Any], seconds: float) -> None:
 
 @process
 def regular(out: Writer[Any], value: Any, seconds: float) -> None:
-    """Writes `value` every `seconds`, without drift, and at once for the first time."""
+    """Writes `value` every `seconds`, without drift; the first time at once."""
     due = now()
     while True:
         out.write(value)
@@ -406,7 +407,8 @@ def regulate(source: Reader[Any], out: Writer[Any], seconds: float) -> None:
     out.write(value)
     due = now() + seconds
     while True:
-        if now() >= due:  # checked here: a ready guard beats an expired timer (rule 5.7)
+        # checked here, since a ready guard takes precedence over an expired timer (rule 5.7)
+        if now() >= due:
             out.write(value)
             due = max(due + seconds, now())
             continue
