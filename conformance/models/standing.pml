@@ -106,7 +106,7 @@ proctype Standing() {
             :: ready[0] || ready[1] ->
                 if
                 :: atomic { word == WAITING -> word = IDLE }; goto next
-                :: else                                       /* meanwhile a writer has claimed it */
+                :: else                                       /* a writer has claimed it since */
                 fi
             :: else
             fi;

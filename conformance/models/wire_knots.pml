@@ -102,7 +102,7 @@ inline wake(p_) {
     assert(!(named & BIT(p_)));
     waits[p_] = NOWHERE
 }
-/* Process p, which waits at a kind of end, goes on; `more` is a kind of end that p also receives. */
+/* Process p, which waits at a kind of end, goes on; `more` is a kind of end that p receives. */
 inline answer(p_, kind_, more_) {
     line[kind_] = line[kind_] & ~BIT(p_);
     if

@@ -37,8 +37,8 @@ function until(text, seconds) {
   }
 }
 
-// Sends one character at a time: the port's interrupt takes a character when the line has been quiet
-// for 32 bits.
+// Sends one character at a time: the port's interrupt takes a character when the line has been
+// quiet for 32 bits.
 function send(text) {
   for (const character of text) {
     machine.feed(character);

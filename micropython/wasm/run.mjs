@@ -1,6 +1,6 @@
-// node run.mjs PROGRAM.py FOLDER…: runs a program on MicroPython's WebAssembly port. The program can
-// import the files of the folders, which are copied to the port's own file system. The heap is 4 MB,
-// or WEFT_HEAP bytes.
+// node run.mjs PROGRAM.py FOLDER…: runs a program on MicroPython's WebAssembly port. The program
+// can import the files of the folders, which are copied to the port's own file system. The heap is
+// 4 MB, or WEFT_HEAP bytes.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadMicroPython } from '@micropython/micropython-webassembly-pyscript/micropython.mjs';

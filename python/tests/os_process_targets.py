@@ -89,7 +89,7 @@ def ends_with_another(meeting: str, writes: bool, path: str) -> None:
         def flush(self) -> None:
             # The stream must be flushed only once, and the interpreter flushes it too.
             sys.stdout = sys.__stdout__
-            # To open a FIFO waits until the other process opens it too.
+            # open() of a FIFO waits until the other process opens it too.
             with Path(meeting).open("wb" if writes else "rb"):
                 Path(path).write_text("met", encoding="utf-8")
 
@@ -475,8 +475,7 @@ def doubled(a: Any) -> Any:
 
 @process
 def virtual_run() -> None:
-    """Checks that a run in virtual time, which is refused in this process, is refused on a thread
-    of ordinary code too."""
+    """Checks that a run in virtual time is refused here, also on a thread of ordinary code."""
     met: list[BaseException] = []
 
     def ordinary() -> None:
@@ -697,6 +696,5 @@ def draws() -> tuple[float, float]:
 
 @process
 def sum_of_the_end(inp: Any) -> int:
-    """Reads an end of a channel from `inp`, and returns the sum of the values that come through
-    that end."""
+    """Reads an end from `inp`, and returns the sum of the values that come through it."""
     return sum(inp.read())
