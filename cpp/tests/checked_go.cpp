@@ -1,8 +1,9 @@
-// Bugs in the manner of Go programs, each with its fix: a check finds the bug, and finds nothing
-// once it is fixed (rules 17.5 and 17.7). The bugs are those of programs with channels alone: a
-// channel that is closed twice, a signal that nobody waits for yet, locks in two orders, a select
-// with a default, a group that is counted too late, a cancellation that nobody takes, a first
-// answer that leaves the others behind, an answer after the time limit, one stop for two workers.
+// Bugs in the manner of Go programs, each with its fix: a check finds the bug, and finds nothing in
+// the fixed program (rules 17.5 and 17.7). The bugs are those of programs with channels alone: a
+// channel that is closed twice, a signal for which no process waits yet, locks in two orders, a
+// select with a default, a group that is counted too late, a cancellation that no process receives,
+// a first answer whose rivals stay behind, an answer after the time limit, one stop for two
+// workers.
 #include <array>
 #include <stdexcept>
 
@@ -53,7 +54,7 @@ void closed_twice(bool mended) {
               fills(2, out.writer(), done.writer(), false));
 }
 
-// --- a signal is given only if somebody waits for it ---
+// --- a signal is given only if a process waits for it ---
 
 Process waits(Writer<int> asks, Reader<int> signal) {
   co_await asks.write(1);
@@ -90,7 +91,7 @@ void lock_order(bool mended) {
   weft::run(moves(Lock(a), Lock(b)), mended ? moves(Lock(a), Lock(b)) : moves(Lock(b), Lock(a)));
 }
 
-// --- a result that is given by a select with a default is lost if nobody waits yet ---
+// --- a result that is given by a select with a default is lost if no process waits yet ---
 
 Process works(Reader<int> jobs, Writer<int> results, bool mended) {
   const int job = co_await jobs.read();
@@ -109,7 +110,7 @@ void result_by_default(bool mended) {
             asks_for(jobs.writer(), results.reader()));
 }
 
-// --- the first answer wins; the others stay behind, because an end is kept ---
+// --- the first answer is used; the other processes stay behind, because an end is kept ---
 
 Process answers(int n, Writer<int> out) { co_await out.write(n); }
 Process takes_the_first(Reader<int> in, int more) {
@@ -123,7 +124,7 @@ void first_answer(bool mended) {
             takes_the_first(c.reader(), mended ? 1 : 0));
 }
 
-// --- the answer comes when the time limit is over, and nobody takes it ---
+// --- the answer comes when the time limit is over, and no process takes it ---
 
 Process serves(Reader<int> requests, Writer<int> replies) {
   const int v = co_await requests.read();
@@ -219,7 +220,7 @@ TEST_CASE("rule 17.7: every schedule of the fixed ones passes") {
   }
 }
 TEST_CASE("rule 17.8: a token tells the selects of one step apart") {
-  // With the grain park a step goes on until its process parks. It has two selects here.
+  // With the grain park a step goes on until its process parks. Here a step has two selects.
   std::string taken;
   const auto network = [&] {
     taken.clear();

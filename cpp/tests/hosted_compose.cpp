@@ -59,7 +59,7 @@ struct Adder {
     co_return sum;
   }
 };
-class ByHand {  // moves into its own process
+class ByHand {  // an object that moves into its own process
  public:
   ByHand(weft::Reader<int> in, weft::Writer<int> out) : scaler_(std::move(in), std::move(out), 2) {}
   Process operator()() && { return work(std::move(*this)); }
@@ -117,7 +117,7 @@ TEST_CASE("rule 7.2: the first failure cancels the others; when all have ended i
       co_await weft::sleep(1h);
     } catch (const weft::Cancelled&) {
     }
-    co_await weft::yield();  // This process takes a long time.
+    co_await weft::yield();  // Clean-up takes some time.
     c = true;
   };
   CHECK_THROWS_WITH_AS(weft::run(virtually, weft::par(other(cleaned), fail("broken", 1))), "broken",

@@ -81,7 +81,7 @@ TEST_CASE("rules 3.5, 4.3, 6.5, 7.1: of every kind of end and of process") {
   CHECK(lacking([&x = a] { *x; }).how == weft::Ending::poisoned);
   CHECK(lacking([&x = b] { *x; }).how == weft::Ending::cancelled);
   CHECK(lacking([&x = d] { *x; }).how == weft::Ending::retired);
-  // The name has no index if the process ended before the other thread process had begun (rule
+  // The name has no index if the process ended before the other process on a thread had begun (rule
   // 7.8).
   const std::string thread = lacking([&x = d] { *x; }).process;
   CHECK((thread == "main/thread[0]" || thread == "main/thread"));
@@ -100,7 +100,7 @@ TEST_CASE("rule 7.1: of a vector, a sequence and a block within a block") {
   CHECK_FALSE(first);
   CHECK(second == 7);
   const auto [inner, own] = weft::par{weft::par{average(t.in), seven()}, seven()}();
-  CHECK(inner.has_value());  // The block ended well; one of its processes did not.
+  CHECK(inner.has_value());  // The inner block ended well, although one of its processes did not.
   CHECK_FALSE(std::get<0>(*inner));
   CHECK(std::get<1>(*inner) == 7);
   CHECK(own == 7);
@@ -123,7 +123,7 @@ TEST_CASE(
   CHECK_THROWS_AS(weft::run(weft::thread(average(r.in))), weft::Retired);
   CHECK_THROWS_AS(weft::run(cancelled()), weft::Cancelled);
   CHECK(weft::run(seven()) == 7);
-  // This is the same within a thread process, which ends in the same way.
+  // A run within a thread process ends in the same way, and so does the thread process.
   bool met = false;
   auto both = [](Process q, bool& m) {
     return weft::thread([q = std::make_shared<Process>(std::move(q)), &m]() mutable {
