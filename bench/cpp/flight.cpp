@@ -1,8 +1,8 @@
-// What an event of the flight recorder costs (rule 14.14): CommsTime on local channels, as in
+// The cost of an event of the flight recorder (rule 14.14): CommsTime on local channels, as in
 // commstime.cpp, without a recorder and with one, by turns.
 //
 // In each communication one of the two parties has waited, and the recorder of C++ records the
-// operations that waited. So a communication is one event.
+// operations that waited. Therefore a communication is one event.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -35,7 +35,7 @@ weft::Process delta(weft::Reader<int, Local> in, weft::Writer<int, Local> left,
   }
 }
 
-// Stores the ns a communication, of each stretch.
+// Stores the ns a communication for each stretch.
 weft::Process consumer(weft::Reader<int, Local> in, long stretches, long per,
                        std::vector<double>* ns) {
   int expected = 0;
@@ -73,7 +73,7 @@ void recorded(std::string_view what, long samples, long per) {
   std::printf("\n");
 }
 
-// The recorder's clock alone, read as often as once for each event.
+// Measures the recorder's clock alone, which is read once for each event.
 void clock_alone(long samples, long per) {
   bench::Sampler s(samples);
   std::uint64_t sum = 0;

@@ -1,6 +1,6 @@
-"""What a look from outside costs (rules 14.9, 14.10): seen.py WHAT SAMPLES PER
+"""The cost of a look from outside (rules 14.9, 14.10): seen.py WHAT SAMPLES PER
 
-alone     ns a communication of CommsTime of coroutines that nobody looks at, with the socket
+alone     ns a communication of CommsTime of coroutines at which nobody looks, with the socket
 attached  the same while another OS process takes a look of 100 ms each second
 first     ns from the start of `weft top --once` to its end, of a program of PER processes
 """
@@ -91,7 +91,7 @@ async def waits(source):
 
 @process
 def asks(samples):
-    """A thread, so that the program answers meanwhile."""
+    """Measures `weft top --once`, in a thread, so that the program answers meanwhile."""
     for k in range(samples + 1):
         start = time.perf_counter_ns()
         done = subprocess.run(
