@@ -1,6 +1,6 @@
 /**
- * Tests of processes and channels on the emulated RP2040: what they do, what they cost, how large
- * the images are. All checks are exact, because the emulator is deterministic.
+ * Tests of processes and channels on the emulated RP2040: their behaviour, their cost, and the size
+ * of the images. All checks are exact, because the emulator is deterministic.
  *
  * run.mjs IMAGES writes one line per test and, last, `N passed, N failed`. IMAGES is the folder
  * that csp/tests/build fills.

@@ -2,8 +2,8 @@
  * 64-bit times, periodic events, message rings, deadlines.
  *
  * Each larger structure contains an ordinary event. The event's action is a function of the
- * runtime, which then calls the user's action. So a program that uses none of the structures pays
- * nothing for them, and both kinds of queue can carry them. Costs and safety are as in
+ * runtime, which then calls the user's action. Therefore a program that uses none of the structures
+ * pays nothing for them, and both kinds of queue can carry them. Costs and safety are as in
  * event_queue.h; the calls of event_queue.h post, move and cancel the `event` of a structure.
  */
 #ifndef WEFT_MCU_ACTORS_H

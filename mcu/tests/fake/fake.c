@@ -175,7 +175,7 @@ void fake_reset(uint64_t seed, uint64_t start) {
   fake_stack_broken = 0;
   fake_panicked = 0;
 #if WEFT_DEBUG
-  /* A panic may have left weft_work without clearing this. */
+  /* A panic may have left weft_work without clearing weft_serves. */
   for (int i = 0; i < WEFT_CORES; i++) weft_serves[i] = 0;
 #endif
   fake_local.held = 0;
