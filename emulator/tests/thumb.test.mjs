@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * Compares the instruction set with a second implementation, the package's own core, on random
- * instructions. The known errors of the second are left out.
+ * instructions. Cases in which the second implementation has known errors are left out.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -102,7 +102,7 @@ test('random instructions: registers, flags, memory and PC agree with the second
       // every multiple of 32 of ROR.
       if ((kind === 2 || kind === 3 || kind === 4 || kind === 7) && (amount === 0 || amount >= 32))
         continue;
-      // Its V and C are computed from operand plus carry, which may itself overflow.
+      // The package's V and C are computed from operand plus carry, which may itself overflow.
       if (
         (kind === 5 || kind === 6) &&
         (registers[op & 7] === 0x7fffffff ||
