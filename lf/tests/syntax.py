@@ -1,5 +1,5 @@
 """Random texts that Lingua Franca's grammar allows. The texts mean nothing: names are not declared,
-and bodies are not C. So only the parser reads them.
+and bodies are not C. Therefore only the parser reads the texts.
 
 Invariants
 - Every text is one that upstream's grammar (LinguaFranca.xtext) accepts. Where this project's

@@ -1,5 +1,5 @@
-"""Tests that build and check report what the C compiler says of bodies once, at the lines of the
-program.
+"""Tests that build and check report the messages of the C compiler about bodies once, at the lines
+of the program.
 """
 
 from __future__ import annotations

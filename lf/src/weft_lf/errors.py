@@ -54,7 +54,7 @@ class Problem:
 
 
 class LfError(Exception):
-    """Raised if the program cannot be used; `problems` says why."""
+    """Raised if the program cannot be used; `problems` contains the reasons."""
 
     def __init__(self, problems: Problem | Iterable[Problem]) -> None:
         self.problems = [problems] if isinstance(problems, Problem) else list(problems)
@@ -75,8 +75,8 @@ def _lines(file: str) -> list[str]:
 
 
 def rendered(problem: Problem) -> str:
-    """Returns the problem as compilers show one: its place and message, the line of the program
-    with a caret under the text in question, and the hint.
+    """Returns the problem as compilers show a problem: its place and message, the line of the
+    program with a caret under the text in question, and the hint.
     """
     span = problem.span
     if not span.line:

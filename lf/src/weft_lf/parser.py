@@ -40,7 +40,7 @@ UNITS = {
     **dict.fromkeys(("d", "day", "days"), 86400 * 10**9),
     **dict.fromkeys(("week", "weeks"), 7 * 86400 * 10**9),
 }
-NAMES = {  # terminal of the grammar → what error messages call it
+NAMES = {  # terminal of the grammar → its name in error messages
     "ID": "a name",
     "KEBAB": "a property's name",
     "PATH": "a path",
@@ -116,7 +116,7 @@ def _first(children: list[Any], kind: Any) -> Any:
 
 
 class _Tagged(tuple):  # type: ignore[type-arg]
-    """A part of a rule, as (tag, value); the tag says which part it is."""
+    """A part of a rule, as (tag, value); the tag identifies the part."""
 
 
 def _tagged(children: list[Any], tag: str, default: Any = None) -> Any:

@@ -3,7 +3,8 @@
 Invariants
 - A property that this compiler cannot honour gives an error that names the property. A property
   that upstream has, but that has no effect here, gives a warning. Properties that only some targets
-  can honour are in ELSEWHERE; they are refused when a program is built for another target.
+  can honour are in ELSEWHERE; such a property is refused when a program is built for another
+  target.
 - The case of a property's name does not matter, as upstream.
 - A value of the wrong kind is an error at the value.
 """
@@ -147,7 +148,7 @@ class Config:
         """Checks that `target` honours every property.
 
         Raises:
-            LfError: it does not; the message names the property.
+            LfError: the target cannot honour a property; the message names the property.
         """
         for name, span in self.given.items():
             targets, hint = ELSEWHERE[name]

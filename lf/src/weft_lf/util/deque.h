@@ -1,5 +1,5 @@
 /* A queue with two ends, of pointers that its user owns. The names are those of the deque that
- * comes with upstream's runtime. It is not safe for use by several threads. */
+ * comes with upstream's runtime. The deque is not safe for use by several threads. */
 #ifndef WEFT_LF_DEQUE_H
 #define WEFT_LF_DEQUE_H
 #include <stdbool.h>
