@@ -67,8 +67,8 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
         help="with --report: measure nothing, use what is kept in out/bench",
     )
     parser.add_argument("--milestone", metavar="M", help="judge by the reach of this milestone")
-    # These options are for the harness's own tests: other definitions, and another place for the
-    # results.
+    # The following options are for the harness's own tests: other definitions, and another place
+    # for the results.
     parser.add_argument(
         "--targets", type=Path, default=BENCH / "targets.toml", help=argparse.SUPPRESS
     )

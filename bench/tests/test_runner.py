@@ -28,8 +28,8 @@ ANY = sorted(os.sched_getaffinity(0))[-1:]
 
 
 def gone(pid: int) -> bool:
-    """Returns whether there is no such process, or only one that has ended and that nobody has
-    waited for yet.
+    """Returns whether there is no such process, or only a process that has ended and for which no
+    program has waited yet.
     """
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]

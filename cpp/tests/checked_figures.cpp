@@ -1,5 +1,5 @@
-// Tests weft::check as its user calls it: how many runs represent all runs, what fails and how it
-// is reported, tokens, and what is refused (rule 17).
+// Tests weft::check as its user calls it: the number of runs that represent all runs, failures and
+// their reports, tokens, and the programs that are refused (rule 17).
 #include <set>
 #include <stdexcept>
 

@@ -75,7 +75,7 @@ SCENARIO(
       looks.store(false);
     }
     if (r.got < 8) return;
-    r.d.bell.service.fetch_add(1);  // This ends the test.
+    r.d.bell.service.fetch_add(1);  // ends the test
     prim::unpark(r.d.bell.service);
   });
   // Serves like Attendant::serve().

@@ -1,6 +1,6 @@
 // Exploration of rounds (wire 10.3, 10.6; conformance/models/wire_rounds.pml): two and three
 // programs whose processes go on, wait and end, while one program, or two at once, asks. The code
-// is that of the sessions, of the questions (asking.hpp) and of what follows from the answers
+// is that of the sessions, of the questions (asking.hpp) and of the conclusions from the answers
 // (everywhere.hpp); the processes are simulated here, since the code of a link knows no processes.
 // Every order of frames, of processes that go on and of looks is run. The following is checked, as
 // in the model. When a deadlock is declared, there was a moment between the two rounds at which no
@@ -122,7 +122,7 @@ class Says final : public w::Asking {
   }
   bool has_answers() const { return answers_.has_value(); }
   bool is_asking() const { return asking_; }
-  // Does what Rounds::look() does.
+  // Concludes from the answers of a round, and begins the second round, as Rounds::look() does.
   void go_on();
 
  private:
@@ -518,7 +518,7 @@ SCENARIO(
   also.may_read(l.at_party, r);
   also.does({1});
   a.point = true;
-  c.left = true;  // This third program has not connected yet.
+  c.left = true;  // `c` has not connected yet.
   const bool stays = engine().choose(2) == 1;
   std::uint32_t end = 0;
   Wire* new_one = nullptr;

@@ -1,6 +1,6 @@
 // Exploration of leased slots (wire 9.2; conformance/models/wire_slots.pml): the code of the maker
 // and of two receivers, in every order in which values are lent, taken, sent on and dropped, and in
-// which a receiver drops what it has mapped.
+// which a receiver drops its mappings.
 #include <array>
 #include <cstring>
 #include <optional>

@@ -173,8 +173,8 @@ TEST_CASE_TEMPLATE("rules 6.3, 1.6: a held writer cannot be cancelled", P, POLIC
 
 TEST_CASE_TEMPLATE("rule 6.4: whenever a cancellation comes, nothing is lost or doubled", P,
                    POLICIES) {
-  // Readers are cancelled after every possible number of steps. The next reader gets the value from
-  // which one reader withdrew.
+  // Readers are cancelled after every possible number of steps. The next reader receives the value
+  // from which a cancelled reader withdrew.
   for (std::uint32_t capacity : {0u, 1u, 2u})
     for (bool choosing : {false, true})
       for (int steps = 0; steps < 12; ++steps) {
@@ -373,7 +373,7 @@ TEST_CASE(
     i = id;
     CHECK(i == id);
     CHECK(i.is_uncancelled(id));
-    // This includes 0, the id of an end that no process has used.
+    // Other ids are not, among them 0, the id of an end that no process has used.
     CHECK_FALSE(i.is_uncancelled(id - 1));
     i.cancel().store(1);
     CHECK(i == id);

@@ -22,10 +22,10 @@ Process fail_when_cancelled(const char* text) {
 }
 ProcessOf<std::unique_ptr<int>> owner(int v) { co_return std::make_unique<int>(v); }
 
-// These are process objects: their members are what the process needs, and their operator() returns
-// the process. A block takes the object itself and keeps it as long as the object's process lives.
-// If the program calls operator() by hand, the object must live on by itself: run() moves it into
-// the process.
+// Process objects: their members are the ends and values that the process needs, and their
+// operator() returns the process. A block takes the object itself and keeps it as long as the
+// object's process lives. If the program calls operator() by hand, the object must live on by
+// itself: run() moves it into the process.
 struct Producer {
   weft::Writer<int> out;
   int from, count;

@@ -37,7 +37,7 @@ std::vector<int> first(int n) {
   std::iota(v.begin(), v.end(), 0);
   return v;
 }
-// Computes without waiting until it is told to stop.
+// Computes without waiting until `stop` is set.
 Process until(std::atomic<bool>& stop) {
   while (!stop.load()) std::this_thread::yield();
   co_return;

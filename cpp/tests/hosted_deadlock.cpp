@@ -300,7 +300,7 @@ TEST_CASE("rule 10.1: who is held by an extended read that nobody ends is told o
   } catch (const weft::Deadlock& d) {
     report = d.what();
   }
-  dup2(before, STDERR_FILENO);  // This closes the end of the pipe.
+  dup2(before, STDERR_FILENO);  // closes the end of the pipe
   frees.join();
   close(ends[0]);
   close(before);

@@ -6,7 +6,7 @@ using namespace test;
 
 namespace {
 
-// Each of these ends by an exception before it has a result.
+// Each of the following processes ends by an exception before it has a result.
 ProcessOf<double> average(weft::Reader<int> in) {
   double sum = 0;
   int n = 0;
@@ -187,7 +187,7 @@ TEST_CASE(
   weft::Channel<int> local, given;
   const auto of_local = local.reader(), of_given = given.reader();
   const auto asks = [](weft::Reader<int> in, weft::Channel<int> l, weft::Writer<int> w) -> Process {
-    // This end is not among the process's arguments, and is closed when the poison passes.
+    // `mine` is not among the process's arguments, and is closed when the poison passes.
     const auto mine = l.writer();
     co_await w.write(static_cast<int>(co_await average(in)));
   };

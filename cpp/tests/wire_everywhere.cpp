@@ -1,5 +1,5 @@
-// Tests what programs report of themselves, and the conclusions from these reports (WIRE.md 10.2,
-// 10.3, 10.6), without any program. Also tests the reports that are refused from a peer.
+// Tests the reports of programs about themselves, and the conclusions from these reports (WIRE.md
+// 10.2, 10.3, 10.6), without any program. Also tests the reports that are refused from a peer.
 // wire_rounds.cpp tests whole programs.
 #include <doctest/doctest.h>
 

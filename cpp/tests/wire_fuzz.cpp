@@ -1,7 +1,8 @@
-// A fuzz target for what a peer may send (WIRE.md 14): clang++ -fsanitize=fuzzer,address,undefined.
-// The first byte of the input says how the rest is used: as raw bytes of a stream, in pieces; as
-// frames with corrected size and seq, so that the code behind these checks is reached; as the input
-// of a serial line, raw or in corrected packets; or as CBOR.
+// A fuzz target for the input from a peer (WIRE.md 14): clang++
+// -fsanitize=fuzzer,address,undefined. The first byte of the input determines how the rest is used:
+// as raw bytes of a stream, in pieces; as frames with corrected size and seq, so that the code
+// behind these checks is reached; as the input of a serial line, raw or in corrected packets; or as
+// CBOR.
 //
 // The target checks that nothing crashes, that no visitor is left when the session is over, and
 // that the channels and another peer go on.

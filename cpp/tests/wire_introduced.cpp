@@ -1,4 +1,4 @@
-// Tests ends that are passed on to a third program over real sockets: each of two spaces gets a
+// Tests ends that are passed on to a third program over real sockets: each of two spaces receives a
 // descriptor, and the two have a session (WIRE.md 7.5).
 #include <doctest/doctest.h>
 

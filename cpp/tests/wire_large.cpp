@@ -214,7 +214,7 @@ namespace {
 TEST_CASE(
     "wire 9.1: a value of more than a gibibyte is bad use at a far writer, and nothing was sent") {
   for (const std::size_t room : {0, 4}) {
-    Joined<w::SerialLink> p;  // This link passes no descriptors.
+    Joined<w::SerialLink> p;  // SerialLink passes no descriptors.
     Channel<Vast> c{room ? buffer(room) : ChannelOptions{}};
     p.h->give(c.writer(), "w", room);
     const Reader<Vast> r = c.reader();

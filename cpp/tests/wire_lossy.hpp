@@ -150,7 +150,8 @@ struct Local : core::Waker {
 inline void Local::wake(core::Waker* n) noexcept { static_cast<Local*>(n)->done = true; }
 inline const core::WakerOps Local::kOps{&Local::wake, nullptr, nullptr, 0, nullptr};
 
-// Returns what went wrong; the text is empty if nothing did.
+// Runs the network of a seed. Returns a description of the fault, or an empty text if there was
+// none.
 inline std::string run_network(std::uint64_t seed, bool cuts) {
   std::string wrong;
   const auto check = [&](bool good, const char* what) {

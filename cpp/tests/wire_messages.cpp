@@ -45,8 +45,8 @@ void write_all(int socket, std::uint64_t messages, std::uint64_t seed) {
   link.wait();  // until the reader has seen the end
 }
 
-// Returns what was wrong; the text is empty if nothing was. `got` becomes the number of right
-// messages.
+// Returns a description of the fault, or an empty text if there was none. `got` becomes the number
+// of right messages.
 template <class L>
 std::string read_all(int socket, std::size_t capacity, std::uint64_t messages, std::uint64_t seed,
                      std::uint64_t& got) {

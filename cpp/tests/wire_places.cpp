@@ -148,7 +148,7 @@ TEST_CASE("wire 6.6: nor does an attempt of a choice that spans, of the home's o
   t.a.up();
   t.a.down();
   REQUIRE((looks.is_over && looks.status() == Status::cancelled));
-  // This choice comes before `looks` in the order of choices, so it stays in the waiting queue for
+  // `reading` comes before `looks` in the order of choices, so it stays in the waiting queue for
   // `looks`.
   Spanning reading;
   reading.read(t.c.reader()).loud().begin(*t.home);

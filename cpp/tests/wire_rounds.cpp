@@ -1,7 +1,7 @@
 // Deadlock over several programs, by rounds (WIRE.md 10.6, rule 10.1). The program starts itself
 // again, so this test is a program of its own. Last line: N passed, N failed.
 //
-// The started program has one part, a run of one process; its exit status says how the run ended.
+// The started program has one part, a run of one process; its exit status shows how the run ended.
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -378,8 +378,8 @@ void barrier() {
   check(status_of(p.wait()) == deadlock, "a barrier: the other program");
 }
 
-// While one process waits for a person no deadlock is declared; everywhere() says which processes
-// wait.
+// While one process waits for a person no deadlock is declared; everywhere() returns the processes
+// that wait.
 template <class L>
 void a_person() {
   int fds[2];
@@ -424,7 +424,7 @@ void somebody_unknown(const char* which) {
   int got = 0;
   std::optional<Outside> stranger;
   if (!silent) stranger.emplace();
-  // This token stands for a link that does not exist, so this thread does not keep a program from
+  // The token stands for a link that does not exist, so the thread does not keep a program from
   // concluding that there is a deadlock.
   std::thread gives([&, token = Outside(Outside::link)] {
     for (bool waits = false; !waits;) {

@@ -384,7 +384,7 @@ TEST_CASE(
       if (!open) {
         CHECK((x.status() == Status::retired && x.outcome.guard == 1));
       } else {
-        re.retire();  // It counts that the guard was open when the choice began.
+        re.retire();  // The guard was open when the choice began, and this counts.
         s.settle();
         CHECK_FALSE(x.is_over);
         std::thread writes([&, token = Outside()] { wc(5); });

@@ -90,8 +90,8 @@ test('random instructions: registers, flags, memory and PC agree with the second
     if ((op & 0xfe00) === 0xbc00 && (op & 0xff) === 0) continue;
     if ((op & 0xfe00) === 0xb400 && (op & 0x1ff) === 0) continue;
     if (op >>> 12 === 12 && (op & 0xff) === 0) continue;
-    // STM with the base in the list but not lowest is UNPREDICTABLE in what it stores and keeps;
-    // the package keeps the base.
+    // STM with the base in the list but not lowest is UNPREDICTABLE in the value that it stores and
+    // in the base that it keeps; the package keeps the base.
     if (op >>> 11 === 24 && op & (1 << ((op >>> 8) & 7))) continue;
     // Halfword and byte accesses are aligned by construction of the registers, except by odd
     // immediates of halfword size: none.

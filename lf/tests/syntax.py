@@ -235,7 +235,7 @@ class Syntax:
 
     def reaction(self) -> str:
         """Returns a reaction. A reaction with neither effects nor body ends in `;`, since upstream
-        would take what follows for its sources.
+        would treat the following text as the reaction's sources.
         """
         trigger = lambda: self.any(  # noqa: E731
             lambda: self.ref(alias=True),

@@ -56,7 +56,7 @@ def test_a_value_of_another_type_is_told(write: Write, tmp_path: Path) -> None:
     checked = check_bodies(model(path), "")
     assert checked == built
     assert len(list((tmp_path / "cache" / "lf-bodies").iterdir())) == 1
-    assert check_bodies(model(path), "") == built  # This time the result comes from the cache.
+    assert check_bodies(model(path), "") == built  # The result comes from the cache.
 
 
 def test_the_flags_of_the_program_ask_for_more(write: Write) -> None:

@@ -25,8 +25,8 @@ void weft_resume_(weft_queue *q) {
   weft_unlock(q->lock, irq);
 }
 
-/* A release further in the past counts as this far in the past (us): half of what WEFT_HORIZON
- * leaves for late events. */
+/* A release that is further in the past counts as this far in the past (us): half of the time that
+ * WEFT_HORIZON leaves for late events. */
 enum { PAST = 1u << 23 };
 
 int weft_at(uint64_t release, uint32_t *low) {

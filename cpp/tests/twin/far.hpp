@@ -2,8 +2,8 @@
 // this program or of another program, and time is real.
 //
 // When an operation at a far end returns, its effect may still be under way (WIRE.md 6.4, 15), but
-// the history says that it has happened. So a record waits for the answer to a frame that is sent
-// after the operation, a *tick*.
+// in the history it has happened. So a record waits for the answer to a frame that is sent after
+// the operation, a *tick*.
 #pragma once
 #include <sstream>
 

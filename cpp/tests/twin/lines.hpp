@@ -20,7 +20,7 @@ namespace twin {
 
 namespace w = weft::wire;
 
-// The end of the line shows that a peer has gone, whatever else keeps the machine busy.
+// There is no lease: the end of the line shows that a peer has gone, however busy the machine is.
 inline constexpr w::LineOptions kLine{.window = 8, .most = 512, .again_ms = 10, .lease_ms = 0};
 
 class OverLine {
@@ -164,7 +164,8 @@ class OverTcp {
       checked(::connect(tcp, address, size));
     }
     ::close(socket);
-    const int on = 1;  // Otherwise a frame waits for the acknowledgement of the frame before it.
+    const int on = 1;  // Without TCP_NODELAY a frame waits for the acknowledgement of the frame
+                       // before it.
     checked(::setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)));
     return tcp;
   }

@@ -53,7 +53,8 @@ class Play {
       if (writer) K::close(*writer, died);
     }
   };
-  // The ends that a process is given, in vectors, so that the library sees who holds them.
+  // The ends that a process is given, in vectors, so that the library knows the process that holds
+  // them.
   struct Given {
     std::vector<R> readers;
     std::vector<W> writers;

@@ -180,7 +180,7 @@ class Emission:
             base = base_of(kind, made.cls) if kind is not None else "int"
             count = len(items)
             if kind is not None and kind.array is None and kind.stars:
-                base = base[:-1]  # This is the type of the elements, without the pointer's star.
+                base = base[:-1]  # the type of the elements, without the pointer's star
             if cls_param(made, name) or (kind is not None and kind.stars):
                 lines.append(
                     f"    static {base} list[{count}]; const {base} values[] = {text}; memcpy(list, values, sizeof values); {target} = list; }}"

@@ -4,7 +4,7 @@ its line and a caret, or as JSON.
 Invariants
 - A Problem that a user can cause has a place: file, line and column (from 1), and the length of the
   text in question.
-- `message` says what is wrong; `hint` says what to do.
+- `message` describes the fault; `hint` describes the remedy.
 - An `LfError` carries at least one Problem of severity "error".
 """
 

@@ -175,7 +175,7 @@ def _find_loop(
                 break
         if best and len(best) <= 2:
             break
-    if not best:  # These reactions are in no loop; they only depend on one.
+    if not best:  # These reactions are in no loop; they only depend on a loop.
         best = left[:1]
     ways = [after[a].get(b) for a, b in zip(best, [*best[1:], best[0]], strict=False)]
     return _loop(best, ways)

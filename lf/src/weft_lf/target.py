@@ -42,7 +42,7 @@ TAKEN = [
 REFUSED = {
     "docker": "run the built program in a container of your own",
 }
-# property → the targets that cannot honour it, and what the user can do there
+# property → the targets that cannot honour it, and the remedy on these targets
 ELSEWHERE = {
     "cmake-include": (("an521",), "no CMake builds for an521; take it out"),
     "cmake-init-include": (("an521",), "no CMake builds for an521; take it out"),
@@ -117,7 +117,7 @@ class Config:
     cmake_init: list[tuple[str, Span]] = field(default_factory=list)
     cmake_args: dict[str, str] = field(default_factory=dict)
     compiler: str = ""
-    board: str = ""  # its name in the pico-sdk; after a colon, what stdio is: uart or usb
+    board: str = ""  # its name in the pico-sdk; after a colon, the kind of stdio: uart or usb
     no_compile: bool = False
     given: dict[str, Span] = field(default_factory=dict)  # property of ELSEWHERE → its place
     span: Span = NOWHERE

@@ -32,7 +32,7 @@ function load(name) {
   return { m, text: () => text };
 }
 
-// ---- what it costs ------------------------------------------------------------------------------
+// ---- the costs ----------------------------------------------------------------------------------
 // Budgets are the figures of README.md with a little room for another compiler.
 for (const [name, communication, bytes] of [
   ['commstime', 210, 10450],
@@ -79,7 +79,7 @@ for (const name of ['commstime', 'checks', 'two_cores']) {
   );
 }
 
-// ---- what it does -------------------------------------------------------------------------------
+// ---- the behaviour ------------------------------------------------------------------------------
 {
   const { m, text } = load('checks');
   const late = [],

@@ -18,7 +18,7 @@ WEFT_INLINE int weft_any_post(weft_any q, weft_event *e, uint32_t release) {
 }
 
 /* Post `e` to be released `delay` us from now. Returns WEFT_E_HORIZON if `delay` is WEFT_HORIZON
- * or more, otherwise what weft_post returns. */
+ * or more, otherwise the result of weft_post. */
 #define weft_post_in(q, e, delay)                                                      \
   ((uint32_t)(delay) >= WEFT_HORIZON                                                   \
        ? WEFT_MISTAKE(WEFT_E_HORIZON, "a delay beyond the horizon; use weft_far_post") \

@@ -29,8 +29,8 @@
 extern "C" {
 #endif
 
-/* An actor is one byte, which says whether a core holds the actor, and what its priority is. A
- * zero-initialised actor is free and has the lowest priority. */
+/* An actor is one byte, which contains the priority of the actor and whether a core holds the
+ * actor. A zero-initialised actor is free and has the lowest priority. */
 typedef struct weft_actor {
   uint8_t mark; /* bit 0: busy; bits 1-7: priority */
 #if WEFT_DEBUG

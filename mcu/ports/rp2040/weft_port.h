@@ -2,11 +2,11 @@
  * register.
  *
  * Each core sleeps in WFE. Its alarm (0 for core 0, 1 for core 1) is enabled in the timer but not
- * in the NVIC, and SEVONPEND is set: when the alarm's line becomes pending, the core gets an event
- * and no handler runs. A line that is already pending gives no second event. Therefore weft_arm
- * clears the line after it has set the alarm, because the old alarm may fire until then. If the new
- * alarm fires in between and is cleared, its time has come; the caller notices this, because the
- * caller looks at the clock after arming (the timer fires on equality only).
+ * in the NVIC, and SEVONPEND is set: when the alarm's line becomes pending, the core receives an
+ * event and no handler runs. A line that is already pending gives no second event. Therefore
+ * weft_arm clears the line after it has set the alarm, because the old alarm may fire until then.
+ * If the new alarm fires in between and is cleared, its time has come; the caller notices this,
+ * because the caller looks at the clock after arming (the timer fires on equality only).
  *
  * Ordering: the M0+ has no write buffer and performs accesses in program order, so a lock needs
  * nothing more than a compiler barrier here.

@@ -47,7 +47,8 @@ static void tick(void) {
     fake_outside_at = 0;
     for (int i = 0; i < 2; i++)
       cores[i].event |=
-          cores[i].alive; /* The interrupt wakes its core; the choice below says which core runs. */
+          cores[i].alive; /* The interrupt wakes its core; the choice below determines which core
+                           * runs. */
   }
 }
 static bool inside; /* a core runs; otherwise the test itself calls the platform, and no core

@@ -15,7 +15,7 @@
 static weft_queue queue;
 static weft_actor actor, other;
 volatile uint32_t runs, late, moves,
-    wanted = 1; /* the expected number of runs: one more for each time that the core had already
+    wanted = 1; /* the expected number of runs: one more for each move that came after the core had
                  * committed to the event */
 
 WEFT_HOT static uint32_t run(weft_event *e, uint32_t release) {

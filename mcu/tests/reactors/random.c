@@ -42,8 +42,7 @@ static void make_program(uint32_t seed) {
   program.timeout = pick(8) ? 40 + pick(20) : -1;
 }
 
-/* ---- the body, the same for model and engine
- * ------------------------------------------------------------- */
+/* ---- the body, the same for model and engine ------------------------------------------------- */
 typedef struct {
   bool (*input)(int node, uint32_t *value);
   bool (*delayed)(int delay, uint32_t *value);

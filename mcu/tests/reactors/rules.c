@@ -207,10 +207,10 @@ static void ask_to_stop(void *self) {
   (void)self;
   tell("ask");
   int v = 1;
-  CHECK(weft_rx_schedule_copy(&act, MS(5), &v, 1) > 0); /* This event is dropped at the stop. */
+  CHECK(weft_rx_schedule_copy(&act, MS(5), &v, 1) > 0); /* The event is dropped at the stop. */
   weft_rx_request_stop();
   weft_rx_request_stop();
-  /* This event comes at the stop tag, where it is present. */
+  /* The next event comes at the stop tag, where it is present. */
   CHECK(weft_rx_schedule_copy(&act, 0, &v, 1) > 0);
 }
 static void last_words(void *self) {

@@ -94,7 +94,7 @@ Process dropper(Scheduler&, Writer<std::uint32_t> first, Writer<std::uint32_t> s
     pin_low(PIN_MAGNET);
     co_await sleep_until(t += kFall);
   }
-  first.poison();  // Every process along the path gets `poisoned`, and ends.
+  first.poison();  // Every process along the path sees `poisoned`, and ends.
   second.poison();
 }
 

@@ -46,7 +46,7 @@ static void motor_loop(uint64_t now, size_t actor, void *arg) {
   stepper.position++;
   uint32_t delay = motor_next_delay(&stepper, &order, (uint32_t)now);
   schedule_event(&queue, now + delay, MOTOR, motor_loop, 0);
-  /* The position's top bit says that the disc is at full speed. */
+  /* The position's top bit is set if the disc is at full speed. */
   uint32_t at = stepper.position | (stepper.period == PERIOD_FAST ? 1u << 31 : 0);
   schedule_event(&queue, now, MAIN, main_loop, (void *)(uintptr_t)at);
 }

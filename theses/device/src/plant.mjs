@@ -4,7 +4,7 @@
  * button.
  *
  * Invariants
- * - The plant knows only the pins of the controller: what it does follows from the edges on them,
+ * - The plant knows only the pins of the controller: its behaviour follows from the edges on them,
  *   from the geometry and from the seed.
  * - Times are microseconds of the machine's virtual clock, fractional; an edge has its exact cycle.
  * - The disc follows the pulses (rising edges on STEP) evenly between them: a pulse requests

@@ -17,7 +17,7 @@ bool deque_is_empty(deque_t* d);
 size_t deque_size(deque_t* d);
 void deque_push_front(deque_t* d, void* value);
 void deque_push_back(deque_t* d, void* value);
-/* These functions return 0 for an empty deque. */
+/* The following functions return 0 for an empty deque. */
 void* deque_pop_front(deque_t* d);
 void* deque_pop_back(deque_t* d);
 void* deque_peek_front(deque_t* d);

@@ -272,8 +272,8 @@ class Writer : public detail::End<T, Side::out> {
   return detail::Sleep{detail::Deadline{t}};
 }
 
-// A channel: a rendezvous (N = 0) or a buffer of N values; `overflow` says what a full buffer does.
-// It is meant for static storage with constant initialisation.
+// A channel: a rendezvous (N = 0) or a buffer of N values; `overflow` determines the behaviour of a
+// full buffer. A channel is meant for static storage with constant initialisation.
 template <class T, std::uint32_t N = 0>
 class Channel : public ChannelEngine<T> {
   static_assert(std::is_trivially_copyable_v<T>,

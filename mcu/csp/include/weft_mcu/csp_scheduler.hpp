@@ -102,12 +102,12 @@ class Scheduler : public core::WakerOps {
   // Returns the size of the latest frame in bytes, even if it was refused.
   std::uint32_t last_frame() const noexcept { return last_; }
 
-  // These are for actions of this scheduler's events (deadlines, ports): push() makes a waker
-  // runnable; run_runnable() runs what is runnable.
+  // The following members are for actions of this scheduler's events (deadlines, ports): push()
+  // makes a waker runnable; run_runnable() runs the runnable processes.
   constexpr weft_actor* actor() noexcept { return &actor_; }
   void push(core::Waker* w) noexcept { runnable_.push(w); }
-  // Counts what may wake a process from outside the channels: deadlines, ports, links. Only a debug
-  // build needs it.
+  // Counts the objects that may wake a process from outside the channels: deadlines, ports, links.
+  // Only a debug build needs the count.
 #if WEFT_DEBUG
   void outside(int by) noexcept { outside_ += by; }
 #else

@@ -1,9 +1,10 @@
 /* reactors/engine.h: takes a program from tag to tag. Part of weft_mcu/reactors_run.h.
  *
  * A tag is collected (its timers and events are taken from the queue, presence and pending
- * reactions are set), waited for, run, and ended. In a program that gets no events from outside, a
- * tag is collected before its time, so that at its time the first reaction only has to be called.
- * Otherwise an earlier event may still come, so the tag is collected only when its time has come.
+ * reactions are set), waited for, run, and ended. In a program that receives no events from
+ * outside, a tag is collected before its time, so that at its time the first reaction only has to
+ * be called. Otherwise an earlier event may still come, so the tag is collected only when its time
+ * has come.
  */
 #ifndef WEFT_RX_ENGINE_H
 #define WEFT_RX_ENGINE_H

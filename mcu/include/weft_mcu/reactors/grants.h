@@ -155,8 +155,8 @@ static void weft_rx_decide_stop(void) {
   weft_rx_stop_decided = true;
   for (unsigned i = 0; i < WEFT_RX_ENCLAVES; i++) weft_rx_tell(&weft_rx_envs[i]);
 }
-/* This enclave is between two tags. Wait until every enclave is between two tags or has ended; then
- * set the stop tag. */
+/* Called between two tags. Wait until every enclave is between two tags or has ended; then set the
+ * stop tag. */
 static void __attribute__((noinline)) weft_rx_join_stop(weft_rx_env *env) {
   weft_irq_t irq = weft_lock(WEFT_RX_LOCK);
   env->acked = true;

@@ -2,7 +2,7 @@
  *
  * On a host, memory comes from malloc; on a device the pools are static arrays whose free members
  * are chained. Events of the enclave's own reactions need no lock. The lock of the pools protects
- * what other threads, cores and interrupts may take or give back.
+ * the members that other threads, cores and interrupts may take or give back.
  */
 #ifndef WEFT_RX_TOKENS_H
 #define WEFT_RX_TOKENS_H
