@@ -32,8 +32,8 @@ LOOKS = 0.25  # seconds between two checks of the memory that is left
 
 
 class RunError(Exception):
-    """A program failed, hung or printed something other than samples; the message tells which of
-    these."""
+    """A program failed, hung or printed something other than samples; the message describes the
+    failure."""
 
 
 @dataclasses.dataclass
@@ -129,8 +129,8 @@ def _end(child: subprocess.Popen[str]) -> None:
 def run_once(
     program: Program, cpus: Sequence[int], timeout: float, spare: int = 0
 ) -> dict[str, list[float]]:
-    """Runs the program once and returns its samples by measure. With `spare`, it is ended when
-    fewer bytes of memory are left (0: never). Raises RunError.
+    """Runs the program once and returns its samples by measure. With `spare`, the program is ended
+    when fewer bytes of memory are left (0: never). Raises RunError.
     """
     with _pinned(cpus):
         try:
@@ -204,7 +204,7 @@ def interleave(
 ) -> dict[str, Samples]:
     """Runs all programs, round by round, in the order of `programs`.
 
-    `before(name, round)` is called before each run, and also in place of one that is left out
+    `before(name, round)` is called before each run, and also in place of a run that is left out
     because the program failed earlier. KeyboardInterrupt passes through, after the running program
     has been ended.
     """

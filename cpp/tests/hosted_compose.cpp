@@ -127,7 +127,7 @@ TEST_CASE("rule 7.2: the first failure cancels the others; when all have ended i
 
 TEST_CASE("rule 7.2: several failures come as one, in the order of the processes, not of failing") {
   weft::Channel<int> c;
-  // The middle process holds an end, so it got its number when it was made, before the other
+  // The middle process holds an end, so it received its number when it was made, before the other
   // processes were started.
   auto with_end = [](weft::Reader<int>) -> Process {
     try {

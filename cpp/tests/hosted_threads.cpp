@@ -404,7 +404,7 @@ TEST_CASE("rule 7.7: a busy scheduler hears within 64 steps what another thread 
   int steps = 0, told_at = -1;
   auto asks = [](weft::Writer<int, weft::Local> out, weft::Reader<int, weft::Local> in,
                  weft::Writer<int> w, int* n, const int* told) -> Process {
-    for (int i = 0; i < 100; ++i) {  // until the others have begun and the reader waits
+    for (int i = 0; i < 100; ++i) {  // until the other processes have begun and the reader waits
       co_await out.write(i);
       co_await in.read();
     }

@@ -98,7 +98,7 @@ TEST_CASE(
   };
   auto q = [](int i, std::vector<int>& o) -> Process {
     co_await weft::sleep(1s);
-    co_await weft::sleep(2s);  // due with the others at 3 s, but set later
+    co_await weft::sleep(2s);  // due with the other sleeps at 3 s, but set later
     o.push_back(i);
   };
   weft::run(virtually, weft::par(q(9, order), p(0, 3s, order), p(1, 3s, order), p(2, 2s, order),

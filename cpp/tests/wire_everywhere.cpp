@@ -143,7 +143,7 @@ TEST_CASE(
   CHECK(e.knot().text.find("main/x in a waits for main/y in b or main/z in b") !=
         std::string::npos);
   e = two();
-  e.programs[0].lent.pop_back();  // No program has the other side of 20.
+  e.programs[0].lent.pop_back();  // No program holds the other side of channel 20.
   const auto k = e.knot();
   CHECK(k.paths == std::vector<std::string>{"main/x in a"});
   CHECK(k.text.find("whoever is on the other side of 'back' (nobody that is known)") !=

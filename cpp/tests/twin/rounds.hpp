@@ -138,7 +138,7 @@ class Rounds {
 
  private:
   // The time between two rounds. Nothing tells program 0 when the other programs have come to wait,
-  // so it asks them.
+  // so program 0 asks them.
   static constexpr std::chrono::milliseconds kAgain{2};
 
   bool all_wait(bool begun) {
