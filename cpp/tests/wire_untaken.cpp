@@ -1,5 +1,5 @@
-// Tests how much data a peer may make a space hold before it is taken (WIRE.md 14.5), and the
-// faults of 14.2 that keep the peer from sending more.
+// Tests the limit on the data that a peer may make a space hold before the data is taken (WIRE.md
+// 14.5), and the faults of 14.2 that keep the peer from sending more.
 #include <doctest/doctest.h>
 
 #include <array>

@@ -30,8 +30,8 @@ from weft_lf import tree
 from weft_lf.errors import Problem
 from weft_lf.model import Delay, Instance, Model, driver
 
-DEVICE = 2  # the most enclaves on a device: one for each core
-MOST = 64  # the most enclaves that `@enclave` gives elsewhere
+DEVICE = 2  # the limit on enclaves on a device: one for each core
+MOST = 64  # the limit on enclaves of `@enclave` on a host
 KNOWN_HEADERS = (
     r"<[^>]*>|\"(board|stdio|stdlib|string|math|stdint|stdbool|hardware/\w+|pico/\w+)\.h\""
 )

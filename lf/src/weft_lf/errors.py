@@ -29,7 +29,7 @@ class Span:
 
 
 NOWHERE = Span()
-WIDEST = 160  # the most characters of a line that are shown
+WIDEST = 160  # the limit on the characters of a line that are shown
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from weft_lf.target import Config, configured
 from weft_lf.tree import File, Reactor
 
 NO_MAIN = "this file has no main reactor"
-LONGEST = 10_000_000  # the most characters of a file: a file such as /dev/zero never ends
+LONGEST = 10_000_000  # the limit on the characters of a file: a file such as /dev/zero never ends
 
 
 @dataclass

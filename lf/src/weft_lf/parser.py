@@ -29,7 +29,7 @@ from weft_lf.errors import LfError, Span, fail
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 FOREVER = 2**63 - 1
 NEVER = -(2**63)
-DIGITS = 40  # the most digits that are read: 64 bits need fewer, and Python limits int() too
+DIGITS = 40  # the limit on digits: 64 bits need fewer, and Python limits int() too
 UNITS = {
     **dict.fromkeys(("ns", "nsec", "nsecs"), 1),
     **dict.fromkeys(("us", "usec", "usecs"), 10**3),

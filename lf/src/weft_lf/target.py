@@ -87,7 +87,7 @@ UNUSED = [
     "verbose",
     "rti",
 ]
-WORKERS = 1024  # the most workers; the option -w of a built program has the same limit
+WORKERS = 1024  # the limit on workers; the option -w of a built program has the same limit
 PLATFORMS = {
     "native": "host",
     "linux": "host",

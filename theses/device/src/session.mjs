@@ -168,7 +168,7 @@ export class Session {
     this.wait(() => this.machine.micros >= end, micros / 1e6 + 1, 'keep running');
   }
 
-  /** Switches on and presses the button once: the disc comes to speed. */
+  /** Switches the device on and presses the button once, so that the disc comes to speed. */
   arm() {
     const { machine, plant } = this;
     this.wait(() => plant.turned(machine.micros) > 20, 6, 'start the motor slowly');

@@ -65,8 +65,8 @@ static void __attribute__((noinline)) weft_rx_drain(weft_rx_env *env) {
   if (WEFT_PEEK(weft_rx_stop_all) && !env->acked) weft_rx_join_stop(env);
 #endif
 }
-/* Return true if t has come and no earlier event can come any more. Return false if an event has
- * come, so that the caller must look again. */
+/* Return true if the time t has come and no earlier event can come any more. Return false if an
+ * event has come, so that the caller must look again. */
 WEFT_INLINE bool weft_rx_reach(weft_rx_env *env, weft_rx_time t) {
   for (;;) {
     bool due = (WEFT_RX_FAST && env->fast) || !weft_rx_before(weft_rx_clock(), t);
