@@ -1,8 +1,10 @@
 // Random networks of spaces over links that lose, double, delay, disorder, spoil and are cut
 // (WIRE.md 13): one network for each seed, which is the same on every machine. There are no
-// threads. The tests run some of these networks, `wire_soak` as many as there is time for. Each
-//network checks that values arrive in order, none lost, none doubled; that a cut ends the network
-//with PeerDied, after the first part of what was sent; and that no operation waits for ever.
+// threads. The tests run some of these networks, `wire_soak` as many as there is time for.
+//
+// Each network checks that values arrive in order, none lost, none doubled; that a cut ends the
+// network with PeerDied, after the first part of what was sent; and that no operation waits for
+// ever.
 #pragma once
 #include <deque>
 #include <string>

@@ -1,6 +1,8 @@
 """The yardstick: KIND of away_tasks by WORKERS OS processes that do not communicate; each does
-every WORKERS-th task. The figure is the ns from their release to the end of the last process. The
-processes are started by multiprocessing, and are warm.
+every WORKERS-th task.
+
+The figure is the ns from their release to the end of the last process. The processes are started by
+multiprocessing, and are warm.
 """
 
 import multiprocessing

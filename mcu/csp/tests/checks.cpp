@@ -1,6 +1,8 @@
 // checks: scenarios of processes on the emulated chip, one after the other. The program prints
-// `name value…`; tests/run.mjs contains the right values. Every scenario starts processes and
-//serves the queue until all have ended, so a lost wake-up shows as a run that does not end.
+// `name value…`; tests/run.mjs contains the right values.
+//
+// Every scenario starts processes and serves the queue until all have ended, so a lost wake-up
+// shows as a run that does not end.
 #include "board.h"
 #include "weft_mcu/csp.hpp"
 
