@@ -3,13 +3,13 @@
     library_object.object_file() ──► .build/tests/weft-HASH.o, by c++ -O0 -g
 
 To compile the library takes longer than all that these tests do with it. A test that needs other
-flags compiles a library of its own.
+flags compiles the library itself.
 
 Invariants
 - Only the standard library is used: tests of several rooms import this file.
 - The file's name has a hash of all that decides what is in it: the sources, the compiler, the
-  flags. So a file that is there is whole, and up to date.
-- One OS process compiles it; others wait for that one (flock).
+  flags. The file gets this name once it is whole. So a file with this name is whole and up to date.
+- One OS process compiles the library; others wait for that one (flock).
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def _name(compiler: list[str]) -> str:
 
 
 def object_file() -> Path:
-    """Returns the object of cpp/src/weft.cpp. It is compiled if it is not there.
+    """Returns the object file of cpp/src/weft.cpp, which is compiled if it is not there.
 
     Raises:
-        subprocess.CalledProcessError: it does not compile; the compiler has said why.
+        subprocess.CalledProcessError: the library does not compile; the compiler has said why.
     """
     compiler = _compiler()
     folder = ROOT / ".build" / "tests"
@@ -65,15 +65,16 @@ def object_file() -> Path:
 
 
 def program(made: Path, *sources: Path, flags: tuple[str, ...] = ()) -> Path:
-    """Compiles a program of these sources with the same compiler and flags, links it with the
-    library, and returns `made`, its path.
+    """Compiles a program of these sources with the library's compiler and flags, and `flags`. Links
+    the program with the library, and returns its path, `made`.
 
     Raises:
-        subprocess.CalledProcessError: it does not compile; the compiler has said why.
+        subprocess.CalledProcessError: a source or the library does not compile, or the program does
+            not link; the compiler has said why.
     """
     library = object_file()
     objects: list[Path] = []
-    for source in sources:  # one by one, as ccache has it
+    for source in sources:  # one by one, because ccache keeps compilations of one source each
         objects.append(made.with_name(f"{made.name}-{source.stem}.o"))
         command = [*_compiler(), *FLAGS, *flags, "-c", str(source), "-o", str(objects[-1])]
         subprocess.run(command, check=True)

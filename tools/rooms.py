@@ -399,8 +399,8 @@ def run_room(room: Room, kind: str, still: float) -> Result:
 class SetUp:
     """Installs what the rooms need, each part once, while rooms that are `early` run.
 
-    `waited` is the time in seconds for which rooms stood still because of it, `seconds` the time
-    that it took in all. A lock protects `process` and `stopped`: no part begins after `stop()`.
+    `waited` is the time in seconds for which rooms waited for set-up, `seconds` the time that
+    set-up took in all. `lock` protects `process` and `stopped`: no part begins after `stop()`.
     """
 
     def __init__(self, rooms: list[Room]) -> None:
@@ -445,13 +445,13 @@ class SetUp:
         return [part for part in room.setup if part in self.failed]
 
     def stop(self) -> None:
-        """Ends the part under way, and waits until no part runs. After the last part it does
-        nothing.
+        """Ends the part under way, and waits until no part runs. If all parts have ended, stop()
+        does nothing.
         """
         with self.lock:
             self.stopped = True
             if self.process is not None:
-                self.process.terminate()  # nothing if it has ended
+                self.process.terminate()  # does nothing if the OS process has ended
         self.thread.join()
 
 

@@ -1,8 +1,8 @@
 // The cost of an event of the flight recorder (rule 14.14): CommsTime on local channels, as in
 // commstime.cpp, without a recorder and with one, by turns.
 //
-// In each communication one of the two parties has waited, and the recorder of C++ records the
-// operations that waited. Therefore a communication is one event.
+// In each communication one of the two parties has waited, and the recorder of C++ records only the
+// operations that waited. So a communication is one event.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -35,7 +35,7 @@ weft::Process delta(weft::Reader<int, Local> in, weft::Writer<int, Local> left,
   }
 }
 
-// Stores the ns a communication for each stretch.
+// Stores the ns for a communication, one figure for each stretch but the first.
 weft::Process consumer(weft::Reader<int, Local> in, long stretches, long per,
                        std::vector<double>* ns) {
   int expected = 0;
@@ -55,7 +55,8 @@ void commstime(long per, std::vector<double>& ns) {
                       consumer(d.reader(), 10, per, &ns)));
 }
 
-// Prints the samples, less the least of `off` for what = "event".
+// Prints the ns for a communication: with the recorder ("on"), without it ("off"), or with it less
+// the least time without it ("event").
 void recorded(std::string_view what, long samples, long per) {
   const char* const folder = std::getenv("TMPDIR");
   const std::string path =
@@ -73,7 +74,7 @@ void recorded(std::string_view what, long samples, long per) {
   std::printf("\n");
 }
 
-// Measures the recorder's clock alone, which is read once for each event.
+// Prints the ns that the recorder's clock alone takes, read as often as there would be events.
 void clock_alone(long samples, long per) {
   bench::Sampler s(samples);
   std::uint64_t sum = 0;

@@ -1,10 +1,10 @@
 """The flight recorder's cost (rule 14.14; ../../python/docs/flight.md): flight.py WHAT SAMPLES PER
 
-event     ns an event of CommsTime of coroutines: the time with the recorder less the least time
-          without it, by turns; a communication is two events
-on, off   ns a communication, with the recorder and without it
-size      bytes an event, definitions included: the mean of CommsTime and of a farm of 64 workers
-read      ns an event that `weft trace` takes: sums, verdict and critical path of a file
+event     ns for an event of CommsTime of coroutines: the time with the recorder, less the least
+          time without it. They are measured by turns. A communication is two events
+on, off   ns for a communication, with the recorder and without it
+size      bytes for an event, definitions included: the mean of CommsTime and a farm of 64 workers
+read      ns for which `weft trace` reads an event: sums, verdict and critical path of a file
 """
 
 import sys

@@ -1,8 +1,8 @@
 """The cost of a look from outside (rules 14.9, 14.10): seen.py WHAT SAMPLES PER
 
-alone     ns a communication of CommsTime of coroutines at which nobody looks, with the socket
+alone     ns for a communication of CommsTime of coroutines that nobody looks at, with the socket
 attached  the same while another OS process takes a look of 100 ms each second
-first     ns from the start of `weft top --once` to its end, of a program of PER processes
+first     ns from the start of `weft top --once` to its end; the program has PER processes that wait
 """
 
 import os
@@ -91,7 +91,7 @@ async def waits(source):
 
 @process
 def asks(samples):
-    """Measures `weft top --once`, in a thread, so that the program answers meanwhile."""
+    """Is a thread process, so that the program answers while `weft top` runs."""
     for k in range(samples + 1):
         start = time.perf_counter_ns()
         done = subprocess.run(
@@ -117,7 +117,8 @@ async def many(samples, per):
     keep.retire()
 
 
-# The door of a program is in the user's runtime directory, which is missing in many containers.
+# The door of a program is in the user's runtime directory. In many containers there is none, so the
+# bench makes a directory of its own.
 folder = tempfile.TemporaryDirectory()
 os.environ["XDG_RUNTIME_DIR"] = folder.name
 what = sys.argv[1] if len(sys.argv) > 1 else ""

@@ -111,6 +111,8 @@ AGREED = {
         ("rings, two cores", "rings, one core", "ns", "min", 0.6),
         ("compute, executor", "compute, two threads", "ns", "min", 1.03),
     ],
+    "cpp-echo": [("weft", "epoll", "ns", "p50", 1.2)],
+    "cpp-io-select": [("weft", "epoll", "ns", "min", 1.2)],
     "cpp-select": [
         ("ready 1000", "ready 10", "ns", "min", 2.0),
         ("ready 1000", "go select 10", "ns", "min", 0.06),

@@ -61,7 +61,7 @@ weft_explorer_switch:
 )");
 static void* prepare(char* stack, void (*entry)()) {
   auto** top = reinterpret_cast<void**>(stack + kStack);
-  *--top = nullptr;  // This is for alignment, and serves as the end of any backtrace.
+  *--top = nullptr;  // This null aligns the stack, and ends any backtrace.
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
   return top;
@@ -69,7 +69,7 @@ static void* prepare(char* stack, void (*entry)()) {
 static void exchange_stacks(void** save, void* load) { weft_explorer_switch(save, load); }
 #else
 static void* prepare(char* stack, void (*entry)()) {
-  // This leaks a few bytes for each thread and execution, and only on other machines.
+  // The context is never freed: a few bytes for each thread and execution, on these machines only.
   auto* c = new ucontext_t;
   getcontext(c);
   c->uc_stack.ss_sp = stack;

@@ -8,8 +8,8 @@
 //                          1, … in turn, so that the first failure found is a short one
 //   sample                 random schedules from a seed: half of them by priorities with few change
 //                          points (PCT: Burckhardt et al., ASPLOS 2010), half of them a random walk
-//   replay                 one schedule, given as "step:thread,…": the steps at which it departs
-//                          from running on, and then round-robin
+//   replay                 one schedule, given as "step:thread,…": the steps at which the running
+//                          thread does not go on, and the threads that go instead; then round-robin
 //
 //   runnable ──pause()──► pausing ──another thread changed an atomic──► runnable
 //      │  ▲
@@ -52,9 +52,9 @@ class Engine {
   // inputs: which thread cancels, in which order.
   std::uint32_t choose(std::uint32_t n);
   void note(std::string text);  // adds a line to the trace
-  // Set by a body. If it is true, the expiry of a time limit while another thread could run counts
-  // as a preemption. This is meant for bodies in which a thread looks around at intervals, and
-  // which could otherwise go on for ever.
+  // Set by a body. If the flag is true, the expiry of a time limit while another thread could run
+  // counts as a preemption. The flag is meant for bodies in which a thread looks for work at
+  // intervals, and which could otherwise go on for ever.
   bool expiry_costs = false;
   // Called with the numbers of the thread that is left and of the thread that resumes (-1 for
   // none), to keep thread-local data apart. May be null.
@@ -76,9 +76,9 @@ class Engine {
     std::uint64_t executions = 2'000'000;
     // With `samples`: the samples are for more preemptions than this number.
     int sure = -1;
-    std::uint64_t samples = 0;  // the most further executions; 0 means no such limit
+    std::uint64_t samples = 0;  // the largest number of further executions; 0 means no such limit
     std::uint64_t steps = 20'000;
-    std::function<void()> alive;  // called now and then, as a sign of life
+    std::function<void()> alive;  // called from time to time, as a sign of life
   };
   struct Outcome {
     std::uint64_t executions = 0;
@@ -104,7 +104,7 @@ class Engine {
     const char* name = "";
     State state = State::runnable;
     bool timed = false;
-    std::uint64_t seen = 0;  // the version of memory at its last operation
+    std::uint64_t seen = 0;  // the version of memory at the fiber's last operation
     const void* word = nullptr;
     std::int64_t until = 0;
     std::uint64_t priority = 0;
@@ -159,7 +159,7 @@ class Engine {
   int line_ = 0;
 };
 
-// Returns the engine, which is made when it is first asked for.
+// Returns the engine, which is made at the first call.
 Engine& make_engine();
 inline Engine* made = nullptr;
 inline Engine& engine() { return made ? *made : make_engine(); }
@@ -183,7 +183,7 @@ bool enrol(const char* name, int exhausted, unsigned bound, void (*body)());
 // SAMPLED("name (rule)", bound) { … }    all with at most `bound` (-1: there are too many even
 //                                        without a preemption), and some of those with one more: if
 //                                        those are not too many after all, that is a failure.
-//                                        CAVEATS.md has the list.
+//                                        CAVEATS.md lists them.
 #define SCENARIO(NAME, BOUND) WEFT_SCENARIO(NAME, BOUND, BOUND, __COUNTER__)
 #define SAMPLED(NAME, BOUND) WEFT_SCENARIO(NAME, BOUND, (BOUND) + 1, __COUNTER__)
 #define WEFT_SCENARIO(NAME, EXHAUSTED, BOUND, ID)                                \

@@ -3,7 +3,7 @@
 
 The mutants are not part of the library. This script writes a copy of the library for the explorer.
 In this copy every mutant can be switched on by its number (WEFT_MUTANT, a variable of the
-explorer), so that one program has all mutants.
+explorer), so that one program contains all mutants.
 
     mutated.py OUT      write the copy; files that have not changed are not written again
     mutated.py --check  only say whether every edit still applies

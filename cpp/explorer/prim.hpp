@@ -1,8 +1,8 @@
 // The primitives under exploration: the declarations of weft/prim.hpp, in which every operation is
 // a scheduling point.
 //
-// With -DWEFT_PRIM_HEADER='"…/explorer/prim.hpp"' this header takes the place of the machine, so
-// that the production code itself is explored.
+// With -DWEFT_PRIM_HEADER='"…/explorer/prim.hpp"' this header takes the place of the machine's
+// primitives, so that the production code itself is explored.
 //
 // Limits of the exploration: executions are sequentially consistent. Every memory_order is taken as
 // seq_cst, so an exploration proves nothing about weaker orders. The usual argument shows that
@@ -141,7 +141,7 @@ class atomic {
     return after(was, v_);
   }
 
-  // This is for the engine's park(); it is not a scheduling point.
+  // peek() is for the engine's park(); it is not a scheduling point.
   T peek() const noexcept { return v_; }
 
  private:
@@ -157,7 +157,7 @@ class atomic {
   }
   static std::uint64_t bits(T v) noexcept {
     if constexpr (std::is_pointer_v<T>)
-      return v ? 1 : 0;  // An address would differ between executions.
+      return v ? 1 : 0;  // The value of an address would differ between executions.
     else
       return static_cast<std::uint64_t>(v);
   }

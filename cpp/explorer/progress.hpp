@@ -15,7 +15,7 @@ inline void say(std::string line) {
     if (c == '\n') c = ' ';
   line += '\n';
   if (std::FILE* f = std::fopen(path, "a")) {
-    // This is a single write, so that lines stay whole even if other programs write too.
+    // A single write keeps lines whole even if other programs write too.
     std::fwrite(line.data(), 1, line.size(), f);
     std::fclose(f);
   }

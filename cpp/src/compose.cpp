@@ -25,8 +25,8 @@ void Runner::launch() {
   }
 }
 
-// This runs as the last action of the thread. The destructor runs even if the thread is cancelled
-// within the function.
+// The destructor runs as the last action of the thread, even if the thread is cancelled within the
+// function.
 Runner::Over::~Over() {
   const Ending how = me->ending;
   group.unlink(*me);
@@ -41,7 +41,7 @@ void Runner::body() {
   const runtime::Pinned pinned(cpu_);
   const Scope scope(*this);
   cpu_clock.store(runtime::clock_of_this_thread(), std::memory_order_relaxed);
-  struct Dropped {  // destroys the function before the group is told (rule 7.7)
+  struct Dropped {  // destroys the function before the group is notified (rule 7.7)
     Runner& me;
     ~Dropped() {
       me.drop_function();
@@ -169,8 +169,8 @@ static void execute(const RunOptions& o, runtime::Run& run, runtime::ThreadProce
     execute_solo(o, run, self, nullptr, start);
 }
 
-// Called from main, or from any thread that is not a process, this starts the outermost run. Called
-// in a thread process, it starts a network inside the same run.
+// Called from main, or from any thread that is not a process, execute() starts the outermost run.
+// Called in a thread process, execute() starts a network inside the same run.
 void execute(const RunOptions& o, StartOf start) {
   if (runtime::this_context && runtime::this_context->executor)
     bad_use(
@@ -222,8 +222,8 @@ runtime::Run* current_run() noexcept {
 bool YieldOp::Awaiter::await_ready() const {
   detail::meet_request(*p);
   if (runtime::Scheduler* s = runtime::Scheduler::current()) [[likely]]
-    // nobody_ready() looks around; without it a loop of yields would never notice other threads and
-    // timers.
+    // nobody_ready() looks for wake-ups by other threads and for timers; without that call a loop
+    // of yields would never notice them.
     return !s->anything_ready() && s->nobody_ready();
   return runtime::this_context->executor->nobody_ready();
 }

@@ -35,11 +35,11 @@ using runtime::Json;
 using runtime::JsonObject;
 using runtime::JsonValue;
 
-constexpr int kVersion = 1;          // of the protocol
+constexpr int kVersion = 1;          // the version of the protocol
 constexpr int kSamples = 20;         // how many samples an interval has
-constexpr double kLongestLook = 60;  // s
+constexpr double kLongestLook = 60;  // in s
 constexpr std::size_t kMost = 2'000;
-constexpr int kPatience = 3'600;  // s for which a visitor may ask nothing
+constexpr int kPatience = 3'600;  // in s: how long a visitor may ask nothing
 
 // --- messages ------------------------------------------------------------------------------------
 
@@ -93,8 +93,8 @@ void put_places(Json& j, const char* key, const std::vector<runtime::Look::Place
   j.close(']');
 }
 
-// Returns for each process how many operations a second it has done: what has passed at its ends.
-// The number is below 0 if the process shares an end with another, or holds none.
+// Returns for each process how many operations a second have passed at its ends. The number is
+// below 0 if the process shares an end with another, or holds none.
 std::vector<double> rates(const runtime::Look::Found& found, double seconds) {
   std::map<runtime::Look::Place, int> holders;
   std::unordered_map<const core::SyncObject*, double> rate;
@@ -246,8 +246,8 @@ std::string answer(runtime::Look& look, const JsonObject& request) {
   return look_over(look, interval, most);
 }
 
-// Returns the answer to a message, or an error that says why it is not one. `over`: whether no more
-// messages are to be taken.
+// Returns the answer to a message, or an error that says why the text is not a message. Sets `over`
+// if no more messages are to be taken.
 std::string answer(runtime::Look& look, std::string_view text, bool& over) {
   JsonObject request;
   bool object = false;
@@ -304,12 +304,13 @@ void serve(int fd) {
 
 std::atomic<bool> tried{false};
 
-// When the program ends, nothing more is read, since the end destroys what would be read.
+// When the program ends, nothing more is read, since the end destroys the objects that would be
+// read.
 std::atomic<bool> ended{false};
 thread_local bool forks = false;
 
-// Waits until a piece of a look is over. It cannot block in lock(), since the end of the program
-// keeps the lock for ever.
+// Waits until a piece of a look is over. This function must not block in lock(), since the end of
+// the program keeps the lock for ever.
 void before_fork() {
   while (!(forks = runtime::Look::at_work().try_lock()) && !ended) usleep(100);
 }

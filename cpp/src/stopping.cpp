@@ -22,8 +22,8 @@ signals::signals(std::initializer_list<int> which) {
     open();
     claim();
     thread_ = std::thread([this] { pass_on(); });
-  } catch (...) {  // This is BadUse, or std::system_error because the system cannot start a further
-                   // thread.
+  } catch (...) {  // The exception is BadUse, or std::system_error if the system cannot start
+                   // another thread.
     give_back();
     close_pipe();
     throw;

@@ -191,7 +191,7 @@ std::string said(const Replay::Deviation& d) {
   const std::string step = "step " + std::to_string(d.step) + " of " + d.process;
   switch (d.kind) {
     case Kind::go: return "after " + step + ", " + d.who + " goes first";
-    case Kind::time: return "after " + step + ", a time comes, although somebody could go on";
+    case Kind::time: return "after " + step + ", a time comes, although a process could go on";
     default:
       return "at " + step + " its " +
              (d.nth > 0 ? "select number " + std::to_string(d.nth + 1) : "select") +

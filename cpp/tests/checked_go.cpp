@@ -110,7 +110,7 @@ void result_by_default(bool mended) {
             asks_for(jobs.writer(), results.reader()));
 }
 
-// --- the first answer is used; the other processes stay behind, because an end is kept ---
+// --- the first answer is taken; the processes with the others wait for ever, as an end is kept ---
 
 Process answers(int n, Writer<int> out) { co_await out.write(n); }
 Process takes_the_first(Reader<int> in, int more) {
@@ -124,7 +124,7 @@ void first_answer(bool mended) {
             takes_the_first(c.reader(), mended ? 1 : 0));
 }
 
-// --- the answer comes when the time limit is over, and no process takes it ---
+// --- the answer comes after the time limit, and nobody takes the answer ---
 
 Process serves(Reader<int> requests, Writer<int> replies) {
   const int v = co_await requests.read();

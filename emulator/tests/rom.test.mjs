@@ -263,7 +263,7 @@ test('every entry of both tables takes the cycles that its list says, whatever i
 
 const INTERRUPTED = `
   typedef void *(*look_t)(uint16_t *, uint32_t);
-  static volatile uint32_t rom; /* 0, but the compiler must not know this */
+  static volatile uint32_t rom; /* 0, but the compiler must not know */
   #define POINTER(at) ((uintptr_t)*(volatile uint16_t *)(rom + at))
   static uint32_t (*sine)(uint32_t), (*add)(uint32_t, uint32_t);
   volatile uint32_t sum, result, taken;

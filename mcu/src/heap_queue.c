@@ -13,8 +13,7 @@
  *  3. The order is: release time, then priority (high first), then the number of the post. So
  *     events of equal time and priority are first in, first out, and an event that is put back gets
  *     its old position. The number has 30 bits and is compared by the sign of the difference: an
- *     event may wait while 2^29 others
- *        are posted.
+ *     event may wait while 2^29 others are posted.
  *
  * A pop moves the hole down to a leaf, and then moves the last entry up from there. A heap with
  * four children per entry was tried: its push took 212 cycles, its pop 780. The search for the

@@ -1,6 +1,6 @@
-"""Bugs in the manner of Go programs, each with its repair: a check finds the bug, makes it short,
-and finds nothing in what is mended (rules 17.5 to 17.8). They are not those of GoBench
-(checking_kernels.py).
+"""Bugs in the manner of Go programs, each with its fix: a check finds the bug, makes it short, and
+finds nothing once it is fixed (rules 17.5 to 17.8). The bugs of GoBench are in
+checking_kernels.py; these are others.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def lock_order(mended: bool) -> None:
     run(*[moves(*[(lock.writer(), lock.reader()) for lock in pair]) for pair in pairs])
 
 
-# --- a result is given with a default, while nobody may wait for it -------------------------------
+# --- a result is given by a select with a default, while nobody may wait for it yet ---------------
 
 
 @process
@@ -190,7 +190,7 @@ def counted_too_late(mended: bool) -> None:
     )
 
 
-# --- a cancellation that who produces does not look for -------------------------------------------
+# --- a cancellation that the producer does not look for -------------------------------------------
 
 
 @process
@@ -340,7 +340,7 @@ def read_lock_taken_twice(mended: bool) -> None:
     )
 
 
-# --- answers by who comes first, taken for those by number ----------------------------------------
+# --- answers in the order of their arrival, taken for the order of their numbers ------------------
 
 
 @process
@@ -419,8 +419,8 @@ def test_lost_values_say_what_to_do() -> None:
 
 
 def test_a_retired_channel_ends_who_writes_to_it() -> None:
-    """The bugs above keep an end of a channel where that matters. Without it a process that a Go
-    program leaves for ever ends by Retired.
+    """Some bugs above keep an end of a channel. Without that end, Retired ends the process that
+    would wait for ever in a Go program.
     """
 
     @process

@@ -3,7 +3,7 @@
 //   auto [i, v] = co_await weft::select(r1, r2, weft::after(10ms));  // a select by itself
 //   auto [i, v] = weft::select(r1, r2)();                            // the same in a thread
 //   weft::Alternative alt{weft::Mode::fair, r1, r2};  // kept between selects: co_await alt.select()
-//   weft::StandingAlternative many{readers};  // stays enrolled: any number cost the same
+//   weft::StandingAlternative many{readers};  // stays enrolled: any number costs the same
 //
 // Guards: a Reader; out(writer, value); out(writer, std::move(value)), which moves the value only
 // when it is chosen; out_with(writer, f); after(span); at(time); skip(); a Barrier. All of them
@@ -109,8 +109,8 @@ class SelectOp {
 };
 
 // Waits until one of the guards can commit, and commits that one. In a coroutine co_await the
-// result; in a thread call it. The result has the index of the guard and its value. Throws BadUse
-// for a bad set of guards (rule 5.5), Cancelled, and what the chosen guard throws: Retired,
+// result; in a thread call it. The result contains the index of the guard and its value. Throws
+// BadUse for a bad set of guards (rule 5.5), Cancelled, and what the chosen guard throws: Retired,
 // Poisoned, PeerDied.
 template <detail::GuardLike... Gs>
 [[nodiscard]] auto select(Mode mode, Gs&&... gs) {
@@ -126,7 +126,7 @@ template <class... None>
 void select() {
   static_assert(detail::never<std::tuple<None...>>, "weft: select needs at least one guard");
 }
-// Exists only for its error message.
+// This overload exists only for its error message.
 template <class G, class... Gs>
   requires(!detail::GuardLike<G> && !std::is_same_v<std::remove_cvref_t<G>, Mode> &&
            !detail::IsReaders<std::remove_cvref_t<G>>::value)

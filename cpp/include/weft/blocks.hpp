@@ -260,8 +260,8 @@ auto thread(F f, A&& arg, As&&... args) {
   return thread(std::move(bound), detail::Here::nowhere());
 }
 
-// Makes a process of f(args…). If f returns a process, this just calls f; otherwise f will run on a
-// thread, with the arguments bound.
+// Makes a process of f(args…). If f returns a process, proc() only calls f; otherwise f will run on
+// a thread, with the arguments bound.
 template <class F, class... A>
 auto proc(F f, A&&... args) {
   static_assert(std::is_invocable_v<F&, A&&...>,

@@ -341,8 +341,8 @@ template <class V, class P>
   give_up<V, P>(c, side, false);
 }
 
-// Throws what an operation at that side would throw. If no operation would throw, says that the
-// side itself is gone (rule 2.5).
+// Throws what an operation at that side would throw. If no operation would throw, the error says
+// that the side itself is gone (rule 2.5).
 template <class V, class P>
 [[noreturn, gnu::noinline, gnu::cold]] void no_new_end(EngineFor<V, P>* c, core::Side side,
                                                        bool met) {
@@ -397,7 +397,7 @@ class EndOf {
   // Closes the end; its channel retires if it was the last of its side (rule 3). Does nothing if
   // the end is closed.
   void retire() noexcept { leave(false); }
-  // Does what retire() does, for an end whose holder was killed (rule 4.5).
+  // Closes the end like retire(), for an end whose holder was killed (rule 4.5).
   void die() noexcept { leave(true); }
   explicit operator bool() const noexcept { return open(); }
 
@@ -552,7 +552,7 @@ class Reader : public detail::EndOf<T, P, core::Side::in> {
   }
 };
 
-// A counted writer end. Its copies, moves and destructor do what those of a Reader do.
+// A counted writer end. It is copied, moved and destroyed like a Reader.
 template <class T, class P = Shared>
 class Writer : public detail::EndOf<T, P, core::Side::out> {
   using End = detail::EndOf<T, P, core::Side::out>;
@@ -567,7 +567,7 @@ class Writer : public detail::EndOf<T, P, core::Side::out> {
   explicit Writer(Engine* c) noexcept : End(c) {}  // takes ownership of one count
 
   // Writes the value; co_await the result. The write is done when a reader has taken the value, or
-  // a buffer has it. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse. The exception carries
+  // it is in a buffer. Throws Retired, Poisoned, PeerDied, Cancelled, BadUse. The exception carries
   // the value back, in e.value<T>(). The parameter has the channel's type, so other types are
   // converted at the call, where the compiler warns of a value that does not fit (-Wconversion).
   WriteOp<T, P> write(const T& v) const requires(!detail::kNumber<T> && detail::kCopied<T>) {

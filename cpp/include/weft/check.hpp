@@ -42,7 +42,7 @@ struct CheckOptions {
 
 struct CheckFailure {
   std::string kind;          // "deadlock", "exception", "no end", "lost values", "not the same"
-  std::string what;          // a few words more about it
+  std::string what;          // a few words more about the failure
   std::string token;         // for CheckOptions::replay, which runs the schedule again
   std::string text;          // the schedule, one operation on each line, and what else is known
   std::size_t schedule = 0;  // the number of the schedule that failed; 0 if a token gave it
@@ -53,7 +53,7 @@ struct CheckFailure {
 
 struct CheckReport {
   std::vector<CheckFailure> failures;
-  bool complete = false;      // whether every schedule was run or is represented by one that was
+  bool complete = false;      // whether every schedule was run or represented
   std::size_t schedules = 0;  // the number of schedules that the search ran
   // an estimate of the number of all schedules, without reduction; 0 if unknown
   double estimate = 0;

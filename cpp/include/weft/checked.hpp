@@ -34,7 +34,7 @@ class Checked {
 
   Checked(runtime::ProcessBase* p, std::coroutine_handle<> h, bool yields, Make make) noexcept
       : p_(p), handle_(h), make_(std::move(make)), yields_(yields) {}
-  Checked(const Checked&) noexcept;  // as for PlainAwaiter: it must never be copied
+  Checked(const Checked&) noexcept;  // must never be copied (see PlainAwaiter)
   Checked& operator=(const Checked&) = delete;
   ~Checked() {
     if (made_) inner_.~Inner();

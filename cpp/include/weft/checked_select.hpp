@@ -121,12 +121,12 @@ inline int CheckedSelect::begins(core::Guard* guards, std::uint32_t count, std::
       case core::Kind::barrier: r.select_at(g.where, checking::Access::all); break;
       case core::Kind::input:
       case core::Kind::output:
-        if (count == 1)  // for several guards begun() records this
+        if (count == 1)  // for several guards begun() records the access
           r.select_at(g.where, g.node.is(core::NodeFlags::extended) ? checking::Access::all
                                : writes(g)                          ? checking::Access::write
                                                                     : checking::Access::read);
         break;
-      case core::Kind::descriptor:  // a check refuses it (rule 18.7)
+      case core::Kind::descriptor:  // a check refuses a descriptor (rule 18.7)
       case core::Kind::skip: break;
     }
   }

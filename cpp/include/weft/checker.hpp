@@ -1,5 +1,5 @@
-// A Checker is what the points of a checked program call (runtime/points.hpp), and decides who goes
-// next (deciding.hpp).
+// The points of a checked program (runtime/points.hpp) call a Checker, which decides which process
+// goes next (deciding.hpp).
 #pragma once
 #include <memory>
 #include <string>
@@ -38,14 +38,14 @@ class Checker final : public Points, public Deciding<Checker> {
     int process;
     std::string what, at;
     Begun how = Begun::done;
-    // the length of the story when another operation let this one go on; 0 if none did
+    // the length of the story when another operation has let this operation go on; 0 if none did
     std::size_t until = 0;
     int guard = -1;  // the guard that a select has taken
   };
 
-  std::uint64_t lost = 0;  // values
+  std::uint64_t lost = 0;  // the number of lost values
   std::string refused;     // what cannot be checked
-  bool telling = false;    // is the story kept, and a deadlock reported by rule 10.2?
+  bool telling = false;    // whether the story is kept, and a deadlock is reported by rule 10.2
   std::vector<Told> story;
 
   void begin(checking::Strategy&);
@@ -76,13 +76,13 @@ class Checker final : public Points, public Deciding<Checker> {
   int number_in(core::Waker* w) const noexcept { return w->checked; }
   void wakes(int n) noexcept;
   void passes_over(std::size_t) noexcept {}
-  // The run concludes that it is deadlocked, and reports it.
+  // If the story is told, the run itself concludes that it is deadlocked, and reports that.
   bool concludes() const noexcept { return telling; }
   static void cancel(Run& r) noexcept { r.cancel_everybody(); }
   static bool any_timer(Run& r) noexcept { return r.any_timer(); }
   static void fire_one(Run& r) noexcept { r.fire_one(); }
 
-  // A process, and what its operation has told as it began.
+  // A process, and what its operation has reported as it began.
   struct Checked {
     explicit Checked(checking::Run& run) noexcept : select(run) {}
     ProcessBase* base = nullptr;
@@ -90,7 +90,7 @@ class Checker final : public Points, public Deciding<Checker> {
     Access how = Access::all;
     bool selects = false, ended = false;
     int taken = -1;
-    int told = -1;  // its last operation in the story
+    int told = -1;  // the process's last operation in the story
     BegunSelect select;
   };
 
@@ -102,7 +102,7 @@ class Checker final : public Points, public Deciding<Checker> {
     return c.told < 0 ? nullptr : &story[static_cast<std::size_t>(c.told)];
   }
 
-  std::vector<std::unique_ptr<Checked>> processes_;  // by number
+  std::vector<std::unique_ptr<Checked>> processes_;  // indexed by the number of the process
 };
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -29,10 +29,10 @@
 // Types, as text: i int64, d double, b bool, n nothing, s text (UTF-8), y bytes, v a value of any
 // of these or a list or map of such values, [T] sequence, (TU…) tuple, {KV} map, ?T T or nothing,
 // <NAME F T F T …> an aggregate with its fields' names and types. A block of type s or y is the
-// text or the bytes as they are. Any other block has one item after another without padding, in the
-// byte order of the machine: i d as 8 bytes; b as 1; n as none; s y as a length of 8 bytes and the
-// bytes; [T] {KV} as a count of 8 bytes and the items; ?T as a byte, 1 or 0, and T; v as a byte
-// that is i, d, b, n, s, y, [ or {, and then as that type, with items that are v.
+// text or the bytes as they are. Any other block contains one item after another without padding,
+// in the byte order of the machine: i d as 8 bytes; b as 1; n as none; s y as a length of 8 bytes
+// and the bytes; [T] {KV} as a count of 8 bytes and the items; ?T as a byte, 1 or 0, and T; v as a
+// byte that is i, d, b, n, s, y, [ or {, and then as that type, with items that are v.
 //
 // aC, arC, aNC, arNC: an array of numbers, C as in Python's module struct: b B h H i I q Q f d; of
 // N dimensions, 2 to 6, in C's order; with r it must not be written to. Its block begins with a
@@ -103,7 +103,7 @@ typedef struct weft_guard {
   uint32_t kind;
   uint32_t end;      // the number of the end of an input or output, or of the barrier
   uint32_t on;       // the precondition; 0 switches the guard off
-  uint32_t ends;     // the retirement of its channel is an outcome (rule 5.6)
+  uint32_t ends;     // the retirement of the channel is an outcome (rule 5.6)
   int64_t deadline;  // for a timer: ns, on the clock of now()
   // For an output, the value to write. For the input that was chosen, the value that was read.
   weft_value value;
@@ -190,8 +190,9 @@ typedef struct weft_failure {
   // For WEFT_FAILED: the type of the exception, allocated by api->allocate().
   char* type;
   // The message of the exception, allocated by api->allocate(). If it contains WEFT_THROWN_AT, the
-  // text after that says where the exception was thrown. It has a line for each frame, innermost
-  // first: the library's file, a space, and the return address within that library, in hex.
+  // text after that says where the exception was thrown. It contains a line for each frame,
+  // innermost first: the library's file, a space, and the return address within that library, in
+  // hex.
   char* text;
 } weft_failure;
 #define WEFT_THROWN_AT "\x1E"

@@ -1,7 +1,7 @@
 // Arrays of numbers that pass between Python and C++ without a copy (rule 16.6). An Array may wrap
 // an object of Python (a numpy array, an array.array, or another object with the buffer protocol or
 // DLPack), which Python lends until the Array is destroyed. Or it is memory that C++ has allocated,
-// and that Python gets as a memoryview.
+// and that Python receives as a memoryview.
 //
 //   Array<double>            one dimension; an array of any shape from Python, in memory order
 //   Array<double, 2>         two dimensions, in C's order: a(i, j), a[i] is a row, a.extent(0)

@@ -5,7 +5,7 @@
 //   WEFT_FIELDS(Sample, time, value)
 //
 // From then on the struct can be used like any other type: Reader<Sample>, std::vector<Sample>, a
-// field of another struct. Python gets objects of a dataclass of that name, which the loaded
+// field of another struct. Python receives objects of a dataclass of that name, which the loaded
 // component defines. Python may write such an object, or any dataclass or NamedTuple with the same
 // fields.
 //

@@ -1,6 +1,6 @@
 // What passes between a component and Python: the errors that operations throw, and C++ values,
-// which are converted to the values of component_abi.h and back. For each type, Codec has the text
-// by which component_abi.h describes the type, and functions that write and read its values.
+// which are converted to the values of component_abi.h and back. For each type, Codec contains the
+// text by which component_abi.h describes the type, and functions that write and read its values.
 //
 // Invariant: nothing is read beyond the end of a block; a block that is too short is BadUse.
 #pragma once
@@ -172,7 +172,7 @@ concept Crosses = requires {
   Codec<T>::name();
 };
 
-// Says whether a T contains arrays. If so it is moved, and never copied.
+// Whether a T contains arrays. If so, a T is moved, and never copied.
 template <class T>
 inline constexpr bool kParts = false;
 

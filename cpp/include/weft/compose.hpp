@@ -1,5 +1,5 @@
 // Composition (rule 7): threads as processes, spawn, groups, and run, which starts the outermost
-// network. blocks.hpp has par and seq.
+// network. blocks.hpp contains par and seq.
 //
 //   weft::run(weft::par(producer(c.writer()), consumer(c.reader())));
 //   weft::run(producer(c.writer()), consumer(c.reader()));  // the same
@@ -236,7 +236,8 @@ void may_start(const P& p, runtime::Group& g) {
 template <class... Rs>
 using ParResult = std::conditional_t<(std::is_void_v<Rs> && ...), void, std::tuple<Room<Rs>...>>;
 
-// Awaits a block: starts it in a group of its own, and gives its result when all have ended.
+// Awaits a block: starts it in a group of its own, and returns its result when all processes have
+// ended.
 template <class Block>
 struct BlockAwaiter : GroupAwaiter {
   Block& par;
@@ -299,7 +300,7 @@ class Par {
       rooms_;
 };
 
-// Runs one of several processes that run one after another; gives its Result.
+// Runs one of several processes that run one after another; returns the Result of that process.
 template <class P>
 class Step : public Par<P> {
  public:
@@ -314,7 +315,7 @@ class Step : public Par<P> {
   Awaiter bind(runtime::ProcessBase* p) && { return Awaiter(*this, p); }
 };
 
-// Runs exactly one process; gives its value, and throws what leaves it (rule 7.1).
+// Runs exactly one process; returns its value, and throws an exception that leaves it (rule 7.1).
 template <class P>
 class Alone {
  public:
@@ -438,7 +439,7 @@ class Group {
 };
 
 namespace detail {
-// Awaits one process. If the process has a result type, the awaiter gets the result, or the
+// Awaits one process. If the process has a result type, the awaiter receives the result, or the
 // exception that left the process; otherwise the process is a step, as in seq.
 template <class P, class Block = std::conditional_t<std::is_void_v<typename P::result_type>, Par<P>,
                                                     Alone<P>>>

@@ -1,8 +1,8 @@
 // How the library is compiled. cpp/docs/building.md tells a user what to choose.
 //
-// The headers have the interface, the templates and the hot paths. All other code is in cpp/src/,
-// which is compiled once, as CMake's weft::weft. cpp/src/weft.cpp includes all of it, for builds by
-// hand.
+// The headers contain the interface, the templates and the hot paths. All other code is in
+// cpp/src/, which is compiled once, as CMake's weft::weft. cpp/src/weft.cpp includes all of it, for
+// builds by hand.
 //
 //   -DWEFT_CHECKS=1     debug checks (rule 11.2); off by default, whether NDEBUG is defined or not
 //   -DWEFT_CHECKED=1    operations ask a check which process runs (weft/check.hpp); only for tests

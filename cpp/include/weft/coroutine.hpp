@@ -159,7 +159,7 @@ template <class Engine, core::Side S>
              S == core::Side::in ? "reader" : "writer");
   runtime::ProcessBase* const p = runtime::this_process();
   p->place = place;
-  p->op = nullptr;  // A multi-core executor leaves the last `op` there, and await_ready() reads it.
+  p->op = nullptr;  // A multi-core executor leaves `op` as it was; await_ready() reads it.
   // Rule 6.1: a cancelled process begins no operation.
   if (p->cancel().load(std::memory_order_relaxed) != 0) [[unlikely]]
     return failed_at_once(p, Status::cancelled, at);
@@ -374,7 +374,7 @@ class PromiseBase : public runtime::ProcessBase, public runtime::Pooled {
   void gave_nothing() noexcept;
 
 #if WEFT_CHECKED
-  // These operations do what those below do, but each of them waits for its turn.
+  // The checked forms of the operations below: each of them waits for its turn.
   template <class T, class P>
   auto await_transform(ReadOp<T, P>* o, std::uint32_t at = __builtin_LINE()) {
     auto* const place = reinterpret_cast<core::SyncObject*>(o);

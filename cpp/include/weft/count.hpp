@@ -23,7 +23,7 @@ class Count {
     if constexpr (std::is_unsigned_v<N> && sizeof(N) == sizeof(given_))
       if (n > static_cast<std::uint64_t>(INT64_MAX)) given_ = INT64_MAX;
   }
-  // Exists only for its error message.
+  // This overload exists only for its error message.
   template <class N>
     requires std::is_floating_point_v<N>
   constexpr Count(N) noexcept : given_(0) {

@@ -22,15 +22,15 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// `Language` derives from this class, and has these functions, which may be private to its friends:
+// `Language` derives from this class. It provides these functions, which may be private to its
+// friends:
 //   int number_in(core::Waker*) const     returns the number of the waker's process; kNone if that
 //                                         is no process of the check
 //   void wakes(int n)                     tells the record that process n has become ready
 //   void passes_over(std::size_t chosen)  notes that the decision has taken ready_[chosen], and
-//   none
-//                                         of the others
-//   bool concludes() const                returns whether a run that cannot go on concludes so by
-//                                         itself
+//                                         none of the others
+//   bool concludes() const                returns whether a run that cannot go on concludes by
+//                                         itself that it is deadlocked
 //   cancel(Run&), any_timer(Run&), fire_one(Run&)   those of runtime::Run
 template <class Language>
 class Deciding : public runtime::Chooser {
@@ -160,7 +160,7 @@ class Deciding : public runtime::Chooser {
   // Puts this process before the other ready ones. Returns false if it is not ready.
   bool puts_first(int n) noexcept {
     std::size_t at = ready_.size();
-    while (at > 0 && ready_[at - 1] != n) --at;  // it is usually the last one
+    while (at > 0 && ready_[at - 1] != n) --at;  // process n is usually the last one
     if (at-- == 0) return false;
     core::Waker* const w = wakers_[at];
     for (; at > 0; --at) {
@@ -173,8 +173,8 @@ class Deciding : public runtime::Chooser {
   }
 
   struct Yields {
-    unsigned count = 0;  // how often it has yielded since another process went
-    unsigned at = 0;     // the number of switches at its last yield
+    unsigned count = 0;  // how often the process has yielded since another process went
+    unsigned at = 0;     // the number of switches at the process's last yield
   };
   std::vector<Yields> yields_;  // by process
   core::Waker* decided_ = nullptr;

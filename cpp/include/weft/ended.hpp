@@ -1,5 +1,5 @@
-// The end of a process as a guard (rule 7.11). A Watch (watch.hpp) gives such a guard, which lists
-// of guards may contain.
+// The end of a process as a guard (rule 7.11). A Watch (watch.hpp) makes such guards, and lists of
+// guards may contain them.
 //
 // A WatchState is shared by all copies of a Watch and by its guards; its mutex protects the
 // pointers to the process that runs.

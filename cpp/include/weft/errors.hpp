@@ -101,7 +101,7 @@ class Cancelled final : public Error {
 };
 
 // A time limit of the process itself has expired (rule 7.12). The operations of the process throw
-// this instead of Cancelled.
+// TimedOut instead of Cancelled.
 class TimedOut final : public Error {
  public:
   explicit TimedOut(const runtime::Limit* l = nullptr) : Error("timed out"), limit_(l) {}

@@ -5,10 +5,10 @@
 //   weft::run(…);                          // the file is written when the recorder ends
 //
 // Invariants
-//  1 Each thread writes a lane of its own, without a lock.
-//  2 The recorder records what an observer is told (runtime/observer.hpp): that a process has
-//    waited, where it has committed, and that it has ended. Operations that did not wait are not
-//    recorded.
+//  1 Each thread writes to a lane of its own, without a lock.
+//  2 The recorder records what an observer is notified of (runtime/observer.hpp): that a process
+//    has waited, where it has committed, and that it has ended. Operations that did not wait are
+//    not recorded.
 #pragma once
 #include <fcntl.h>
 
@@ -55,8 +55,8 @@ class Flight final : public runtime::Observer {
     form::Known& me = lane.process(id, [&] { return runtime::path_of(p); });
     if (!kind) return;
     const std::uint64_t now = before ? before : form::Clock::now();
-    // Only the thread that runs the process uses the process's slot, but for processes that share
-    // it, so load and store need not be one step.
+    // Only the thread that runs the process uses the process's slot (unless two processes share
+    // it), so the load and the store need not be one atomic step.
     std::atomic<std::uint64_t>& parked = slot(id);
     const std::uint64_t since = parked.load(std::memory_order_relaxed);
     if ((since & kIdMask) == (id & kIdMask) && since) {
@@ -104,8 +104,8 @@ class Flight final : public runtime::Observer {
     const std::uint64_t recorder;
     form::Lane lane;
     std::uint32_t running = 0;
-    // The time at which the last process was suspended, if another one resumes now; otherwise 0. So
-    // an event takes one reading of the clock, which is most of what an event costs.
+    // The time at which the last process was suspended, if another process resumes now; otherwise
+    // 0. So an event needs one reading of the clock, which takes nearly half of an event's time.
     std::uint64_t now = 0;
     struct Kind {
       const runtime::OpKind* kind = nullptr;
@@ -151,8 +151,8 @@ class Flight final : public runtime::Observer {
     return writes ? form::Op::select_output : form::Op::select_input;
   }
 
-  // When a process parked, by its id; it may continue on another thread. If two processes share a
-  // slot, it is not known how long one of them waited.
+  // When a process parked, by its id; the process may continue on another thread. If two processes
+  // share a slot, it is not known how long one of them waited.
   static constexpr unsigned kIdBits = 24;
   static constexpr std::uint64_t kIdMask = (1u << kIdBits) - 1;
   std::atomic<std::uint64_t>& slot(std::uint32_t id) noexcept { return since_[id % kSlots]; }
@@ -196,14 +196,14 @@ class flight {
     detail::Watchers::all().record_no_more();
     keep(std::move(recorder_));
   }
-  // Writes the events so far. Throws std::system_error if it cannot.
+  // Writes the events so far. Throws std::system_error if the file cannot be written.
   void write() {
     if (const int error = recorder_->write(path_))
       throw std::system_error(error, std::generic_category(), "flight: cannot write " + path_);
   }
 
  private:
-  // For `weft dump`, on a thread of the door.
+  // Called for `weft dump`, on a thread of the door (runtime/door.hpp).
   static int write_current(const char* path) noexcept {
     detail::Flight* const f = current_.load(std::memory_order_acquire);
     try {

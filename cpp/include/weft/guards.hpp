@@ -1,9 +1,9 @@
 // The guards of a choice (rule 5.2), and the sets of guards that a select works on.
 //
-// A set has these functions: size(); data(), the core's guards; fill(process), called once before
-// the first use; refill_timers(process), called before each further use; take(i), which returns the
-// value that came; compute(i), for an output that makes its value after the commit; raise(i,
-// status), for a guard that has ended; passed(i, …), for measurements.
+// A set provides these functions: size(); data(), the core's guards; fill(process), called once
+// before the first use; refill_timers(process), called before each further use; take(i), which
+// returns the value that has arrived; compute(i), for an output that makes its value after the
+// commit; raise(i, status), for a guard that has ended; passed(i, …), for measurements.
 #pragma once
 #include <array>
 #include <tuple>
@@ -91,7 +91,7 @@ struct Out : OfChannel<Out<T, P>> {
   using Engine = detail::EngineOf<T, P>;
   using Value = void;
   static constexpr bool shared = P::shared;
-  // If this is false, the value is moved out when the guard is first chosen.
+  // If `repeatable` is false, the value is moved out when the guard is first chosen.
   static constexpr bool repeatable = std::is_trivially_copyable_v<T>;
   // Null if the guard's end is closed, which is bad use if the guard is on.
   Engine* c;
@@ -143,7 +143,7 @@ struct Offer : detail::OutOf<T, P> {
   Offer(const Offer&) = delete;  // a guard of this kind is used only where it is made
   Offer& operator=(const Offer&) = delete;
   ~Offer() = default;
-  // These do what when() and ends() do for any guard of a channel.
+  // when() and ends() act as they do for any other guard of a channel.
   Offer&& when(bool on) && {
     this->enabled = on;
     return std::move(*this);
@@ -243,7 +243,7 @@ Offer<T, P> && out(const Writer<T, P>& w, std::type_identity_t<T>&& v, Offer<T, 
   guard.from = &v;
   return std::move(guard);
 }
-// Exists only for its error message.
+// This overload exists only for its error message.
 template <class T, class P, class U>
   requires(!std::is_convertible_v<U&&, T>)
 void out(const Writer<T, P>&, U&&) { detail::cannot_write<U>(); }
@@ -603,7 +603,7 @@ class InUse {
   std::atomic<bool> used_{false};
 };
 
-// Makes the retirement of its channel an outcome for every guard (rule 5.6).
+// Makes the retirement of the channel an outcome (rule 5.6) for every guard.
 template <class Set>
 void all_end(Set& set) noexcept {
   for (std::uint32_t i = 0; i < set.size(); ++i) set.data()[i].ends = true;

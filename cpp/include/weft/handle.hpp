@@ -1,4 +1,4 @@
-// ChannelHandle<T>: a channel that closures capture by copy. Each process gets its ends when it
+// ChannelHandle<T>: a channel that closures capture by copy. Each process receives its ends when it
 // first uses them.
 //
 //   weft::ChannelHandle<int> a, b;

@@ -19,7 +19,7 @@ void can_be_looked_at() noexcept;
 // The conversation with one visitor.
 class Answers {
  public:
-  static constexpr std::size_t kLongest = 4096;  // bytes of a request, at most
+  static constexpr std::size_t kLongest = 4096;  // the maximum size of a request in bytes
 
   Answers();
   Answers(const Answers&) = delete;

@@ -16,10 +16,10 @@
 
 namespace weft::inline WEFT_ABI::io {
 
-// A guard, and an operation, that is over when a read of the descriptor would not block: something
-// is there, or its end, or an error, or it was closed. As with poll(), another process may be the
-// first to read. `x` is a Stream, a Listener, Datagrams, a Child (readable when it has ended), or
-// any descriptor.
+// A guard, and an operation, that is over when a read of the descriptor would not block: there is
+// something to read, the end of the stream, or an error, or the descriptor was closed. As with
+// poll(), another process may be the first to read. `x` is a Stream, a Listener, Datagrams, a Child
+// (readable when it has ended), or any descriptor.
 template <class X>
 [[nodiscard]] detail::Ready<detail::Side::in> readable(const X& x) {
   if constexpr (std::is_convertible_v<const X&, int>)
@@ -27,7 +27,8 @@ template <class X>
   else
     return detail::Ready<detail::Side::in>(x.watched());
 }
-// The same for a write.
+// A guard, and an operation, that is over when a write to the descriptor would not block; `x` is as
+// in readable().
 template <class X>
 [[nodiscard]] detail::Ready<detail::Side::out> writable(const X& x) {
   if constexpr (std::is_convertible_v<const X&, int>)

@@ -64,7 +64,7 @@ struct NetOptions {
 
 namespace net {
 
-// Which ends of a channel other programs may get.
+// Which ends of a channel other programs may receive.
 struct Ends {
   bool readers = false, writers = false;
 };
@@ -84,8 +84,8 @@ struct Offer {
   std::unordered_map<std::string, std::optional<Clock::time_point>> tickets;
   std::mutex writing;
   std::atomic<std::uint64_t> revision = 0;  // the revision that this program wrote last
-  // Learns which program takes a ticket. It is used under `writing`, and without `mutex_`, which it
-  // takes.
+  // Learns which program takes a ticket. It is used under `writing`, and without `mutex_`, since it
+  // takes `mutex_` itself.
   std::optional<Hears> hears;
   const Outside outside{Outside::due};
 };
@@ -130,10 +130,10 @@ class Network {
   // this program can be reached only by the relay.
   const std::string& address() const noexcept { return address_; }
 
-  // Gives the channel a name, by which other programs get ends of it; this program is its home.
-  // Each program that asks gets an end of its own. To keep the channel open while no other program
-  // has such an end, this program should keep one. Throws BadUse if the name is taken or not valid,
-  // if this program's keys do not permit it, or if the server does not answer.
+  // Gives the channel a name, by which other programs ask for ends of it; this program is its home.
+  // Each program that asks receives an end of its own. To keep the channel open while no other
+  // program has such an end, this program should keep one. Throws BadUse if the name is taken or
+  // not valid, if this program's keys do not permit it, or if the server does not answer.
   template <class T>
   void offer(const std::string& name, const Channel<T>& c, Ends which) {
     if (!which.readers && !which.writers)
@@ -148,8 +148,8 @@ class Network {
       return writes ? gives(c.writer()) : gives(c.reader());
     }));
   }
-  // Frees the name. Ends that other programs have got stay. Throws BadUse if this program does not
-  // offer the name.
+  // Frees the name. Ends that other programs have received stay. Throws BadUse if this program does
+  // not offer the name.
   void withdraw(const std::string& name) {
     const std::shared_ptr<Offer> o = had(detail::checked(name));
     if (!o) detail::bad("'" + name + "' is not offered by this program (any more)");
@@ -207,7 +207,7 @@ class Network {
         given.empty() ? (std::string(machine) + ":" + std::to_string(::getpid())).substr(0, 60)
                       : given;
     if (name.size() > 60) detail::bad("the name of a program must have 1 to 60 characters");
-    return *Typed<std::string>(name);  // This throws if the name is not UTF-8.
+    return *Typed<std::string>(name);  // Typed throws if the name is not UTF-8.
   }
   static std::string checked_url(const std::string& given, const detail::Keys& keys) {
     std::string url = given;

@@ -53,7 +53,7 @@ class PartialDeadlock {
       if (i == runtime::Report::kLines) return s + "\n  … and " + std::to_string(n - i) + " more";
       const Stuck& p = processes[i];
       s += "\n  " + runtime::line_of(p);
-      if (p.places.empty()) continue;  // it waits for no other process
+      if (p.places.empty()) continue;  // the process waits for no other process
       s += "; held by " +
            (p.waits_for.empty() ? std::string("nobody") : runtime::listed(p.waits_for, " and "));
     }
@@ -64,7 +64,7 @@ class PartialDeadlock {
 namespace detail {
 
 // Examines the processes on `here`, the executor of the calling process. `ids`, unless it is null,
-// gets the ids of the processes found.
+// receives the ids of the processes found.
 inline PartialDeadlock look(runtime::Run& run, runtime::Executor& here,
                             std::set<std::uint32_t>* ids = nullptr) {
   PartialDeadlock d;
@@ -123,7 +123,7 @@ class Tool {
 class Watchers final : public runtime::Observer {
  public:
   static Watchers& all() {
-    static Watchers& w = *new Watchers;  // schedulers may ask for it until the very end
+    static Watchers& w = *new Watchers;  // never destroyed: schedulers use it until the end
     return w;
   }
   void add(std::shared_ptr<Tool> t) {
@@ -134,7 +134,7 @@ class Watchers final : public runtime::Observer {
     }
     if (runtime::Scheduler* s = runtime::Scheduler::current()) s->heed();
   }
-  // Once this returns, the tool is not called any more.
+  // Once remove() returns, the tool is not called any more.
   void remove(const std::shared_ptr<Tool>& t) {
     std::unique_lock g(mutex_);
     std::erase(tools_, t);

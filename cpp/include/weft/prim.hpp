@@ -97,8 +97,8 @@ inline void relax() noexcept {
 #endif
 }
 
-// Waits a little. This is never a blind spin, since the thread that is waited for may share this
-// CPU. (Measured with a blind spin: 1.8 µs became 34–50 µs.)
+// Waits a little. The wait is never a blind spin, since the thread that is waited for may share
+// this CPU. (Measured with a blind spin: 1.8 µs became 34–50 µs.)
 [[gnu::noinline]] inline void pause(unsigned round) noexcept {
   if (round < 64)
     relax();
@@ -226,9 +226,9 @@ inline constinit thread_local std::uint32_t bias_identity = no_bias;
 inline atomic<std::uint32_t> bias_identities{0}, biases_given{0}, biases_revoked{0};
 }  // namespace detail
 
-// Does what pause() does, for a lock that another CPU is using. Each look at the lock costs that
-// CPU a cache miss, and two CPUs that take turns at every operation cost each other several misses
-// per operation. The delays sum to 7 µs before the first yield.
+// Waits a little, like pause(), for a lock that another CPU is using. Each look at the lock costs
+// that CPU a cache miss, and two CPUs that take turns at every operation cost each other several
+// misses per operation. The delays sum to 7 µs before the first yield.
 inline void back_off(unsigned round) noexcept {
   if (round >= 4) return std::this_thread::yield();
   for (unsigned i = 8u << round; i > 0; --i) relax();
@@ -236,8 +236,8 @@ inline void back_off(unsigned round) noexcept {
 
 [[gnu::always_inline]] inline std::uint32_t bias_self() noexcept { return detail::bias_identity; }
 
-// Allows locks to be biased to the calling thread from now on. This is meant for threads that run
-// many processes. It has no effect if the system has no membarrier.
+// Allows locks to be biased to the calling thread from now on. The function is meant for threads
+// that run many processes. It has no effect if the system has no membarrier.
 inline void bias_to_this_thread() noexcept {
   if (detail::bias_identity != no_bias) return;
   const std::uint32_t id =

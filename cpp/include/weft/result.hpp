@@ -79,7 +79,8 @@ class Result {
     return has_value() ? std::move(*std::get_if<1>(&held_)) : std::move(other);
   }
 
-  // Says why there is no value; null if there is one, or if the process was never run.
+  // Returns the reason why there is no value; null if there is one, or if the process was never
+  // run.
   const NoResult* missing() const noexcept {
     return has_value() ? nullptr : std::get_if<0>(&held_)->get();
   }

@@ -55,7 +55,7 @@ class OnExecutor {
 // A function that is called with the number of items that are done, and the number of all items.
 // One process calls it, so there is one call at a time.
 using Progress = std::function<void(std::size_t done, std::size_t total)>;
-// The corresponding function for a farm, which does not know the number of all items.
+// The form of Progress for a farm, which does not know the number of all items.
 using Count = std::function<void(std::size_t done)>;
 
 struct Untold {};

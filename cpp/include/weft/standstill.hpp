@@ -3,8 +3,8 @@
 // weft::Outside. A standstill is reported when nothing has run for two seconds, and only once in a
 // run for the same places.
 //
-//   // instead of a message on stderr weft::on_standstill([](const weft::Standstill& s) {
-//   log(s.text()); });
+//   // instead of a message on stderr
+//   weft::on_standstill([](const weft::Standstill& s) { log(s.text()); });
 //
 // runtime/run.hpp says how a standstill is detected.
 #pragma once

@@ -26,7 +26,7 @@ struct Sleep {
     return s->choice.finish_as(core::CANCELLED);
   }
   static void visit(runtime::ProcessBase&, runtime::WaitVisitor&) {}
-  // Says whether the process's time will come, so that it may go on, or will never come.
+  // Reports whether the process's time will come, so that it may go on, or will never come.
   static void undecided(runtime::ProcessBase& p, runtime::WaitVisitor& v) {
     auto* s = static_cast<Sleep*>(p.place);
     if (s->choice.word() == core::WAITING)

@@ -22,8 +22,8 @@
 
 namespace weft::inline WEFT_ABI {
 
-// How a process ended. `result` has its result if it returned (null if it has none); `error` has
-// the exception if it failed.
+// How a process ended. `result` contains the result of a process that returned (null if it has
+// none); `error` contains the exception of a process that failed.
 template <class R>
 struct Ended {
   Ending how;
@@ -68,14 +68,14 @@ class Watch {
   Watch() : state_(std::make_shared<detail::WatchState>()) {}
 
   // Makes a process that runs p, and fails if p fails. Reports name p and the line of this call.
-  // This may be called only once: it throws BadUse if the Watch was given a process already.
+  // of() may be called only once: it throws BadUse if the Watch was given a process already.
   template <class X>
   Process of(X&& x, const char* file = __builtin_FILE(),
              std::uint32_t line = __builtin_LINE()) const {
     return give(state(), detail::to_process(std::forward<X>(x)), false, file, line);
   }
-  // Does what of() does, but as long as another copy of this handle lives, p's failure goes to the
-  // watcher only. Without such a copy the process fails.
+  // Makes a process that runs p, like of(), but as long as another copy of this handle lives, p's
+  // failure goes to the watcher only. Without such a copy the process fails.
   template <class X>
   Process watched(X&& x, const char* file = __builtin_FILE(),
                   std::uint32_t line = __builtin_LINE()) const {

@@ -6,7 +6,7 @@
 namespace weft::checking {
 
 namespace {
-// The uids of places and of selects are mixed with these.
+// The uids of places and of selects are mixed with these numbers.
 constexpr Uid kPlaces = 1ull << 40, kSelects = 1ull << 41;
 
 int taken(std::vector<int>& queue, std::size_t& next) noexcept {
@@ -61,7 +61,7 @@ int Record::process(int by, std::string_view name) {
   p.uid = mixed(at(by).uid, at(by).children++);
   p.parent = by;
   p.name = name;
-  p.ready = true;  // it soon will be, and what its first step follows is known
+  p.ready = true;  // the process soon will be; the events that its first step follows are known
   if (kept) follow(n, current);
   return n;
 }
@@ -214,7 +214,8 @@ void Record::woke(int n) {
   if (!kept || current == kNone) return;
   follow(n, current);
   if (p.select) {
-    // Perhaps the end of its last channel woke it; then it has also seen its other channels end.
+    // Perhaps the select was woken by the end of its last channel; then it has also seen its other
+    // channels end.
     if (closes_now()) follow_closers_of(p);
     touch_uid(p.select, Access::all);
     if (p.waiting) {
@@ -264,7 +265,7 @@ Access Record::at_place(int n, Access how) const noexcept {
 void Record::look_at_selects(int place, Access how) {
   for (int side = 0; side < 2; ++side) {
     if ((how == Access::read && side == 0) || (how == Access::write && side == 1)) continue;
-    // Each time the list is looked up: `places` grows as a select gets its place.
+    // The list is looked up each time, since `places` grows when a select receives its place.
     const auto list = [&]() -> const auto& {
       return places[static_cast<std::size_t>(place)].selects[side];
     };

@@ -42,7 +42,7 @@ Child::Child(const std::vector<std::string>& command, const Stream& in, const St
   std::vector<char*> words;
   for (const std::string& w : command) words.push_back(const_cast<char*>(w.c_str()));
   words.push_back(nullptr);
-  // Programs expect descriptors that block, and the child shares these with us.
+  // Programs expect descriptors that block, and the child shares these with this program.
   for (const Stream* const s : {&in, &out})
     if (*s) fcntl(s->fd(), F_SETFL, fcntl(s->fd(), F_GETFL) & ~O_NONBLOCK);
   Actions actions;

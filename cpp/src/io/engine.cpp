@@ -28,7 +28,7 @@ Engine*& unused() noexcept {
   return first;
 }
 
-// As epoll_wait(), with a time in ns at which the wait ends.
+// Calls epoll_wait(), with a time in ns at which the wait ends.
 int wait_until(int epoll, epoll_event* events, std::int64_t until) noexcept {
   int ms = -1;
   if (until != prim::forever) {
@@ -37,7 +37,7 @@ int wait_until(int epoll, epoll_event* events, std::int64_t until) noexcept {
       ms = 0;
     } else {
 #ifdef SYS_epoll_pwait2
-      // Linux 5.11; a container may refuse it (rule 15.11)
+      // This call exists since Linux 5.11, and a container may refuse it (rule 15.11).
       static std::atomic<bool> there{true};
       if (there.load(std::memory_order_relaxed)) {
         const std::int64_t span[2] = {left / 1'000'000'000, left % 1'000'000'000};
@@ -124,7 +124,7 @@ void Engine::ring() noexcept {
 void Engine::sleep(const runtime::Parking& who, prim::atomic<std::uint32_t>& word,
                    std::uint32_t expected, std::int64_t until) noexcept {
   const runtime::Parking* nobody = nullptr;
-  // of several workers one waits here; the others sleep as usual
+  // one of several workers waits here; the others sleep as usual
   if (!sleeper_.compare_exchange_strong(nobody, &who, std::memory_order_seq_cst))
     return static_cast<void>(prim::park(word, expected, until));
   std::array<epoll_event, kAtOnce> events;

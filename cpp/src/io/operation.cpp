@@ -71,7 +71,7 @@ bool is_ready(Watched& w, Side s) noexcept {
   int n = 0;
   do n = poll(&x, 1, 0);
   while (n < 0 && errno == EINTR);
-  return n != 0;  // also if the system fails: the operation that follows says why
+  return n != 0;  // also if poll() fails: the operation that follows reports the error
 }
 
 namespace {

@@ -26,8 +26,8 @@ namespace {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-// Writes to what is no socket. If nobody reads, SIGPIPE would end the program, so it is held off
-// for this thread, and taken back if it has come.
+// Writes to a descriptor that is no socket. If nobody reads, SIGPIPE would end the program. So this
+// thread blocks the signal meanwhile, and removes it if it has come.
 long write_quietly(int fd, const char* from, std::size_t n) noexcept {
   sigset_t pipe, before, pending;
   sigemptyset(&pipe);
@@ -52,7 +52,7 @@ void never_block(int fd) {
   if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) cannot("weft::io: a descriptor");
 }
 
-// Small writes go out at once: a server answers, it does not gather.
+// Small writes go out at once, without waiting for more bytes to fill a packet.
 void no_delay(int fd, int family) noexcept {
   const int yes = 1;
   if (family == AF_INET || family == AF_INET6)
@@ -189,7 +189,7 @@ Listener::Listener(const Address& at, int backlog) {
 Address Listener::address() const { return detail::address_of(*w_, &getsockname); }
 
 detail::Tried detail::AcceptWork::attempt() {
-  // in ns: how long an operation waits that finds no descriptor, at first and at most
+  // in ns: the first and the longest pause of an operation that finds no free descriptor
   constexpr std::int64_t kFirst = 10'000'000, kMost = 1'000'000'000;
   for (;;) {
     if (w->closed()) {
@@ -211,7 +211,7 @@ detail::Tried detail::AcceptWork::attempt() {
     if (detail::blocks(-e)) return Tried::would_block;
     w->more();
     switch (e) {
-      // of this connection, not of the listener (accept(2))
+      // these are errors of the new connection, not of the listener (accept(2))
       case EINTR:
       case ECONNABORTED:
       case EPROTO:
@@ -242,7 +242,7 @@ detail::Operation<detail::ConnectWork> connect(const Address& to) {
 detail::Tried detail::ConnectWork::attempt() noexcept {
   if (!begun) {
     if (::connect(w->fd(), to.data(), to.size()) == 0) return Tried::over;
-    // a Unix socket's listener has no room: it cannot be waited for
+    // the listener of a Unix socket has no room, and nothing reports when it has room again
     if (errno == EAGAIN) return Tried::pauses;
     begun = true;
     if (errno == EINPROGRESS || errno == EINTR) return Tried::would_block;

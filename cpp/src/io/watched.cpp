@@ -45,7 +45,7 @@ std::shared_ptr<Watched> Watched::owned(int fd, bool stream, bool socket) {
     const std::lock_guard g(book());
     Descriptors::Entry& e = Descriptors::all().at(fd);
     stale = e.shared.lock();
-    if (stale) {  // somebody waits for a descriptor that has been closed
+    if (stale) {  // a process waits for a descriptor that has been closed
       stale->closed_.store(true, std::memory_order_release);
       stale->home_ = nullptr;
       stale->mask_ = 0;
@@ -115,14 +115,16 @@ int Watched::watch(Side s, Engine& e, bool by_hint) noexcept {
   }
   std::uint32_t events = mask_ | (s == Side::in ? EPOLLIN | EPOLLRDHUP : EPOLLOUT);
   if (owns_) events |= EPOLLIN | EPOLLRDHUP;
-  if (by_hint && s == Side::in && mask_ == events) return 0;  // the kernel tells what comes
+  // The kernel reports later events by itself.
+  if (by_hint && s == Side::in && mask_ == events) return 0;
   epoll_event x{};
   x.events = events | EPOLLET;
   x.data.u64 = Descriptors::key(fd_, number_);
-  // A change, even to the same, makes the kernel report once more what is there.
+  // A change of the registration, even to the same events, makes the kernel report once more what
+  // is there.
   int op = mask_ != 0 ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
   if (epoll_ctl(home_->epoll_, op, fd_, &x) != 0) {
-    // The program has closed this descriptor, and has another by this number.
+    // The program has closed this descriptor, and the number belongs to another one now.
     const bool other =
         (op == EPOLL_CTL_MOD && errno == ENOENT) || (op == EPOLL_CTL_ADD && errno == EEXIST);
     op = op == EPOLL_CTL_MOD ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
@@ -165,7 +167,7 @@ bool Watched::wait(core::Node& n, Side s, Engine& e, bool by_hint) {
     if (error == 0) enqueue(n, side(s), e);
   }
   if (error == 0) return true;
-  // A regular file is always ready, and what is closed fails.
+  // A regular file is always ready, and an operation at a closed descriptor fails at once.
   if (error == EPERM || error == EBADF) return false;
   throw std::system_error(error, std::generic_category(), "weft::io: to watch " + name_);
 }

@@ -43,7 +43,7 @@ std::string Network::by_whom(const std::string& name) {
          "seconds";
 }
 
-// Ends the offer of that name. Returns null if there was none.
+// Ends the offer of that name, and returns it; null if there was none.
 std::shared_ptr<detail::Offer> Network::had(const std::string& name) {
   std::shared_ptr<Offer> o;
   {
@@ -91,7 +91,8 @@ void Network::write_soon(const Offer& o) {
 }
 
 // Writes the entry, with a new ticket; writes nothing if the name has been withdrawn. Returns false
-// if the entry belongs to another home, or Weft did not write what stood there before. Throws Lost.
+// if the entry belongs to another home, or Weft did not write the entry that stood there before.
+// Throws Lost.
 bool Network::write(Offer& o) {
   const std::lock_guard one(o.writing);
   const std::string ticket = detail::random_hex(16);
@@ -210,7 +211,7 @@ void Network::listen(const std::string& address) {
 void Network::accept_all() {
   for (;;) {
     const int fd = ::accept4(listens_, nullptr, nullptr, SOCK_CLOEXEC);
-    // This waits until descriptors are free again.
+    // The loop waits until descriptors are free again.
     if (fd < 0 && (errno == EMFILE || errno == ENFILE))
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (fd >= 0 && !let_in(fd)) ::close(fd);
@@ -255,7 +256,7 @@ bool Network::let_in(int socket) {
   return true;
 }
 
-// Finds the offer for which a program has come. Throws BadUse; the program is told the text.
+// Finds the offer for which a program has come. Throws BadUse, whose text is sent to the program.
 std::shared_ptr<detail::Offer> Network::shown(const Any& said) {
   const auto text = [&](const char* key) {
     const auto at = said.find(key);
@@ -375,8 +376,8 @@ std::shared_ptr<detail::Link> Network::come(const std::string& name, const char*
         " is not the program that was announced: its certificate has another fingerprint. If the "
         "program there was restarted with other keys, its name is free in 15 seconds; else "
         "somebody stands in for it");
-  // This is checked before anything is sent, because any member may have written the entry (WIRE.md
-  // 17.3).
+  // The home's right to the name is checked before anything is sent, because any member may have
+  // written the entry (WIRE.md 17.3).
   if (const detail::Member m = c.member(); !m.may_hold(name))
     detail::bad(where + " may not offer '" + name + "': " + m.said() +
                 ". Somebody has taken the name who may not hold it (`weft net ls` says where); or "
@@ -451,7 +452,7 @@ void Network::close() {
     news_.notify_all();
   }
   if (listens_ >= 0) {
-    ::shutdown(listens_, SHUT_RDWR);  // This makes accept() return.
+    ::shutdown(listens_, SHUT_RDWR);  // shutdown() makes accept() return.
     if (accepts_.joinable()) accepts_.join();
     ::close(listens_);
   }
@@ -466,7 +467,8 @@ void Network::close() {
     sessions.swap(sessions_);
   }
   for (const auto& link : sessions) link->bye("the other program has left the network");
-  // This destroys the sessions that have no other owner, once their last messages have been sent.
+  // clear() destroys the sessions that have no other owner, once their last messages have been
+  // sent.
   sessions.clear();
   if (ways_) ways_->end();
 }

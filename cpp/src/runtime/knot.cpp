@@ -9,13 +9,13 @@ Numbers smallest_knot(const Pairs& to, std::uint32_t n, std::uint32_t counted, s
   constexpr std::uint32_t kNone = ~std::uint32_t{0};
   struct Node {
     std::uint32_t number = kNone, low = 0;
-    // The next edge, as an index of `to`; kNone if the node was not entered yet.
+    // The next edge, as an index of `to`; kNone if the node has not been entered yet.
     std::uint32_t edge = kNone;
     bool open = false;    // whether the node is on the stack
     bool leaves = false;  // whether an edge leaves the node's component
   };
   std::vector<Node> nodes(n);
-  Numbers stack, path, best, members;  // path has the nodes from the root to the current node
+  Numbers stack, path, best, members;  // path contains the nodes from the root to the current node
   std::uint32_t next = 0;
   for (std::uint32_t root = 0; root < counted; ++root) {
     if (nodes[root].number != kNone) continue;

@@ -117,7 +117,8 @@ void Limit::arm(std::int64_t deadline) {
   }
 }
 
-// Removes the timer. Returns true if a thread that fires the limit is about to ask.
+// Removes the timer. Returns true if a thread that fires the limit is about to ask the process to
+// stop.
 bool Limit::disarm() noexcept {
   const bool armed = timer_.at != TimerNode::unset;
   run_->timers_.remove(timer_);
@@ -141,7 +142,7 @@ Limit* Limit::innermost_of(const ProcessBase& p, const Run& r) noexcept {
 
 void Limit::exchange(ProcessBase& p, Run& r, Limit* now) {
   if (now) {
-    r.limits_[&p] = now;  // This cannot throw if the process had a limit before.
+    r.limits_[&p] = now;  // The assignment cannot throw if the process had a limit before.
     p.set(core::NodeFlags::limited);
   } else {
     r.limits_.erase(&p);
@@ -157,7 +158,7 @@ void Limit::take_back() noexcept {
   const std::lock_guard g(run_->mutex_);
   if (!asked_.exchange(false, std::memory_order_relaxed)) return;
   for (Limit* l = innermost_of(*process_, *run_); l; l = l->outer_)
-    // The request comes from that limit as well.
+    // Limit l has made the same request, so it stays.
     if (l->asked_.load(std::memory_order_relaxed)) return;
   process_->cancel().take_back(Identity::Cancel::limit);
 }

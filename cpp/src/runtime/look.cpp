@@ -87,7 +87,7 @@ struct Anywhere final : WaitVisitor {
   void barrier(const core::SyncObject&) override { any = true; }
   void end(const core::SyncObject&) override { any = true; }
   void nowhere() override { any = true; }
-  void timed() override { any = true; }  // also for a descriptor
+  void timed() override { any = true; }  // called also for a descriptor
 };
 
 }  // namespace
@@ -101,8 +101,8 @@ class Look::Gather {
  public:
   struct Facts {
     std::vector<Place> holds, waits;
-    Now chooses = either;  // what its select waits for
-    bool woken = false;    // whether its operation is over and it has not gone on
+    Now chooses = either;  // what the process's select waits for
+    bool woken = false;    // whether the operation is over and the process has not gone on
   };
   using Ids = std::unordered_set<std::uint32_t>;
   // `wanted`: the processes whose facts are read. If it is null, only the numbers of the channels
@@ -116,8 +116,8 @@ class Look::Gather {
   std::unordered_map<std::uint32_t, Facts> facts;
   struct Known {
     std::string name;
-    Passed numbers;                        // not known if it has no place
-    std::uint32_t reader = 0, writer = 0;  // the processes that last used its ends
+    Passed numbers;                        // not known if numbers.place is null
+    std::uint32_t reader = 0, writer = 0;  // the processes that last used the channel's ends
   };
   std::unordered_map<const core::SyncObject*, Known> channels;
   runtime::Found stuck;
@@ -278,7 +278,7 @@ void Look::Gather::hurry_all() {
         });
       });
     });
-  awaited_.swap(hurried);  // the others have no process any more
+  awaited_.swap(hurried);  // executors that are not in `hurried` have no process any more
 }
 
 void Look::Gather::serve(Run& run, Executor& e) {
@@ -447,7 +447,7 @@ std::string doing(const OpKind* op, const std::string& places, const std::string
 }  // namespace
 
 Look::Found Look::end(std::size_t most) {
-  // The processes that get a row.
+  // The processes that have a row.
   std::vector<std::uint32_t> ids;
   for (const auto& [id, s] : seen_)
     if (s.sample + stride_ > samples_) ids.push_back(id);
@@ -504,7 +504,8 @@ Look::Found Look::end(std::size_t most) {
           for (const auto& [place, writes] : ends)
             if (const auto f = flows_.find(place); f != flows_.end())
               passed = passed || f->second.has_moved();
-          // If something has passed at its ends, the process may have gone on and come back since.
+          // If something has passed at the ends of the process, it may have gone on and come back
+          // since the last sample.
           if (s.now != now || passed) {
             s.since = at;
             s.before = false;

@@ -11,8 +11,8 @@
 
 namespace weft::inline WEFT_ABI::runtime {
 
-// Does the search. Processes are identified by their indices in all_, places by their indices in
-// spots_.
+// Performs the search for stuck processes. Processes are identified by their indices in all_,
+// places by their indices in spots_.
 class Partial {
  public:
   Partial(const Executor* here, const OpKind& waits) : here_(here), waits_(waits) {}

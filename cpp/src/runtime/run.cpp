@@ -80,7 +80,7 @@ bool Run::waits_for_links() noexcept {
 bool Run::condemn(std::string report, std::vector<std::string> knot) {
   const std::lock_guard g(mutex_);
   if (active_.load(std::memory_order_seq_cst) != 0 || deadlocked()) return false;
-  activated();  // This keeps other threads from deciding meanwhile that the run is deadlocked.
+  activated();  // The count keeps other threads from deciding meanwhile that the run is deadlocked.
   report_ = std::move(report);
   knot_ = std::move(knot);
   deadlocked_.store(true, std::memory_order_release);
@@ -218,7 +218,7 @@ std::uint32_t Run::quiescent() noexcept {
   bool dead = false, again = false;
   {
     std::unique_lock g(mutex_);
-    // This is the number of the standstill, if one begins.
+    // The number of the standstill, if one begins.
     const std::uint32_t number = ++standstill_ != 0 ? standstill_ : ++standstill_;
     if (active_.load(std::memory_order_seq_cst) != 0) return 0;
     const std::int32_t outside = outside_.load(std::memory_order_seq_cst);
@@ -244,7 +244,7 @@ std::uint32_t Run::quiescent() noexcept {
     } else {
       dead = detect_deadlock && !(anything_outside && anything_outside(*this)) && anybody_blocked();
       if (!dead) return told ? number : 0;
-      activated();  // This keeps other threads from declaring the same deadlock.
+      activated();  // The count keeps other threads from declaring the same deadlock.
       again = deadlocked();
       if (!again) describe();
       deadlocked_.store(true, std::memory_order_release);

@@ -20,8 +20,7 @@ struct ThreadProcess::Lone final : Activity {
 
 ThreadProcess& ThreadProcess::self() noexcept {
   if (current) return *current;
-  struct TimersOutsideRuns {  // This is a run for the timers of threads in no run; it declares no
-                              // deadlock.
+  struct TimersOutsideRuns {  // a run for the timers of threads in no run; it declares no deadlock
     Run run;
     TimersOutsideRuns() noexcept { run.detect_deadlock = false; }
   };

@@ -200,7 +200,7 @@ void Far::give_up(std::uint32_t end) {
 }
 
 void Far::held_end(std::uint64_t number, bool back) {
-  // This does nothing if the operation is over.
+  // send() does nothing if the session is over.
   session_.send(Frame{Kind::held_end, 0, 0, 0, number, back ? 1u : 0u, {}});
 }
 

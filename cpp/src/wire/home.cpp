@@ -10,7 +10,7 @@ constexpr core::WakerOps Decided::kOps{&Decided::wake, nullptr, nullptr, 0};
 
 void Decided::wake(core::Waker* w) noexcept {
   // Once the waker is in the list, another thread may answer and destroy it. The space must outlive
-  // that.
+  // the waker.
   const std::shared_ptr<Space> s = static_cast<Decided*>(w)->space;
   s->decided(w);
 }
@@ -115,7 +115,7 @@ bool Visitor::has_met() noexcept {
 }
 
 void Visitor::look() noexcept {
-  // This was called because the block of the extended read that held the visitor is over.
+  // This function was called because the block of the extended read that held the visitor is over.
   if (stage == Stage::delivering) return;
   if (at.size() == 1) {
     decide(0, status);
@@ -219,8 +219,8 @@ std::size_t Home::untaken() const noexcept {
   for (const auto& [op, part] : parts_) all += part->untaken.bytes();
   return all;
 }
-// Checks that the peer holds an end to write to, and returns null if it does. `end` is 0, or one
-// more than the end's number.
+// Returns null if the peer holds an end to write to; otherwise a text that says what is wrong.
+// `end` is 0, or one more than the end's number.
 const char* Home::may_send(std::uint64_t end) const noexcept {
   const auto writes = [](const Given& g) { return !g.port || g.port->writes(); };
   if (const auto it = ends_.find(static_cast<std::uint32_t>(end - 1));
@@ -275,8 +275,8 @@ std::unique_ptr<Room> Home::room_for(const Frame& f) {
   auto room = g->port->room();
   return room->will_come(f.txn) ? std::move(room) : nullptr;
 }
-// Joins the pieces that came before with the values of these guards. Returns null, or says what is
-// wrong.
+// Joins the pieces that came before with the values of these guards. Returns null, or a text that
+// says what is wrong.
 const char* Home::complete(std::vector<Before>& before, std::span<Asked> guards, bool offered) {
   for (Before& b : before) {
     Payload* const p =
@@ -342,8 +342,8 @@ const char* Home::asked(const Frame& f) {
   return nullptr;
 }
 
-// Fills `at` with the seats for an OFFER's guards. Returns null, or says what is wrong. Sets `dead`
-// if an end had died before the peer received it; the OFFER has then been answered.
+// Fills `at` with the seats for an OFFER's guards. Returns null, or a text that says what is wrong.
+// Sets `dead` if an end had died before the peer received it; the OFFER has then been answered.
 const char* Home::seats(const Frame& f, std::vector<Visitor::Seat>& at, bool& dead) {
   static constexpr const char* kSides =
       "an OFFER to write at a reader end, or to read at a writer end";

@@ -7,7 +7,7 @@ void Session::greet() {
   if (state_ != State::fresh) return;
   state_ = State::greeting;
   Buffer body;
-  detail::put(body, std::uint32_t{0});  // the lease: there is none
+  detail::put(body, std::uint32_t{0});  // no lease
   detail::put(body, std::uint32_t{0});
   detail::put(body,
               std::as_bytes(std::span(mine_.name)).first(std::min(mine_.name.size(), kNamed)));
@@ -152,8 +152,8 @@ void Session::input(Bytes in) {
   in_.insert(in_.end(), in.begin(), in.end());
 }
 
-// Handles whole frames and parts of a long VALUE. Returns how many bytes these have. The bytes that
-// are left are the beginning of a frame that is not complete, or less than a word of a VALUE.
+// Handles whole frames and parts of a long VALUE. Returns how many bytes were handled. The bytes
+// that are left are the beginning of a frame that is not complete, or less than a word of a VALUE.
 std::size_t Session::take_frames(Bytes in) {
   static constexpr std::size_t kLong = 4096;
   std::size_t at = 0;

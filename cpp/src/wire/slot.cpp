@@ -43,8 +43,8 @@ class Slot::Pool {
       all.pop_front();
     }
   }
-  // Drops segments for which no such session is open any more: shares that are left there belong to
-  // killed programs.
+  // Drops the leaving segments for which no session up to number `until` is open any more: shares
+  // that are left in them belong to killed programs.
   void prune() {
     const std::uint64_t oldest = Traffic::oldest();
     std::erase_if(leaving, [oldest](const Leaving& l) {
@@ -132,7 +132,8 @@ std::unique_ptr<Slot> Slot::make(std::size_t length) noexcept try {
       continue;
     if (std::none_of(std::begin(head.mapped_by), std::end(head.mapped_by),
                      [](const auto& by) { return by.load() == 0; }))
-      // Some of these spaces may be gone; the others receive the descriptor once more.
+      // Some of the spaces that have mapped the segment may be gone; the others receive the
+      // descriptor once more.
       for (auto& by : head.mapped_by) by.store(0);
     head.shares.store(1, std::memory_order_seq_cst);
     std::unique_ptr<Slot> s(new Slot(*it, length));

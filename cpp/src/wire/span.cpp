@@ -252,7 +252,7 @@ void Span::go_on() {
     over_within_ = outer;
     if (trying_ == &p && !making_) p.stop_trying();
   };
-  // This asks in the order of the guards, and asks for adjacent guards of one home together.
+  // Guards are asked in their order, and adjacent guards of one home together.
   while (asked_ < n) {
     const Seat& s = seats_[(first_ + asked_) % n];
     std::uint32_t count = 1;
@@ -337,7 +337,7 @@ bool Span::made() {
   if (over_) return true;
   making_ = false;
   silently_ = true;
-  if (trying_->made()) {  // The value could not be sent, and its home has been told.
+  if (trying_->made()) {  // The value could not be sent, and the part's home has been notified.
     Part* const p = trying_;
     end({Status::pending, 0, 0, false, false}, p);
   }

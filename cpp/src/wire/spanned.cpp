@@ -117,7 +117,7 @@ void Spanned::finish() {
     // For an ordinary choice this could be the end (rule 5.6). Here the choice's place decides
     // that, and asks the other homes.
     happened(guard, s);
-    // This tells the place which guards have retired.
+    // The watches tell the place which guards have retired.
     for (std::uint32_t i = 0; i < size() && place_; ++i) watch(i);
     if (place_) place_->not_ready();
     return;

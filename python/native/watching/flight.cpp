@@ -68,12 +68,12 @@ Known* the_thread();
   return &recorder->lane.process(-id, [&]() -> const std::string& { return name; });
 }
 
-// When the last process parked, and which one its scheduler runs next: for that one no time has
-// passed when it goes on. So a process that waited takes no reading of the clock of its own, which
-// is a third of what an event costs.
+// The time at which the last process parked, and the process that its scheduler runs next. When
+// that process goes on, no time has passed since, so its event needs no reading of the clock of its
+// own.
 struct GoneOn {
   std::uint64_t time = 0;
-  const core::Waker* next = nullptr;
+  const core::Waker* next = nullptr;  // null if it is not known
 } gone_on;
 std::uint64_t time_of(const Known& me, const ProcessBase* b) noexcept {
   const core::Waker* const next = std::exchange(gone_on.next, nullptr);
@@ -87,7 +87,7 @@ std::string plain_name(const core::SyncObject& place) {
 // Distinguishes a place from an earlier one at its address, whose name may have had the same
 // address.
 const void* identity(PyObject* name, const core::SyncObject& place) noexcept {
-  // A string keeps its hash, once that was asked for.
+  // A string keeps its hash once the hash has been computed.
   Py_hash_t hash = PyUnicode_CheckExact(name) ? reinterpret_cast<PyASCIIObject*>(name)->hash : -1;
   if (hash == -1) hash = PyObject_Hash(name);
   return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(hash) + place.line + 1);
@@ -147,7 +147,7 @@ void flight_parks() noexcept {
   me->op = 0;
   gone_on = {me->since, nullptr};
   if (!b || !coroutine_of(b) || !c->executor) return;
-  // The scheduler of a guest returns to the loop of its host between two steps, for any time.
+  // Between two steps the scheduler of a guest returns to its host's loop, which may take any time.
   const auto* const here = static_cast<const runtime::Scheduler*>(c->executor);
   if (!here->host()) gone_on.next = here->next_ready();
 }

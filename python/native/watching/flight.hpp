@@ -12,7 +12,7 @@
 
 namespace weft::py {
 
-extern bool flight_is_on;  // written with the GIL held
+extern bool flight_is_on;  // whether the recorder is on; written with the GIL held
 inline bool flying() noexcept { return flight_is_on; }
 void flight_parks() noexcept;  // called when the running process begins to wait
 // Called when an operation is over. If `result` is null, `left` is the exception (owned by the

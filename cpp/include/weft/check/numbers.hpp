@@ -1,4 +1,4 @@
-// Numbers is a hash table that has a number for each key. A key is an address or a uid. clear()
+// Numbers is a hash table that maps each key to a number. A key is an address or a uid. clear()
 // forgets all keys in one step, because a record is cleared before each run of a check, some
 // 100,000 times a second.
 //
@@ -55,7 +55,7 @@ class Numbers {
     int number = kNone;
   };
 
-  // Returns the slot that the key has, or would have.
+  // Returns the index of the slot in which the key is, or would be put.
   std::size_t at(std::uint64_t key) const noexcept {
     const std::size_t mask = slots_.size() - 1;
     std::size_t i = static_cast<std::size_t>((key * 0x9E3779B97F4A7C15ull) >> 32) & mask;

@@ -37,13 +37,14 @@ struct Touch {
 
 struct Event {
   int process;
-  int number;  // its number among the events of its process, from 1 on
+  int number;  // the event's number among those of its process, from 1
   std::uint32_t touches = 0, touches_end = 0;
   std::uint32_t follows = 0, follows_end = 0;
 };
 
 // A select that waits. Its arrival has touched all its places as if it could take any party. Once
-// it is decided its partner is known, and decided() weakens what it touched (Record::weaken()).
+// the select is decided its partner is known, and decided() weakens what the arrival touched
+// (Record::weaken()).
 class Waiting {
  public:
   virtual void decided() = 0;
@@ -57,13 +58,13 @@ struct Process {
   int parent = kNone;
   std::string name;
   unsigned children = 0, places = 0, selects = 0, steps = 0;
-  int last = kNone;  // its last event so far
+  int last = kNone;  // the process's last event so far
   int events = 0;
-  std::vector<int> follows;    // the events that its next event follows
-  bool ready = false;          // whether it is known to be ready
-  Uid select = 0;              // the select that it is in, or 0
+  std::vector<int> follows;    // the events that the process's next event follows
+  bool ready = false;          // whether the process is known to be ready
+  Uid select = 0;              // the select in which the process is, or 0
   bool timed = false;          // whether that select has a timer
-  bool limited = false;        // whether a time limit may end its operations
+  bool limited = false;        // whether a time limit may end the process's operations
   Waiting* waiting = nullptr;  // called when that select is decided
   int arrival = kNone;         // the event in which that select began to wait
 };
@@ -83,7 +84,7 @@ struct Place {
   struct Select {
     int process;
     Uid uid;
-    bool ends;  // whether the retirement of the channel decides it
+    bool ends;  // whether the retirement of the channel decides the select
   };
   // Selects that wait, or have waited: [0] on the readers' side, [1] on the writers' side.
   std::vector<Select> selects[2];
@@ -106,11 +107,11 @@ class Record {
   // Returns the place of this key. A place that existed before the run is recorded at its first
   // use.
   int place_of(const void* key, int by);
-  // Called when the object with this key is gone; another may get the key. Returns the place, or
-  // kNone.
+  // Called when the object with this key is gone; another object may receive the key. Returns the
+  // place, or kNone.
   int gone(const void* key);
   std::string path(int process) const;
-  // Returns whether this is the path of the process. A path without an index names the first
+  // Returns whether `path` is the path of the process. A path without an index names the first
   // process of that name.
   bool is(int process, std::string_view path) const;
 
@@ -126,7 +127,7 @@ class Record {
   }
   // Called when a process has become ready since the last look: the current step has woken it.
   void woke(int process);
-  void woke_waiter(int process, const void* group);  // it waited for a group to end
+  void woke_waiter(int process, const void* group);  // the process waited for a group to end
   void ready(int process) noexcept { at(process).ready = true; }
 
   // --- operations; `process` is the process that performs it ---
@@ -164,7 +165,7 @@ class Record {
   }
   std::string told(int event) const;  // returns an event in words, for debugging
 
-  std::vector<Process> processes;  // the first `count` of them belong to this run
+  std::vector<Process> processes;  // the first `count` elements belong to this run
   std::vector<Place> places;
   std::vector<Event> events;
   std::vector<int> disarming;  // the events that cancelled a timer
@@ -198,7 +199,7 @@ class Record {
   Numbers by_key_, by_uid_;  // places
   Numbers groups_;           // indices of group_ends_
   // By group: the events in which its processes ended. The lists after the first `groups_count_`
-  // are kept for what they have allocated.
+  // are kept for the memory that they have allocated.
   std::vector<std::vector<int>> group_ends_;
   int groups_count_ = 0;
   std::vector<int> woken_;  // processes, by the operation that has just begun

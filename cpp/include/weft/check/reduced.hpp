@@ -6,13 +6,14 @@
 //   `todo` of the node where the first of the two was chosen ──advance()──► run
 //
 // Invariants
-//  1 There is a node for each step of the run except main's first. Node::touches has what the step
-//    of the chosen process touched there in all runs so far, a superset of what it touched in any
-//    one run.
+//  1 There is a node for each step of the run except main's first. Node::touches contains what the
+//    step of the chosen process touched there in all runs so far, a superset of what it touched in
+//    any one run.
 //  2 A process that sleeps at a node was explored there before, or at an earlier node, and every
-//    step since commutes with its own. So every run that continues with it here is known.
+//    step since then commutes with the step of that process. So every run that continues here with
+//    that process is known.
 //  3 A choice within a step (a guard, a fault) belongs to the step: all its alternatives are run
-//    before another process is chosen there.
+//    before another process is chosen at that node.
 #pragma once
 #include <unordered_map>
 
@@ -41,7 +42,7 @@ class Reduced final : public Strategy {
   void forget();  // called before another program is checked
 
   struct Races {
-    // the races that were seen in both orders, and all that were seen
+    // the number of races that were seen in both orders, and of all races that were seen
     std::size_t both = 0, all = 0;
   };
   Races races() const noexcept { return {both_, seen_.size()}; }
@@ -88,7 +89,7 @@ class Reduced final : public Strategy {
   std::vector<Node> stack_;
   std::size_t size_ = 0;
   std::size_t at_ = 0;        // the number of nodes that this run has passed
-  std::size_t repeated_ = 0;  // the number of nodes that it repeats
+  std::size_t repeated_ = 0;  // the number of nodes that this run repeats
   std::size_t within_ = 0;    // the number of choices that the current step has made
   int node_ = kNone;          // the node at which the step that begins next was chosen
   std::vector<int> nodes_;    // the node of each event

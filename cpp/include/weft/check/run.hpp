@@ -25,7 +25,7 @@ enum class Stopped : std::uint8_t {
 
 struct Settings {
   bool any_time = false;  // whether a time may come while a process could run
-  bool park = false;      // whether another process may go first only where one parks
+  bool park = false;      // whether another process may go first only where a process parks
   // A run has at most `limit` steps, and `limit_each` for each of its processes.
   unsigned limit = 20000;
   unsigned limit_each = 100;
@@ -36,8 +36,8 @@ enum class Kind : std::uint8_t { go, time, guard, fault };
 
 struct Decision {
   int process;    // the process that had run last
-  unsigned step;  // the number of its last step
-  unsigned nth;   // of a choice within a step: how many of its kind the step has made before
+  unsigned step;  // the number of that process's last step
+  unsigned nth;   // of a guard or fault: how many decisions of its kind the step made before
   Kind kind;
   // the process that goes (kNone if a time comes), or the number of the option that was taken
   int choice;
@@ -59,7 +59,7 @@ class Strategy {
   virtual bool cancels() const noexcept { return false; }  // Record::cancels
   virtual bool crowds() const noexcept { return false; }   // Record::crowds
   virtual void begin(Run&) {}
-  // Returns which of the run.options() goes. It is asked only if there are several, or if events
+  // Returns which of the run.options() goes. Called only if there are several options, or if events
   // are kept.
   virtual unsigned go(Run& run) = 0;
   // Returns which of these options is taken within a step.
@@ -81,7 +81,7 @@ class Run {
   bool stopped() const noexcept { return stopped_ != Stopped::no; }
   Stopped why() const noexcept { return stopped_; }
   void stop(Stopped why) noexcept;
-  // called when the run differs from what was to be repeated; the run stops
+  // called when the run differs from the schedule that it was to repeat; the run stops
   void differs(std::string how);
 
   // Returns the index of the ready process that goes. The first of them is the usual one. Returns
@@ -90,7 +90,8 @@ class Run {
   unsigned go(std::span<const int> ready, bool goes_on, bool timer);
   // Called when the process goes: its step begins.
   void goes(int process);
-  // Called when the first time comes: `early`, or because no process can run.
+  // Called when the first of the awaited times comes. `early` says that it comes although a process
+  // could run.
   void time_comes(bool early);
   // Called when the process lets these ready processes go first.
   void yields(int process, std::span<const int> ready);
@@ -104,7 +105,7 @@ class Run {
   }
   int option_process(unsigned i) const noexcept { return i < ready_.size() ? ready_[i] : kNone; }
   bool goes_on() const noexcept { return goes_on_; }
-  unsigned nth() const noexcept { return nth_; }  // Decision::nth of the decision to be made
+  unsigned nth() const noexcept { return nth_; }  // the Decision::nth of the next decision
   const Process& last() const noexcept { return record.at(record.running); }
 
   unsigned steps = 0, early = 0, switches = 0;
@@ -121,13 +122,13 @@ class Run {
 
   Strategy* strategy_ = nullptr;
   Stopped stopped_ = Stopped::no;
-  std::span<const int> ready_;  // the processes that may go; used only while a decision is made
-  std::vector<int> some_;       // those of them that do not yield, if ready_ is not all of them
+  std::span<const int> ready_;  // the processes that may go; valid only while a decision is made
+  std::vector<int> some_;       // the array of ready_ if processes that yield are left out
   // the positions in ready_, if some processes are left out
   std::vector<unsigned> positions_;
   std::vector<std::vector<int>> yields_to_;  // by process: the processes that are to go before it
   unsigned yielding_ = 0;
-  unsigned nth_ = 0, guards_ = 0, faults_ = 0;  // the choices that the step has made, by kind
+  unsigned nth_ = 0, guards_ = 0, faults_ = 0;  // the last two: decisions of this step, by kind
   bool clock_ = false, goes_on_ = false;
 };
 

@@ -7,7 +7,7 @@
 // WAITING (invariants 2 and 3 of waiter.hpp; a barrier's lock counts as a channel's).
 //
 // A barrier may die (rule 8.7): then all parties that wait are woken with `died`, and all parties
-// that come later get `died` at once.
+// that come later receive `died` at once.
 #pragma once
 #include "policy.hpp"
 #include "waiter.hpp"

@@ -92,7 +92,8 @@ class BiasedLock {
                                  kWhich = 7u << kShift;
   // The values of state_.
   static constexpr std::uint8_t kPlain = kBiases;
-  // Ends are made and dropped outside processes too, so a few uses by such threads mean nothing.
+  // Ends are made and dropped outside processes too, so a few uses by threads without an identity
+  // mean nothing.
   static constexpr std::uint8_t kStrangers = kPlain + 16;
   static constexpr std::uint8_t kStreak = kPlain + prim::bias_streak;
   static_assert(kStreak > kPlain);

@@ -13,7 +13,8 @@
 //
 // The channel has layers, each with its invariants: waiting_queues.hpp (the parties that wait),
 // rendezvous.hpp (two parties meet), buffered.hpp (the ring), notifier.hpp (the parties that must
-// be told of a change), lending.hpp (credits). This file has what parties and owners of ends call.
+// be notified of a change), lending.hpp (credits). This file contains the functions that parties
+// and owners of ends call.
 #pragma once
 #include "lending.hpp"
 
@@ -53,10 +54,10 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return begin_slow<S>(me);
   }
 
-  // Does what begin() does, for a party that is not `special`, in a channel without waiting queues:
-  // the party meets the one party that waits, or waits itself. Returns `met_afar` if the partner
-  // belongs to another scheduler, and `neither` if nothing has happened and begin_slow() must look
-  // closer. The slot and the place of `me` are written only if it waits.
+  // The fast path of begin(), for a party that is not `special` in a channel without waiting
+  // queues: the party meets the one party that waits, or waits itself. Returns `met_afar` if the
+  // partner belongs to another scheduler, and `neither` if nothing has happened and begin_slow()
+  // must look closer. The slot and the place of `me` are written only if it waits.
   enum class FastResult : std::uint8_t { met, met_afar, waits, neither };
   template <Side S>
   [[gnu::always_inline]] FastResult begin_fast(Node& me, void* slot) noexcept {
@@ -75,12 +76,12 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     return there == 0 ? FastResult::waits : FastResult::neither;
   }
 
-  // Does what begin() does, for any party. The party's slot is me.slot.
+  // The path of begin() for any party. The party's slot is me.slot.
   template <Side S>
   [[gnu::noinline]] Status begin_slow(Node& me) noexcept {
     lock_.lock();
     me.place = static_cast<SyncObject*>(this);
-    // This is left out if plain_only, to save code.
+    // A policy that is plain_only leaves this part out, to save code.
     if (!plain_only<P> && !me.is(NodeFlags::special)) {
       switch (meet_plain<S>(me.slot)) {
         case Plain::met: return Status::ok;
@@ -155,7 +156,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
       withdrawn(kSide<S>, me, was);
     return was;
   }
-  // Ends a withdrawal. `was` says whether `me` was in its waiting queue; it has left the queue by
+  // Ends a withdrawal. `was` says whether `me` was in its waiting queue; `me` has left the queue by
   // now. Called with the lock held, and releases it.
   template <class S>
   WEFT_ONE_HOSTED void withdrawn(S side, Node& me, bool was) noexcept {
@@ -213,7 +214,7 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
 
   // Called when the function of a computed output has thrown. Nothing is sent, and the reader is
-  // told (rule 5.8).
+  // notified (rule 5.8).
   void abandon(Node& me) noexcept {
     if (!ring) {
       Wakes after;
@@ -356,9 +357,10 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
     unlock(after);
     return flat;
   }
-  // Tells the foreign reader, the only one that could take a standing output, to look. Called when
-  // that output has set its word to WAITING, so that the reader finds it. (If told earlier, the
-  // reader would look too soon, mark the alternative ready, and so keep it from ever waiting.)
+  // Notifies the foreign reader, the only party that could take a standing output, so that it
+  // looks. Called when that output has set its word to WAITING, so that the reader finds it. (If
+  // notified earlier, the reader would look too soon, mark the alternative ready, and so keep it
+  // from ever waiting.)
   void invite_foreign() noexcept {
     AfterUnlock after;
     this->lock_queues();
@@ -414,9 +416,9 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
 
   // --- foreign readers (rule 6.6) ----------------------------------------------------------------
 
-  // Enrols a party that takes the value itself, on its own thread. If this returns `pending`, the
-  // waker is told to look again, any number of times, until take() succeeds. The waker is woken
-  // only if a partner that computes its value holds the party.
+  // Enrols a party that takes the value itself, on its own thread. If the result is `pending`, the
+  // waker is notified, so that it looks again, any number of times, until take() succeeds. The
+  // waker is woken only if a partner that computes its value holds the party.
   Status begin_foreign(Node& me) noexcept {
     static_assert(!plain_only<P>, "this policy has no foreign parties");
     AfterUnlock after;
@@ -584,8 +586,8 @@ class ChannelEngine : public Lending<T, P, ChannelEngine<T, P>> {
   }
   // The usual cases for a plain party, or for a guard without special flags in phase A. Called with
   // the lock held. `met`: the party has met a plain party, and the lock is released. `nobody`: no
-  // party that it could meet waits. `closer`: there are waiting queues, so attempt() must look
-  // closer.
+  // party waits that the party could meet. `closer`: there are waiting queues, so attempt() must
+  // look closer.
   enum class Plain : std::uint8_t { met, nobody, closer };
   template <Side S>
   WEFT_INLINE_HOSTED Plain meet_plain(void* slot) noexcept {

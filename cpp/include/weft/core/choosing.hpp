@@ -8,7 +8,7 @@
 //                                   └────────────────────────────────────────┘
 //
 // The owner makes the guards and asks find_fault() about them (guard.hpp), remembers where its next
-// select begins, sleeps, and takes the value that came. The owner's timer ends the choice by
+// select begins, sleeps, and takes the value that has arrived. The owner's timer ends the choice by
 // Choice::finish_as(TIMED_OUT), and is disarmed before woken().
 //
 // Engine has a member `choice`, start(now, foreign) and finish(). finish() returns `again` if
@@ -53,7 +53,7 @@ class Choosing {
   }
   // Returns when the first timer guard of a parked choice is due, in ns; prim::forever if there is
   // none. Call this only once the word is WAITING: a timer that fired before that would find
-  // nothing to end, and be lost.
+  // nothing to end, and would be lost.
   std::int64_t deadline() const noexcept {
     const int t = held() ? none : earliest_timer();
     return t == none ? prim::forever : g_[t].deadline;

@@ -2,7 +2,7 @@
 // *home* decides who meets (WIRE.md 1.2).
 //
 // A party joins its waiting queue as in any channel. No partner meets it there; instead the *agent*
-// is told, and asks the home on the party's behalf:
+// is notified, and asks the home on the party's behalf:
 //
 //   begin() ──► queued ──told: next()──► asked for ──finish()──► ok, cancelled, or an end
 //                 └──withdraw()──► out      └──withdraw(): false, leaves() asks the home
@@ -49,8 +49,8 @@ class FarEngine : public WithAgent<ChannelEngine<T, P>> {
     after.finish(&n, s);
     after.run();
   }
-  // Called when the home says that the channel has ended for side S, with status s. `strength` is
-  // that of a poison. The parties that wait are told, and so is any party that comes later.
+  // Called when the home reports that the channel has ended for side S, with status s. `strength`
+  // is that of a poison. The parties that wait are notified, and so is any party that comes later.
   template <Side S>
   void has_ended(Status s, std::uint8_t strength) noexcept {
     AfterUnlock<T> after;

@@ -25,7 +25,7 @@ struct Guard;
 enum class State : std::uint8_t {
   blocked,
   ready,
-  ended,  // poisoned, or a partner has died: the guard is ready, and that is its outcome
+  ended,  // poisoned, or a partner has died: the guard is ready with this outcome
   retired,
 };
 
@@ -35,14 +35,14 @@ struct GuardOps {
   Attempt (*enrol)(Guard&) noexcept;
   void (*leave)(Guard&) noexcept;
   State (*state)(Guard&) noexcept;
-  Attempt (*take)(Guard&) noexcept;  // for a foreign select; null where no foreign select can take
+  Attempt (*take)(Guard&) noexcept;  // for a foreign select; null for guards that it cannot take
   bool (*link)(Guard&) noexcept;     // for a standing alternative
   void (*enable)(Guard&, bool) noexcept;
   // For a standing output: tells the foreign reader that it may take the value.
   void (*invite)(Guard&) noexcept;
 };
 
-// Kinds before `timer` join a queue. Those that are neither input nor output have no channel that
+// Kinds before `timer` join a queue. Kinds that are neither input nor output have no channel that
 // could retire, so they keep a select open.
 enum class Kind : std::uint8_t { input, output, barrier, latch, descriptor, timer, skip };
 
@@ -52,7 +52,7 @@ struct Guard {
   [[no_unique_address]] StandingNode node;
   Kind kind = Kind::skip;
   bool enabled = true;    // the precondition; a guard that is not enabled is off
-  bool ends = false;      // the retirement of its channel is an outcome (rule 5.6)
+  bool ends = false;      // the retirement of the channel is an outcome (rule 5.6)
   bool flat = false;      // enrolled for good by a standing alternative
   bool silent = false;    // the select that owns this guard has found its channel retired
   bool enqueued = false;  // this select has put the guard into a queue, and must withdraw it
@@ -62,7 +62,7 @@ struct Guard {
 
   State state() noexcept { return ops->state(*this); }
   // Returns whether the guard is on, and its channel has ended for it, so that no partner will come
-  // there. Reports about a select that waits use this.
+  // to that channel. Reports about a select that waits use this.
   bool has_ended() noexcept {
     return enabled && kind <= Kind::output && where && state() >= State::ended;
   }
@@ -124,7 +124,7 @@ class Kinds {
                        channels = (1u << static_cast<unsigned>(Kind::barrier)) - 1;
     return bits_ & enrolled & ~channels;
   }
-  // Returns whether any guard is off. Usually none is.
+  // Returns whether any guard is off. Usually no guard is off.
   bool anything_off() const noexcept { return bits_ >> kOff; }
 
  private:
@@ -224,7 +224,7 @@ inline Fault find_fault(Guard* g, std::uint32_t n, bool off_too = false) noexcep
   // ready list of a standing alternative uses later.
   const auto link = [](Guard& x) noexcept -> ReadyLink& { return x.node; };
   const auto head = [g, n, &link](const Guard& x) noexcept -> Link*& {
-    // This is Fibonacci hashing (Knuth).
+    // Fibonacci hashing (Knuth)
     const auto h = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(x.where)) *
                    0x9E3779B97F4A7C15ull;
     return link(g[(h >> 32) % n]).next;

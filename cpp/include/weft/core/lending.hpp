@@ -1,6 +1,6 @@
 // The part of a channel that serves only parties in other address spaces. The channel lends slots
 // of its buffer to a far writer, as credits (WIRE.md 6.2, 6.3), or the slot of a reader that waits
-// (6.6). And it takes back the value of an extended read (WIRE.md 4.7).
+// (6.6). The channel also takes back the value of an extended read (WIRE.md 4.7).
 //
 //   not lent ──lend()──► lending ──put(), lend(): more──► lending ──end_lending()──► not lent
 //                           └──lend(): 0, the lender is queued──► woken: to ask again
@@ -10,14 +10,15 @@
 //
 // Invariants (channel's lock)
 //  1 While the channel lends slots, only put() brings values into the buffer or to a reader. So
-//    what was written on credit comes before what other parties write later (rule 1.3).
+//    values that were written on credit come before values that other parties write later (rule
+//    1.3).
 //  2 Lent slots are counted in Ring::reserved, which is marked kLending. Only the lender knows how
 //    many of the reserved slots are lent.
 //  3 The lender stands in the queue of writers as a watch, not as a party. Its index is the number
 //    of free slots at which it wants to be woken; at a rendezvous, 1.
 //  4 A promised reader is the first in its queue, and stays there until put() or end_lending(): no
-//    writer here meets it, it cannot be withdrawn, and it is not told how the channel ends. There
-//    is at most one promised reader.
+//    writer here meets it, it cannot be withdrawn, and it is not notified of the end of the
+//    channel. There is at most one promised reader.
 #pragma once
 #include "notifier.hpp"
 

@@ -1,8 +1,8 @@
-// Tells parties that wait in a queue of changes: standing alternatives, foreign readers, and all
-// parties when the channel ends.
+// Notifies parties that wait in a queue: standing alternatives and foreign readers when something
+// has changed, and all parties when the channel has ended.
 //
 // A standing party is marked ready, and committed only if its word is WAITING. A foreign party is
-// told, and takes the value itself (rule 6.6). rematch() commits all other parties, in order.
+// notified, and takes the value itself (rule 6.6). rematch() commits all other parties, in order.
 //
 //   a foreign reader in the queue:
 //                                    ┌──take(): nothing is left for it────────┐
@@ -12,13 +12,13 @@
 //
 // Invariants (channel's lock)
 //  1 No queued reader could commit with a queued writer (or a buffered value). Exceptions are
-//    readers that wait for undecided readers (2), parties of standing alternatives, which are
-//    marked ready, and two parties of the same choice.
+//    readers that wait for undecided readers (invariant 2), parties of standing alternatives, which
+//    are marked ready, and two parties of the same choice.
 //  2 `deciding_` foreign readers are undecided: those that are `notified`. That many of the offered
 //    values are reserved for them: a reader behind them takes only values beyond these. But if an
 //    undecided reader has withdrawn since the last transfer, a reader that arrives takes any value.
-//    Otherwise a few readers that are all cancelled in the step in which they are told could pass
-//    the value around for ever.
+//    Otherwise a few readers that are all cancelled in the step in which they are notified could
+//    pass the value around for ever.
 //  3 Once the channel has ended for a side, no party that could be claimed waits there.
 #pragma once
 #include "buffered.hpp"
@@ -47,7 +47,7 @@ class Notifier : public Buffered<T, P, Self> {
       return to_buffer(n, me, after);
   }
 
-  // Commits sleeping parties that can commit with each other, in order, and tells the others.
+  // Commits sleeping parties that can commit with each other, in order, and notifies the others.
   // Called after a change at a watched channel.
   WEFT_OUTLINE_HOSTED void rematch(AfterUnlock& after) noexcept {
     pull(after);
@@ -92,11 +92,11 @@ class Notifier : public Buffered<T, P, Self> {
       looked = behind = false;
       if (!standing) this->template leave<Side::in>(*r);
       // The reader is woken before the writer: if both are in other address spaces the reader must
-      // be told first (WIRE.md 4.2).
+      // be answered first (WIRE.md 4.2).
       if (t == Attempt::committed) after.finish_behind(before, r, Status::ok);
       l = reader_queue_.front();
     }
-    // Alternatives with an output that stands here are told of waiting readers and of room.
+    // Alternatives with an output that stands here are notified of waiting readers and of room.
     for (Link* l = writer_queue_.front(); l;) {
       Node* w = node(l);
       l = l->next;
@@ -127,15 +127,15 @@ class Notifier : public Buffered<T, P, Self> {
     else
       return could_write();
   }
-  // An extended read waits if the buffer has no slot for its value (rule 1.5), so it does not
-  // count.
+  // An extended read waits if the buffer has no slot for its value (rule 1.5), so such a reader
+  // does not count.
   bool could_write() noexcept {
     if (accepts()) return true;
     return this->template claimable<Side::in>(ring ? NodeFlags::extended : 0) &&
            !(ring && ring->lending());
   }
-  // Tells the watches in q. `now` says whether a party of their side might find a partner. For
-  // lenders other conditions apply.
+  // Wakes the watches in q whose parties might find a partner. `now` says whether a party of their
+  // side might. For lenders other conditions apply.
   void tell_watches(Queue& q, bool now, AfterUnlock& after) noexcept {
     for (Link* l = q.front(); l;) {
       Node* y = node(l);
@@ -196,8 +196,8 @@ class Notifier : public Buffered<T, P, Self> {
   }
   std::uint32_t mark_now() const noexcept { return static_cast<std::uint32_t>(transfers_) + 1; }
 
-  // Tells a foreign reader that has not been told yet. Returns false if another reader is being
-  // told; then r will be told after the lock is released.
+  // Notifies a foreign reader that has not been notified yet. Returns false if another reader is
+  // being notified; then r will be notified after the lock is released.
   bool tell(Node* r, AfterUnlock& after) noexcept {
     if (after.told) {
       after.more = true;
@@ -215,8 +215,8 @@ class Notifier : public Buffered<T, P, Self> {
       if (node(l)->is(NodeFlags::foreign)) return true;
     return false;
   }
-  // Tells a foreign reader, which can now find a standing output. Called when that output begins to
-  // wait.
+  // Notifies a foreign reader, which can now find a standing output. Called when that output begins
+  // to wait.
   void invite(AfterUnlock& after) noexcept {
     if (!offered(deciding_)) return;
     for (Link* l = reader_queue_.front(); l; l = l->next)
@@ -278,7 +278,7 @@ class Notifier : public Buffered<T, P, Self> {
     return true;
   }
 
-  // Tells the parties for which the channel has ended by now (rules 3.1–3.3).
+  // Notifies the parties for which the channel has ended by now (rules 3.1–3.3).
   WEFT_INLINE_HOSTED void tell_if_ended(AfterUnlock& after) noexcept {
     if (!(state_ & (B::kWritersGone | B::kReadersGone)) || (state_ & B::kPoisoned)) [[likely]]
       return;
@@ -302,7 +302,7 @@ class Notifier : public Buffered<T, P, Self> {
         if (!y->is(NodeFlags::notified)) tell(y, after);
         continue;
       }
-      // This party will be told when the promise is kept or taken back.
+      // This party will be notified when the promise is kept or taken back.
       if (y->is(NodeFlags::promised)) continue;
       if (!y->is(NodeFlags::standing)) {
         release(q, y);

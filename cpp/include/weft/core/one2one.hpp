@@ -78,7 +78,7 @@ class OneToOneEngine : public ChannelBase<P> {
   }
   static constexpr bool buffered() noexcept { return true; }
   T* storage() const noexcept { return data_; }
-  // Calls clear(), without the lock. If it is null, the engine calls clear() itself.
+  // Calls clear(), without the lock. If `discard` is null, the engine calls clear() itself.
   void (*discard)(OneToOneEngine&) noexcept = nullptr;
 
   std::uint64_t transfers() const noexcept {
@@ -116,8 +116,8 @@ class OneToOneEngine : public ChannelBase<P> {
     }
   }
 
-  // Does what begin() does, if the operation need neither wait nor look closer. Returns false if
-  // nothing has happened.
+  // The fast path of begin(): performs the operation if it need neither wait nor look closer.
+  // Returns false if nothing has happened.
   template <Side S>
   [[gnu::always_inline]] bool pass(void* slot) noexcept {
     return fast<S>(slot);
@@ -159,8 +159,8 @@ class OneToOneEngine : public ChannelBase<P> {
     now = S == Side::in ? size() > 0 : size() < capacity_;
     return how_ended<S>();
   }
-  // Functions that a one-to-one channel lacks (rule 1.8): a standing alternative enrols here for
-  // each select, and there are no foreign parties.
+  // Stand-ins for functions that a one-to-one channel lacks (rule 1.8): a standing alternative
+  // enrols here for each select, and there are no foreign parties.
   template <Side S>
   bool link_standing(StandingNode&) noexcept {
     return false;
@@ -376,7 +376,7 @@ class OneToOneEngine : public ChannelBase<P> {
     return true;
   }
 
-  // Commits the queued parties that can commit, and tells the parties for which the channel has
+  // Commits the queued parties that can commit, and notifies the parties for which the channel has
   // ended. Called with the lock held, after any change.
   void serve_queues(Wakes& after) noexcept {
     for (bool again = !poison_; again;) {

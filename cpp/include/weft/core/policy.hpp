@@ -87,7 +87,7 @@ class Count {
   prim::atomic<std::uint32_t> n_;
 };
 
-// A scheduler's queue of what is runnable. Parties of a local channel are all on the scheduler that
+// A scheduler's queue of runnable wakers. Parties of a local channel are all on the scheduler that
 // runs now, so waking one is a push.
 //
 // A communication on one core takes as long as its stores: a core completes one store in a cycle,
@@ -133,8 +133,8 @@ class RunQueue {
     return all;
   }
 
-  // Visits the wakers, for code that takes a waker other than the first (runtime/chooser.hpp). This
-  // must not be called while the queue is advanced.
+  // Visits the wakers, for code that takes a waker other than the first (runtime/chooser.hpp). Must
+  // not be called while the queue is advanced.
   template <class F>
   void each(F&& f) noexcept {
     for (Link** at = &head_; at != tail_;) {
@@ -152,7 +152,7 @@ class RunQueue {
       *at = w->next;
   }
 
-  // Removes w, which is the head. Returns the next waker, or null if the queue is empty. This
+  // Removes w, which is the head. Returns the next waker, or null if the queue is empty. advance()
   // serves a loop that keeps the head in a register while it runs wakers one after another.
   Waker* advance(Waker* w) noexcept {
     if (tail_ == &w->next) {

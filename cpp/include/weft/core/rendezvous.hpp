@@ -25,9 +25,9 @@ struct AfterUnlock : Wakes {
   Ring<T> trash;
   alignas(T) unsigned char victim[sizeof(T)];
   bool has_victim = false;
-  bool more = false;  // More than one foreign party must be told: the others are told after `told`.
-  // A foreign party that must be told. It is not in the list, since two channels may tell one
-  // select at once.
+  bool more = false;  // whether further foreign parties must be notified after `told`
+  // A foreign party that must be notified. It is not in the list of wakers, since two channels may
+  // notify one select at once.
   Waker* told = nullptr;
   void finish_all() noexcept {
     this->run();
@@ -76,7 +76,7 @@ class Rendezvous : public ChannelBase<P> {
     }
     return hand_over(w, r, after, peer);
   }
-  // Moves the writer's value to the reader. Called when the value is there.
+  // Moves the writer's value to the reader. Called when the value exists.
   Attempt hand_over(Node& w, Node& r, Wakes& after, Node& peer) noexcept {
     move_value(w.slot, r.slot);
     if (r.is(NodeFlags::extended)) [[unlikely]] {
@@ -93,7 +93,7 @@ class Rendezvous : public ChannelBase<P> {
     after.finish(&peer, Status::ok);
     return Attempt::committed;
   }
-  // Keeps the slot of a value that an extended read has taken occupied until the read ends.
+  // Keeps a slot occupied until the extended read that has taken the slot's value ends.
   void hold_slot(Node& n) noexcept {
     ++ring->held;
     if (!n.is(NodeFlags::kept)) return;

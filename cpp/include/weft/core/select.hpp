@@ -61,7 +61,7 @@ class Select : public Choosing<Select> {
   // The state of the random numbers of Mode::random; the caller seeds it.
   std::uint64_t seed = 0x9E3779B97F4A7C15ull;
 
-  // Does phases A and B.
+  // Performs phases A and B.
   template <class Now>
   int start(Now&& now, bool foreign) noexcept {
     choice.reset();
@@ -70,8 +70,8 @@ class Select : public Choosing<Select> {
   }
   bool may_time() const noexcept { return true; }
 
-  // Does phase A, including timers and skips. `now` is called only if there is a timer. Returns the
-  // guard that was chosen, `parked` or `none`.
+  // Performs phase A, including timers and skips. `now` is called only if there is a timer. Returns
+  // the guard that was chosen, `parked` or `none`.
   template <class Now>
   int scan(Now&& now) noexcept {
     int skip = none;
@@ -102,8 +102,8 @@ class Select : public Choosing<Select> {
     return none;
   }
 
-  // Does phase B. Returns the guard to which the select has committed, having left all queues, or
-  // `parked` if the caller must await the wake-up.
+  // Performs phase B. Returns the guard to which the select has committed, having left all queues,
+  // or `parked` if the caller must await the wake-up.
   WEFT_INLINE_HOSTED int enrol(bool foreign = false) noexcept {
     if (!counted_ || seen_.anything_off()) find_keepers(foreign);
     std::uint32_t count = keeping_;
@@ -137,9 +137,8 @@ class Select : public Choosing<Select> {
     return parked;
   }
 
-  // Called when a foreign select was told to look again. Commits the select if it can commit.
-  // Returns `parked` if it cannot commit yet, or if it has an outcome already and the wake-up is
-  // under way.
+  // Called when a foreign select has been notified. Commits the select if it can commit. Returns
+  // `parked` if it cannot commit yet, or if it has an outcome already and the wake-up is under way.
   int look_again() noexcept {
     if (choice.done() || held_ != none) return parked;
     for (std::uint32_t k = 0, i = start_; k < n_; ++k, i = after(i)) {
@@ -159,7 +158,7 @@ class Select : public Choosing<Select> {
     return parked;
   }
 
-  // Does phase D, and returns the guard that has committed. Called after the wake-up, or after
+  // Performs phase D, and returns the guard that has committed. Called after the wake-up, or after
   // finish_as(). Returns `none` if the select was cancelled or timed out; `choice.word()` says
   // which.
   int finish() noexcept {
@@ -280,7 +279,7 @@ class Select : public Choosing<Select> {
         if (const int c = attempt(i); c != none) return c;
     return none;
   }
-  std::uint64_t random() noexcept {  // This is xorshift64* (Vigna 2016).
+  std::uint64_t random() noexcept {  // xorshift64* (Vigna 2016)
     seed ^= seed >> 12;
     seed ^= seed << 25;
     seed ^= seed >> 27;

@@ -17,7 +17,7 @@ template <std::size_t N>
 struct Bits {
   alignas(N) unsigned char bytes[N];
 
-  // This uses memcpy because the bytes are an object of another type.
+  // The copy is by memcpy, because the bytes are an object of another type.
   Bits(Bits&& o) noexcept { __builtin_memcpy(bytes, o.bytes, N); }
 };
 

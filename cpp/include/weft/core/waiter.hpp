@@ -4,8 +4,7 @@
 // A *waiter* is a node in a channel's waiting queue. It belongs to a *plain* operation or to a
 // *choice*. The node of a plain operation can be claimed while it is queued, under the channel's
 // lock; the node of a choice is claimed through the choice's word. A coroutine, an OS thread, a
-// Python coroutine and a foreign task differ only in how they are woken, which is the business of
-// the Waker.
+// Python coroutine and a foreign task differ only in how their Waker wakes them.
 //
 //   IDLE ──arm()──► WAITING ──claim_one(DONE i)──────────────► DONE(i)
 //                    │  ▲ │
@@ -45,8 +44,8 @@ class RunQueue;
 inline constexpr std::ptrdiff_t kFrame = 2 * sizeof(void*);
 
 struct WakerOps {
-  // Called exactly once for each operation that was pending and has then got its outcome. The call
-  // may come from any thread, and never comes under a lock.
+  // Called exactly once for each operation that was pending, when the operation has its outcome.
+  // The call may come from any thread, and never comes under a lock.
   void (*wake)(Node*) noexcept;
   // Called by the scheduler on whose run queue the waker was put.
   void (*run)(Node*);
@@ -56,11 +55,11 @@ struct WakerOps {
   // If the waker is a coroutine (then marked `framed`), kFrame: its frame begins this many bytes
   // before the waker, and the scheduler resumes it without a call to run. Otherwise 0.
   std::ptrdiff_t frame = 0;
-  // Tells a foreign party to look again (rule 6.6); no other party has this function. It may be
-  // called any number of times (Node::told counts the calls), from any thread, and is never called
-  // under a lock. wake() is still called once if another party commits the operation. The waker may
-  // be freed only when all these calls have come, so its owner counts them or keeps the waker alive
-  // by a reference count of its own.
+  // Notifies a foreign party, so that it looks again (rule 6.6). The function is null for any other
+  // party. It may be called any number of times (Node::told counts the calls), from any thread, and
+  // is never called under a lock. wake() is still called once if another party commits the
+  // operation. The waker may be freed only when all these calls have come, so its owner counts them
+  // or keeps the waker alive by a reference count of its own.
   void (*tell)(Node*) noexcept = nullptr;
 };
 
@@ -78,7 +77,7 @@ struct NodeFlags {
   // An input whose owner takes the value itself once it is awake (rule 6.6); such a node is always
   // part of a choice.
   static constexpr std::uint16_t foreign = 32;
-  // A foreign party that has been told (channel's lock).
+  // A foreign party that has been notified (channel's lock).
   static constexpr std::uint16_t notified = 64;
   static constexpr std::uint16_t standing = 128;  // stays linked between selects (rule 5.9)
   // The guard's precondition is false (channel's lock).
@@ -87,14 +86,14 @@ struct NodeFlags {
   // step.
   static constexpr std::uint16_t framed = 512;
   // For a guard of a select (rule 5.6):
-  static constexpr std::uint16_t quiet = 1024;  // the retirement of its channel is not an outcome
+  static constexpr std::uint16_t quiet = 1024;  // the retirement of the channel is not an outcome
   static constexpr std::uint16_t keeps = 2048;  // quiet, and counted by KeptChoice
   // Quiet, and its channel has retired (channel's lock).
   static constexpr std::uint16_t silent = 4096;
   // The value of this extended read may come back (WIRE.md 4.7). Until the read has ended, the
   // channel has not ended for readers.
   static constexpr std::uint16_t kept = 8192;
-  // A plain reader in the queue whose value is, or may be, under way (Lending). (channel's lock)
+  // A plain reader in the queue whose value is, or may be, under way (lending.hpp; channel's lock).
   static constexpr std::uint16_t promised = 16384;
   // A process with this flag waits only for a limited time, so it must be able to leave a queue at
   // once.
@@ -243,11 +242,11 @@ class Choice {
 // The choice of a select, which counts the guards that keep the select open (rule 5.6).
 class KeptChoice : public Choice {
  public:
-  // Sets the count to the number of these guards, before the first is enrolled. The count goes down
-  // when one of their channels is found retired, under its lock: the owner finds that while it
-  // enrols, or the party that ends the channel finds it later. The party that brings the count to
-  // zero claims the word, as any partner does. (The store is relaxed because arm() publishes the
-  // count.)
+  // Sets the count to the number of guards that keep the select open, before the first of them is
+  // enrolled. The count goes down when the channel of one of them is found retired, under the
+  // channel's lock: the owner finds that while it enrols, or the party that ends the channel finds
+  // it later. The party that brings the count to zero claims the word, as any partner does. (The
+  // store is relaxed because arm() publishes the count.)
   void keep_open(std::uint32_t guards) noexcept {
     keepers_.store(guards, std::memory_order_relaxed);
   }
@@ -263,7 +262,7 @@ inline Waker* waker_of(Node* n) noexcept {
 }
 
 // The wakers to be woken once the lock is released (rule 12), in the order in which their
-// operations got their outcomes.
+// operations received their outcomes.
 class Wakes {
  public:
   void add(Waker* w) noexcept {
@@ -363,7 +362,8 @@ struct Either {
  private:
   [[gnu::noinline]] Claim jointly(Node* y) const noexcept { return Enrolled{x, index}.with(y); }
 };
-// On a microcontroller it is known which of the two occur, so each is a type of its own there.
+// On a microcontroller it is known which of Free and Enrolled occur, so each keeps a type of its
+// own there.
 #if __STDC_HOSTED__
 using FreeParty = Either;
 using EnrolledParty = Either;
@@ -372,9 +372,9 @@ using FreeParty = Free;
 using EnrolledParty = Enrolled;
 #endif
 
-// Called by a party that finds its own channel ended; n.status says how. Returns `silent` for a
-// quiet guard of a choice whose channel has retired (rule 5.6), `ended` if the party claims itself,
-// `gone` if another party has claimed its choice.
+// Called by a party that finds the channel of its own node n ended; n.status says how. Returns
+// `silent` for a quiet guard of a choice whose channel has retired (rule 5.6), `ended` if the party
+// claims itself, `gone` if another party has claimed its choice.
 template <class Me>
 Attempt found_ended(Node& n, Me me) noexcept {
   bool of_choice = std::is_same_v<Me, Enrolled>;

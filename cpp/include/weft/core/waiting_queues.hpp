@@ -47,7 +47,7 @@ inline constexpr bool plain_only = requires {
 };
 
 // The agent of a channel whose other side is in another address space (far_engine.hpp). It is
-// called (WakerOps::tell) when a party has joined a queue, or the last end here was closed. The
+// notified (WakerOps::tell) when a party has joined a queue, or the last end here was closed. The
 // call may come from any thread, any number of times, and never comes under a lock.
 struct FarAgent : Waker {
   // Called when a party on whose behalf the home was asked leaves. The party's operation may be
@@ -113,7 +113,7 @@ class ChannelBase : public SyncObject {
   static constexpr std::uint8_t kWritersGone = 4;
   static constexpr std::uint8_t kReadersGone = 8;
   static constexpr std::uint8_t kWatched = 16;   // a standing or foreign party was here
-  static constexpr std::uint8_t kDeciding = 32;  // a foreign reader was told and has not decided
+  static constexpr std::uint8_t kDeciding = 32;  // a notified foreign reader is undecided
   static constexpr std::uint8_t kSpanned = 64;   // a watch was here: see ChannelEngine::watch()
   // The channel's other side is in another address space (far_engine.hpp).
   static constexpr std::uint8_t kFar = 128;
@@ -270,12 +270,12 @@ class ChannelBase : public SyncObject {
   std::uint8_t immunity_ = 0;
 
  public:
-  // Which sides may have only one end (rule 1.8). The hosted layer uses this; it is kept here
-  // because a byte is free.
+  // Which sides may have only one end (rule 1.8). The hosted layer uses `restricted`, which is kept
+  // here because a byte is free.
   std::uint8_t restricted = 0;
 
  protected:
-  std::uint16_t deciding_ = 0;  // how many foreign readers were told and have not decided
+  std::uint16_t deciding_ = 0;  // how many foreign readers have been notified and have not decided
   typename P::Count readers_{0}, writers_{0};
   // Holds the low bits of transfers_ at the time when an undecided reader last withdrew, plus one
   // (notifier.hpp).

@@ -16,16 +16,16 @@ class Address {
  public:
   // Throws BadUse if the text is no address.
   explicit Address(std::string_view text);
-  // From what the system gives, of that many bytes.
+  // Copies an address of `bytes` bytes, as the system returns it.
   Address(const sockaddr* a, std::size_t bytes) noexcept;
   Address() noexcept = default;
 
   const sockaddr* data() const noexcept { return reinterpret_cast<const sockaddr*>(bytes_); }
   unsigned size() const noexcept { return size_; }
   int family() const noexcept;
-  // 0 if there is no port.
+  // Returns the port; 0 if there is none.
   int port() const noexcept;
-  // As the constructor takes it.
+  // Returns the text of the address, in the form that the constructor takes.
   std::string text() const;
 
  private:

@@ -29,18 +29,18 @@ struct ExitWork {
 class Child {
  public:
   // Starts a program, found by PATH, with these arguments (the first is its name). Its standard
-  // input and output are `in` and `out`, which are the child's from then on (they block): close
-  // them here. A Stream() leaves them as they are here. Throws std::system_error; BadUse if
-  // `command` is empty.
+  // input and output are `in` and `out`. From then on these descriptors block, and are the started
+  // program's: close them in this program. For a Stream() the started program uses this program's
+  // own. Throws std::system_error; BadUse if `command` is empty.
   explicit Child(const std::vector<std::string>& command, const Stream& in = {},
                  const Stream& out = {});
-  // Waits for its end, and returns its exit status; minus the signal's number if a signal ended it.
-  // The status is taken once: a second call throws std::system_error (ECHILD). Throws Cancelled,
-  // TimedOut; the child runs on then.
+  // Waits for the end of the program, and returns its exit status; minus the signal's number if a
+  // signal ended it. The status is taken once: a second call throws std::system_error (ECHILD).
+  // Throws Cancelled, TimedOut; the program runs on then.
   detail::Operation<detail::ExitWork> exited() const {
     return detail::Operation<detail::ExitWork>(detail::ExitWork{w_});
   }
-  // Sends it a signal. Throws std::system_error.
+  // Sends the program a signal. Throws std::system_error.
   void signal(int number) const;
   int pid() const noexcept { return pid_; }
   const std::shared_ptr<detail::Watched>& watched() const noexcept { return w_; }

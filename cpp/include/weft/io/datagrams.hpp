@@ -5,7 +5,7 @@
 namespace weft::inline WEFT_ABI::io {
 
 struct Received {
-  std::size_t size;  // in bytes; what did not fit is lost
+  std::size_t size;  // in bytes; bytes that did not fit are lost
   Address from;
 };
 
@@ -49,11 +49,12 @@ class Datagrams {
  public:
   // Receives at this address (IPv4 or IPv6). Throws std::system_error.
   explicit Datagrams(const Address& at);
-  // Receives one datagram. Throws std::system_error, Cancelled, TimedOut; then none was taken.
+  // Receives one datagram. Throws std::system_error, Cancelled, TimedOut. If it throws, none was
+  // taken.
   detail::Operation<detail::ReceiveWork> receive(std::span<char> into) const {
     return detail::Operation<detail::ReceiveWork>(detail::ReceiveWork{w_, into});
   }
-  // Sends one datagram. Throws std::system_error, Cancelled, TimedOut; then none was sent.
+  // Sends one datagram. Throws std::system_error, Cancelled, TimedOut. If it throws, none was sent.
   detail::Operation<detail::SendWork> send(std::string_view data, const Address& to) const {
     return detail::Operation<detail::SendWork>(detail::SendWork{w_, data, to});
   }

@@ -1,8 +1,9 @@
-// Waits for descriptors: one engine for each executor that has a process which waits for one. It is
-// an epoll, in which the executor sleeps in place of its own word, and an eventfd, by which other
-// threads wake it.
+// Waits for descriptors. There is one engine for each executor of which a process waits for a
+// descriptor. An engine is an epoll, in which the executor sleeps in place of its own word, and an
+// eventfd, by which other threads wake the executor.
 //
-// Engines are used again and never destroyed. So a thread that rings one too late does no harm.
+// Engines are used again and never destroyed. So a thread that rings an engine too late does no
+// harm.
 #pragma once
 #include "watched.hpp"
 
@@ -12,11 +13,12 @@ namespace weft::inline WEFT_ABI::io::detail {
 
 class Engine final : public runtime::Poller {
  public:
-  // The engine of the executor on which the calling process runs. Throws BadUse if the process
-  // cannot wait for a descriptor: its run has virtual time (rule 18.7), or a loop of another library
-  // waits for it; std::system_error if the system has no descriptor left for the engine.
+  // Returns the engine of the executor on which the calling process runs. Throws BadUse if the
+  // process cannot wait for a descriptor: its run has virtual time (rule 18.7), or a loop of
+  // another library waits for it; std::system_error if the system has no descriptor left for the
+  // engine.
   static Engine& here(runtime::ProcessBase& p);
-  // As above, for a process that has been there before.
+  // Returns the engine that here() has returned for this process before.
   static Engine& known(runtime::ProcessBase& p) noexcept;
 
   void sleep(const runtime::Parking& who, prim::atomic<std::uint32_t>& word, std::uint32_t expected,
@@ -34,10 +36,10 @@ class Engine final : public runtime::Poller {
   bool hand_on(const epoll_event* events, int n) noexcept;
 
   int epoll_ = -1, bell_ = -1;
-  std::atomic<std::int32_t> waiting_{0};  // how many wait by this engine
+  std::atomic<std::int32_t> waiting_{0};  // how many operations wait by this engine
   std::atomic<std::int64_t> looked_{0};   // when glance() last looked, in ns
-  unsigned executors_ = 0;                // under the book's lock: how many Parkings have it
-  Engine* free_next_ = nullptr;           // the same: the next engine that nobody uses
+  unsigned executors_ = 0;                // under the book's lock: the number of its Parkings
+  Engine* free_next_ = nullptr;           // under the book's lock: the next unused engine
 };
 
 }  // namespace weft::inline WEFT_ABI::io::detail

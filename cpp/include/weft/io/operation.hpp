@@ -22,10 +22,10 @@ enum class Tried : std::uint8_t { over, would_block, pauses };
 // first, so that a process's `place` means the same for both.)
 class Waiting : public weft::detail::Sleep {
  public:
-  // Returns false if the process must try again instead.
+  // Begins the wait. Returns false if the process must try again instead.
   bool begin(runtime::ProcessBase& p, Watched& w, Side s, bool by_hint,
              const runtime::OpKind& kind);
-  // Waits for so many ns instead.
+  // Waits for `ns` nanoseconds instead.
   void pause(runtime::ProcessBase& p, std::int64_t ns);
   // Called when the process goes on, on its own thread. Returns true if the wait was cancelled.
   bool end(runtime::ProcessBase& p) noexcept;
@@ -70,7 +70,7 @@ class Trying : public Waiting {
       }
     }
   }
-  // Called when the process was woken.
+  // Called when the process has been woken.
   bool again(runtime::ProcessBase& p) {
     cancelled = end(p);
     return cancelled || try_on(p);
@@ -150,7 +150,8 @@ template <class Work>
 const runtime::ProcessOps Awaiter<Work>::ops{{&Awaiter::wake, &Awaiter::run, nullptr, 0},
                                              &Awaiter::executor_of};
 
-// What an operation's function returns: co_await it in a coroutine, or call it in a thread.
+// The type that an operation's function returns: a coroutine awaits the object with co_await, a
+// thread calls it.
 template <class Work>
 class [[nodiscard]] Operation {
  public:
@@ -175,8 +176,8 @@ class [[nodiscard]] Operation {
 
 // --- readiness -----------------------------------------------------------------------------------
 
-// Returns whether a read (a write) of the descriptor would not block now, as poll() has it: also at
-// its end, after an error, and where it is not open.
+// Returns whether a read (a write) of the descriptor would not block now, according to poll().
+// Returns true also at the end of the stream, after an error, and if the descriptor is not open.
 bool is_ready(Watched& w, Side s) noexcept;
 
 template <Side S>

@@ -1,4 +1,4 @@
-// Streams of bytes: connections, pipes; and the listeners that give connections.
+// Streams of bytes: connections, pipes; and the listeners that accept connections.
 //
 // Objects here are handles: a copy stands for the same descriptor, which is closed when the last
 // copy is gone, or by close().
@@ -14,7 +14,7 @@ namespace weft::inline WEFT_ABI::io {
 
 namespace detail {
 
-// A read or write that the system has tried: how many bytes, or minus the error.
+// Makes the system try a read or write. Returns how many bytes it has moved, or minus the error.
 long try_read(Watched& w, char* into, std::size_t n) noexcept;
 long try_write(Watched& w, const char* from, std::size_t n) noexcept;
 // Throws std::system_error: "read from descriptor 7: …".
@@ -93,24 +93,24 @@ class Stream {
   // of the stream. Throws std::system_error (ECONNRESET: the peer is gone; EBADF: the stream was
   // closed), Cancelled, TimedOut. If it throws, nothing was read.
   detail::Operation<detail::ReadSome> read_some(std::span<char> into) const;
-  // Writes all of `from`, whose bytes stay where they are until then. Throws std::system_error
-  // (EPIPE, ECONNRESET: nobody reads any more), Cancelled, TimedOut. `sent` says all the while how
-  // many bytes the system has taken, also after an exception.
+  // Writes all of `from`, whose bytes must stay where they are until then. Throws std::system_error
+  // (EPIPE, ECONNRESET: nobody reads any more), Cancelled, TimedOut. `*sent` is at every moment the
+  // number of bytes that the system has taken, also after an exception.
   detail::Operation<detail::Write<true>> write_all(std::string_view from,
                                                    std::size_t* sent = nullptr) const;
-  // Writes at least one byte (none if `from` is empty). Returns how many. Throws as write_all();
-  // then none was written.
+  // Writes at least one byte (none if `from` is empty). Returns how many. Throws what write_all()
+  // throws. If it throws, none was written.
   detail::Operation<detail::Write<false>> write_some(std::string_view from) const;
 
-  // Half-close: the peer reads the end of the stream; reading goes on here. Throws std::system_error
-  // for what is no connection.
+  // Half-close: the peer reads the end of the stream; reading goes on here. Throws
+  // std::system_error if the stream is no connection.
   void shutdown_write() const;
   // Closes the stream for all copies. Operations that wait end with EBADF; so does every later one.
   void close() const noexcept;
-  // The descriptor; -1 for a Stream made by Stream().
+  // Returns the descriptor; -1 for a Stream made by Stream().
   int fd() const noexcept { return w_ ? w_->fd() : -1; }
   explicit operator bool() const noexcept { return w_ && !w_->closed(); }
-  // The addresses of a connection's two ends. Throw std::system_error.
+  // Return the addresses of a connection's two ends. Throw std::system_error.
   Address local() const;
   Address peer() const;
 
@@ -146,8 +146,8 @@ struct AcceptWork {
 
 class Listener {
  public:
-  // Listens at this address. A Unix socket's file must not be there yet; it stays when the listener
-  // is closed. Throws std::system_error.
+  // Listens at this address. A Unix socket's file must not be there yet; the file stays when the
+  // listener is closed. Throws std::system_error.
   explicit Listener(const Address& at, int backlog = 4096);
   // Takes the next connection. While the program has no descriptor left for it (EMFILE, ENFILE), the
   // operation tries again from time to time, every 10 ms to 1 s. Throws std::system_error (EBADF:
@@ -155,7 +155,7 @@ class Listener {
   detail::Operation<detail::AcceptWork> accept() const {
     return detail::Operation<detail::AcceptWork>(detail::AcceptWork{w_});
   }
-  // Where it listens, with the port that the system has chosen.
+  // Returns the address at which the listener listens, with the port that the system has chosen.
   Address address() const;
   void close() const noexcept { w_->close(); }
   int fd() const noexcept { return w_->fd(); }
@@ -183,8 +183,8 @@ struct ConnectWork {
 
 }  // namespace detail
 
-// Connects. Throws std::system_error (ECONNREFUSED, …), Cancelled, TimedOut; then the socket is
-// closed.
+// Connects. Throws std::system_error (ECONNREFUSED, …), Cancelled, TimedOut. If it throws, the
+// socket is closed.
 detail::Operation<detail::ConnectWork> connect(const Address& to);
 
 }  // namespace weft::inline WEFT_ABI::io

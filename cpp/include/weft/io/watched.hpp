@@ -1,4 +1,4 @@
-// A descriptor, and who waits for it (rules 18.1 to 18.4).
+// A descriptor, and the processes that wait for it (rules 18.1 to 18.4).
 //
 //   wait() ──► in the waiting queue of its side ──the engine: came()──► woken, and tries again
 //                          └──leave(): cancelled, a lost select, woken──► out of it
@@ -8,11 +8,10 @@
 // Invariants
 //  1 All state here is protected by one lock for the whole program, `book()`. Nothing waits or wakes
 //    under it. `hint` is also changed without it.
-//  2 While anybody waits for a descriptor, its home is the engine of one of those who wait: the
-//    others' processes are woken from there. So an executor that runs no process which waits need
-//    not look.
+//  2 While processes wait for a descriptor, its home is the engine of one of them, and the others
+//    are woken from there. So an executor that runs no waiting process need not look.
 //  3 `hint` is false only if the last read found nothing more, and the kernel has reported nothing
-//    since. Who reads sets it to false before the read, so no report is missed.
+//    since. A process that reads sets `hint` to false before the read, so no report is missed.
 //  4 A descriptor that Weft owns is closed when the last operation on it has ended, so its number
 //    cannot belong to another file meanwhile.
 #pragma once
@@ -37,10 +36,12 @@ class Watched {
     core::Queue waiting;
   };
 
-  // For a descriptor that Weft owns, and closes; it must not block. `stream`: a read that brings
-  // less than was asked for has found nothing more. `socket`: send() and recv() work.
+  // Returns the object of a descriptor that Weft owns and closes; the descriptor must not block.
+  // `stream`: a read that brings less than was asked for has found nothing more. `socket`: send()
+  // and recv() work.
   static std::shared_ptr<Watched> owned(int fd, bool stream, bool socket);
-  // For any other descriptor. All who wait for one number at the same time share one object.
+  // Returns the object of any other descriptor. All processes that wait for one number at the same
+  // time share one object.
   static std::shared_ptr<Watched> of(int fd);
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
@@ -65,12 +66,13 @@ class Watched {
   // Joins the waiting queue of that side, on the process's own thread. Returns false if the process
   // must try again instead. With `by_hint` the caller has found by a read that nothing is there;
   // otherwise the kernel reports what is there now. Throws std::system_error if the kernel cannot
-  // watch one more.
+  // watch one more descriptor.
   bool wait(core::Node& n, Side s, Engine& e, bool by_hint);
-  // The same for a guard of a choice, in its commit protocol. It never throws: if the kernel cannot
-  // watch the descriptor the guard counts as ready, and the operation that follows says why.
+  // Puts a guard of a choice into the waiting queue, in its commit protocol. Never throws: if the
+  // kernel cannot watch the descriptor the guard counts as ready, and the operation that follows
+  // reports the error.
   core::Attempt enrol(core::Guard& g, Side s, Engine& e) noexcept;
-  // Leaves the queue, if n is in it. Called for everyone who has waited, on its own thread.
+  // Leaves the queue, if n is in it. Called for every process that has waited, on its own thread.
   void leave(core::Node& n, Side s) noexcept;
   // Leaves the queue for a cancellation; leave() follows. Returns false if n has been woken.
   bool withdraw(core::Node& n, Side s) noexcept;
@@ -83,7 +85,8 @@ class Watched {
   friend class Engine;
   Watched(int fd, bool owns, bool stream, bool socket);
 
-  // These are called with the book's lock held.
+  // --- called with the book's lock held ---
+
   // Returns 0, or the error.
   int watch(Side s, Engine& e, bool by_hint) noexcept;
   void unwatch() noexcept;
@@ -92,17 +95,17 @@ class Watched {
   void dequeue(core::Node& n, Direction& d) noexcept;
   void wake(Direction& d, core::Wakes& wakes) noexcept;
   void came(std::uint32_t events, core::Wakes& wakes) noexcept;
-  // Keeps invariant 2 when somebody has left.
+  // Keeps invariant 2 when a process has left.
   void settle() noexcept;
 
   const int fd_;
   const bool owns_, stream_, socket_;
-  std::uint32_t number_ = 0;  // tells it from others that had the same descriptor
+  std::uint32_t number_ = 0;  // tells apart objects with the same descriptor
   std::atomic<bool> hint_{true};
   std::atomic<bool> hup_{false};     // the other side has ended
   std::atomic<bool> closed_{false};  // written under the lock
   Engine* home_ = nullptr;
-  std::uint32_t mask_ = 0;  // the events for which it is registered
+  std::uint32_t mask_ = 0;  // the events for which the descriptor is registered
   std::string name_;
   Direction in_, out_;
 };

@@ -29,7 +29,7 @@ class Pieces {
   template <class F>
   bool input(wire::Bytes in, F&& take) {
     while (!in.empty()) {
-      if (left_ == 0) {  // These are the bytes of the next piece's length.
+      if (left_ == 0) {  // the bytes of the next piece's length
         head_ |= std::to_integer<std::uint32_t>(in[0]) << (8 * heads_);
         in = in.subspan(1);
         if (++heads_ < 4) continue;
@@ -71,7 +71,7 @@ class Link final : public wire::LinkBase {
     begin();
     thread_ = std::thread([this] { serve(); });
   }
-  // Ends the session. Ends that other programs still hold through it die.
+  // Ends the session. The ends that other programs still hold through the session die.
   ~Link() {
     bye("the other program has closed the session");
     thread_.join();
@@ -243,7 +243,7 @@ class Link final : public wire::LinkBase {
   wire::Buffer out_;
   std::size_t at_ = 0;
   bool broken_ = false, closing_ = false;
-  // The link's thread alone uses these:
+  // The link's thread alone uses the members below:
   wire::Buffer room_ = wire::Buffer(std::size_t{1} << 16);
   Pieces pieces_;
   std::string why_;

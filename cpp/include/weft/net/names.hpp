@@ -129,7 +129,7 @@ class Client {
   natsConnection* get() const noexcept { return connection_; }
   unsigned times_back() const noexcept { return times_back_.load(); }
   // Sets a function f that is called each time the server is back. If f is null, no further call
-  // comes, and none is still running when this returns.
+  // comes, and none is still running when when_back() returns.
   void when_back(std::function<void()> f) {
     const std::lock_guard g(lock_);
     back_ = std::move(f);
@@ -157,7 +157,7 @@ class Client {
 
 // Calls `f`, on a thread of nats.c, with each new content of an entry and its revision, beginning
 // with the present content. The destructor ends the calls, and waits for `f`. The object is a
-// consumer of the bucket's stream, since a consumer is told what was written, and not each attempt
+// consumer of the bucket's stream, since a consumer receives what was written, and not each attempt
 // to write.
 class Hears {
  public:

@@ -134,7 +134,7 @@ class Way {
     ring();
   }
   // Sends the last messages, until the time `until` at most. Then the way is over, and the peer is
-  // told so.
+  // notified.
   void leave(Clock::time_point until) {
     const std::lock_guard g(lock_);
     leaves_ = std::min(leaves_, since(until));
@@ -232,7 +232,7 @@ class Way {
       give();
       line_.passed(now());
     }
-    ::shutdown(socket_, SHUT_RDWR);  // This tells the reader of the socket that the way is over.
+    ::shutdown(socket_, SHUT_RDWR);  // The reader of the socket learns that the way is over.
     ended_ = true;
   }
   void take(wire::Buffer& room) {

@@ -10,7 +10,7 @@
 //
 // Invariants
 //  1 A value is checked when it is made, so that nothing fails in a step of the wire.
-//  2 A received value that is not a T does not end the session: the program that reads it gets
+//  2 A received value that is not a T does not end the session: the program that reads it receives
 //    BadUse (17.15). Bytes that are not CBOR of this kind are a fault of the session (14.2).
 #pragma once
 #include <algorithm>
@@ -184,7 +184,7 @@ template <Element T>
 bool get_array(Takes& in, std::vector<std::size_t>& shape, std::vector<T>& values, bool& single) {
   const Takes::Head tag = in.head();
   if (!tag.is(kTag) || tag.n != kObject) return false;
-  const Takes::Head content = in.head();  // cbor_fault() has checked that this is a list
+  const Takes::Head content = in.head();  // cbor_fault() has checked that the item is a list
   if (content.n != 4 || !in.text("numpy")) return false;
   const Takes::Head kind = in.head();
   if (!kind.is(kText)) return false;

@@ -1,5 +1,5 @@
-// Restricts threads to CPUs. This works on Linux only; elsewhere a request for a CPU is refused
-// with a message.
+// Restricts threads to CPUs. Restriction works on Linux only; elsewhere a request for a CPU is
+// refused with a message.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -51,8 +51,8 @@ std::vector<int> cpus();
 #endif
 // Returns the clock of the CPU time that the calling thread has used; 0 if there is none.
 std::int32_t clock_of_this_thread() noexcept;
-// Returns the time of such a clock in ns, on any thread; -1 if there is no clock, or its thread has
-// ended.
+// Returns the time in ns of `clock`, which clock_of_this_thread() has returned on any thread; -1 if
+// it is 0, or the clock's thread has ended.
 std::int64_t cpu_time(std::int32_t clock) noexcept;
 // Returns why this program may not use `cpu`; the text is empty if it may.
 std::string cpu_refused(int cpu);

@@ -38,8 +38,8 @@ class OwnersLock {
   void enter() noexcept {
     while (!entered()) await_visitor();
   }
-  // Enters the lock unless there is a visitor, or was one recently. If this returns false, the
-  // caller must call enter().
+  // Enters the lock unless there is a visitor, or was one recently. If enter_cheaply() returns
+  // false, the caller must call enter().
   [[gnu::always_inline]] bool enter_cheaply() noexcept {
     prim::light_store(inside_, std::uint8_t{1});
     if (fences_.load(std::memory_order_relaxed) == light &&
@@ -120,7 +120,7 @@ class OwnersLock {
   prim::atomic<std::uint8_t> visitor_{0};
   prim::atomic<std::uint8_t> fences_{prim::asymmetric() ? light : always};
   prim::atomic<std::uint8_t> booked_{0};
-  // How many fences the owner has to pass before fences_ becomes light. Only the owner uses this.
+  // How many fences the owner has to pass before fences_ becomes light. Only the owner uses left_.
   std::uint32_t left_ = 0;
 };
 

@@ -233,7 +233,7 @@ class Cores final : public Executor, public RunExecutor, private Crew<Cores> {
     run_.fire_due();
     return true;
   }
-  // whether somebody must keep watch while a step runs: for a time, or for a descriptor
+  // whether a worker must keep watch while a step runs: for a time, or for a descriptor
   bool timers_armed() const noexcept {
     return run_.wake_time() != prim::forever || Base::poller() != nullptr;
   }

@@ -26,7 +26,7 @@
 // idle worker that wakes by the clock (5). A worker is *woken* if there may be a process for it to
 // run, and *nudged* if it is to look again at cancellations or at the time (Parking's signals).
 //
-// The Host, a class derived from this one, has
+// The Host, a class derived from this one, provides
 //   step(worker, process)     runs the process until it suspends or ends, and lets go of it
 //   withdraw_cancelled(w)     calls withdraw() for each cancelled process, while all are held
 //   clock()                   the time in ns
@@ -51,10 +51,11 @@
 //    workers sleep without a limit.
 //
 // Which workers are woken, and when. Waking another core takes microseconds, and separating
-// processes that talk to each other costs more than it gains. So a surplus of ready processes wakes
-// a worker only if the steps of the worker that has them have been long lately or kMany processes
-// wait; and at most one woken worker at a time is on its way to search (as in Go's scheduler). The
-// keeper finds what is left, on rounds whose period doubles while they do not help.
+// processes that talk to each other costs more than it gains. So a surplus of ready processes at a
+// worker wakes another worker only if the steps of the first have been long lately or kMany
+// processes wait; and at most one woken worker at a time is on its way to search (as in Go's
+// scheduler). The keeper finds the processes that are left, on rounds whose period doubles while
+// they do not help.
 #pragma once
 
 #include <memory>
@@ -74,7 +75,7 @@ class Crew {
 
    private:
     friend class Crew;
-    // This is an Activity: it passes on to the run what the worker's Parking reports.
+    // A worker is an Activity: it passes on to the run what the worker's Parking reports.
     void activated() noexcept override { crew->run_->activated(); }
     std::uint32_t deactivated() noexcept override { return crew->run_->deactivated(); }
     bool stood_still(std::uint32_t number) noexcept override {
@@ -84,7 +85,7 @@ class Crew {
     std::int64_t wake_time() noexcept override { return crew->wake_time(*this); }
 
     Parking parking_;
-    // The worker itself writes these; other workers read them as hints:
+    // The worker itself writes the members below; other workers read them as hints:
     prim::atomic<std::uint32_t> steps_{0};  // how many steps the worker has run
     // Whether the worker's steps are long, as far as is known.
     prim::atomic<bool> long_steps_{true};
@@ -101,7 +102,7 @@ class Crew {
     std::unique_ptr<std::uint32_t[]> noted_;
   };
 
-  // `run` is told when workers stop or start having something to do. `long_steps` is what is
+  // `run` is notified when workers stop or start having something to do. `long_steps` is what is
   // assumed about the workers' steps before they have been measured.
   Crew(unsigned workers, Activity* run, bool long_steps = true)
       : n_(workers), run_(run), workers_(new Worker[workers]) {
@@ -236,7 +237,8 @@ class Crew {
   // --- from any thread ---------------------------------------------------------------------------
 
   // Called by a thread that is not a worker of this crew.
-  // `dozing` is the worker that sleeps on the calling thread, and hands on what came there.
+  // `dozing` is the worker that sleeps on the calling thread, and is then signalled; if it is null,
+  // any idle worker is.
   void ready_from_elsewhere(core::Waker* p, const Worker* dozing = nullptr) noexcept {
     core::Waker* head = inbox_.load(std::memory_order_relaxed);
     do p->next = head;
@@ -257,7 +259,7 @@ class Crew {
       if (!workers_[i].parking_.has_sleeper()) return false;
     return true;
   }
-  // Makes all workers sleep in that poller. One of them does at a time, as long as any is idle
+  // Makes the workers sleep in that poller, one at a time, as long as any worker is idle
   // (appoint()). Called once.
   void poll_by(Poller& p) noexcept {
     for (unsigned i = 0; i < n_; ++i) workers_[i].parking_.poll_by(p);
@@ -279,7 +281,7 @@ class Crew {
   static constexpr std::int64_t kLatest = 6'400'000;
   // The number of steps after which a theft was worth it.
   static constexpr std::uint32_t kWorthwhile = 256;
-  // A bit of keeper_: the keeper wakes to look around, not only for timers.
+  // A bit of keeper_: the keeper wakes to look for waiting processes, not only for timers.
   static constexpr std::uint32_t kWatching = 0x100;
 
   Host& host() noexcept { return static_cast<Host&>(*this); }

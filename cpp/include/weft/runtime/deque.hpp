@@ -31,7 +31,7 @@ class StealQueue {
     lock_.enter();
     return push_inside(w);
   }
-  // Does what push() does, but if there is a visitor, does nothing and returns 0.
+  // Appends w like push(); but if there is a visitor, does nothing and returns 0.
   [[gnu::always_inline]] std::uint32_t push_cheaply(core::Waker* w) noexcept {
     return lock_.enter_cheaply() ? push_inside(w) : 0;
   }

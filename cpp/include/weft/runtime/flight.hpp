@@ -5,8 +5,8 @@
 //  1 A block can be read without any other: it says when it begins, and defines each process and
 //    place before the first event that names it. So the ring can drop whole blocks, and is bounded.
 //  2 One lane is written by one thread at a time. Blocks of a lane are in order.
-//  3 A thread that writes a file sees a prefix of a block that is being filled: `used` is stored
-//    last. A block is taken from the ring under the lock only.
+//  3 A thread that writes a file sees whole records of a block that is being filled, because `used`
+//    is stored after the bytes. A block is taken from the ring under the lock only.
 //  4 Times are in units of a monotonic clock. The file says how long a unit is, by two moments.
 #pragma once
 #include <unistd.h>
@@ -69,7 +69,7 @@ enum Tag : std::uint8_t {
   kStart,           // time, process
   kEnd,             // time, process, how, text
   kAway,            // time, process, text: where the process runs
-  // time, process, Op, place + 1, duration: the process was waiting when this was written
+  // time, process, Op, place + 1, duration: the process was waiting when the record was written
   kWaits,
   kOther,  // text: names the operation of the next record, whose Op is `other`
   kTags
@@ -129,8 +129,8 @@ inline std::int64_t unzigzag(std::uint64_t v) noexcept {
 
 // --- the clock -----------------------------------------------------------------------------------
 
-// The time in units, which are those of the processor's counter where it is steady, and otherwise
-// those of the steady clock.
+// The time in units. A unit is a fixed number of ticks of the processor's counter, if that is
+// steady; otherwise it is 8 ns of the steady clock.
 class Clock {
  public:
   static std::uint64_t now() noexcept {
@@ -245,8 +245,8 @@ class Ring {
 // A process or place that a lane knows.
 struct Known {
   std::uint64_t key = 0;     // 0 if the slot is free
-  std::uint64_t block = 0;   // the number of the block in which it was last defined
-  std::uint32_t local = 0;   // its number in that block
+  std::uint64_t block = 0;   // the number of the block that last defined it
+  std::uint32_t local = 0;   // the process's or place's number in that block
   std::uint32_t op = kIdle;  // for a process: the Op in which it waits
   std::uint64_t since = 0;   // for a process: since when it waits
   // for a place: distinguishes it from an earlier one at the same address
@@ -254,7 +254,7 @@ struct Known {
   // for a place: its number, and the values read; for a process: where it waits
   std::uint64_t first = 0;
   std::uint64_t read = 0, written = 0;
-  std::uint32_t hidden = 0;  // for a process: what it does is not recorded
+  std::uint32_t hidden = 0;  // for a process: its operations are not recorded
   static constexpr std::uint32_t kIdle = ~0u;
 };
 
@@ -351,8 +351,8 @@ class Lane {
   void over(std::uint64_t now, Known& process, Op op, Outcome outcome, Known* place,
             std::uint64_t more, bool has_more) noexcept {
     // All that is needed is read before the first byte is written, and the address is in a local
-    // variable: for the compiler a byte may change any object, so that otherwise each byte would
-    // have to wait for the address in memory.
+    // variable. The compiler must assume that a byte that is written may change any object, so it
+    // would otherwise load the address again after each byte.
     const std::uint64_t waited = process.op == Known::kIdle ? 0 : now - process.since + 1;
     const std::uint32_t me = process.local, where = place ? place->local + 1u : 0;
     process.op = Known::kIdle;
@@ -401,7 +401,7 @@ class Lane {
     *at_++ = kOther;
     text(what);
   }
-  // Records that the process waits now. Afterwards this stands only in the current block.
+  // Records that the process waits now. Only the current block contains this record.
   void waits(std::uint64_t now, const Known& process, Op op, const Known* place,
              std::uint64_t span) noexcept {
     *at_++ = kWaits;

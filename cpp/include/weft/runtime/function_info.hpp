@@ -24,7 +24,8 @@ class Ends {
   // open ends its channel has.
   virtual void end(const core::SyncObject&, bool writer, const void* at, std::uint32_t readers,
                    std::uint32_t writers) = 0;
-  // A visitor that wants the figures of the channel too gets them here, after end().
+  // Returns whether the visitor wants the figures of the channel too. If so, figures() is called
+  // after end().
   virtual bool wants_figures() const noexcept { return false; }
   virtual void figures(const struct Passed&) {}
 

@@ -37,7 +37,7 @@ inline constinit thread_local CancelLine cancel_line;
 class Group {
  public:
   Run& run;
-  Executor* executor;  // the executor that runs its coroutine children
+  Executor* executor;  // the executor that runs the group's coroutines
   // The owner, or null. No longer valid once the group is abandoned: see owner().
   ProcessBase* parent;
   const char* name = nullptr;  // part of the path; may be null
@@ -60,8 +60,9 @@ class Group {
   // Adds one item to wait for that is not a process; finished(0, nullptr) completes it.
   void adopt() noexcept;
 
-  // Declares that the group has exactly one process, and that whoever waits for the group throws
-  // any exception that leaves that process (rule 7.1). Called before the process is started.
+  // Declares that the group has exactly one process, and that the process or thread that waits for
+  // the group throws any exception that leaves that process (rule 7.1). Called before the process
+  // is started.
   void keep_end() noexcept { keeps_end_ = true; }
   bool keeps_end() const noexcept { return keeps_end_; }
   // Returns the exception that left the process; null if it returned or failed. Call this once,
@@ -79,10 +80,10 @@ class Group {
   // only for a group that was made by new: if abandon() returns true, the group deletes itself when
   // the last child has ended.
   bool abandon() noexcept { return abandon(*parent->group); }
-  // Does what abandon() does; `its` is the group that is to wait for the children.
+  // Abandons the group like abandon(); `its` is the group that is to wait for the children.
   bool abandon(Group& its) noexcept;
   // Returns the process that waits for the group; for an abandoned group, the owner of its
-  // successor. This must be called under Run::still(), or while nothing can run.
+  // successor. Must be called under Run::still(), or while nothing can run.
   ProcessBase* owner() const noexcept;
 
   void fail(std::uint32_t order, std::exception_ptr failure);

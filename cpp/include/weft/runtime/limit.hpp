@@ -15,8 +15,8 @@
 //  3 A limit is `asked` and not yet met ⇔ the process's Cancel::limit is set because of it. If the
 //    process meets the request of another source at the same moment, it meets the requests of all
 //    limits too.
-//  4 A thread that fires a limit refers to it until it has set told_. close() waits for that, which
-//    takes a few instructions.
+//  4 A thread that fires a limit refers to the limit until the thread has set told_. close() waits
+//    for that, which takes a few instructions.
 #pragma once
 #include <atomic>
 

@@ -16,7 +16,7 @@
 //
 // Invariants
 //  1 A look takes no lock of a channel, so a lock that is biased to a thread stays biased to it.
-//    Therefore the numbers of a channel are those of about that moment.
+//    Therefore the numbers of a channel are only about those of the moment of the look.
 //  2 At most kPiece processes are read at a time; between two pieces the program goes on.
 //  3 Between two samples processes and channels come and go. A process is known by its id. A
 //    channel is known by its address and by its counts, which never fall: if a count is smaller
@@ -49,11 +49,11 @@ class Look {
     std::string path;
     const char* kind = "";
     Now now = runs;
-    std::int64_t ns = 0;  // for how long it has been in that state
-    bool before = true;   // whether it was in that state when it was first looked at
+    std::int64_t ns = 0;  // for how long the process has been in state `now`
+    bool before = true;   // whether the process was in that state at the first look
     std::string does;
     std::array<std::uint32_t, kStates> found{};  // samples by state, in the interval
-    std::int64_t cpu = -1;                       // ns of CPU time since its last row; -1: not known
+    std::int64_t cpu = -1;                       // CPU time since the last row in ns, or -1
     std::vector<Place> holds, waits;
   };
   struct Channel {
@@ -62,7 +62,7 @@ class Look {
     std::uint64_t passed = 0, dropped = 0;  // in the interval
     std::uint64_t depth = 0, capacity = 0;
     std::array<std::uint32_t, 2> waits{};  // samples in which a process waited to read, to write
-    std::array<std::uint32_t, 2> line{};   // how many wait now to read, to write
+    std::array<std::uint32_t, 2> line{};   // how many processes wait now to read, to write
   };
   struct Found {
     std::vector<Row> rows;
@@ -91,27 +91,27 @@ class Look {
  private:
   struct Seen {
     std::array<std::uint32_t, kStates> found{};
-    std::uint32_t selects = 0;   // samples in which it waited in a select
-    std::uint64_t sample = 0;    // the number of the last sample that has found it
-    std::int64_t since = 0;      // when its state began, as far as is known
-    std::int64_t cpu = -1;       // CPU time of its thread at the last rows
-    std::string path, function;  // empty until they are asked for
+    std::uint32_t selects = 0;   // samples in which the process waited in a select
+    std::uint64_t sample = 0;    // the number of the last sample that has found the process
+    std::int64_t since = 0;      // when the present state began, as far as is known
+    std::int64_t cpu = -1;       // CPU time of the process's thread at the last rows
+    std::string path, function;  // empty until a row needs them
     const char* kind = nullptr;
-    Now now = runs, chooses = either;  // `chooses`: what its select waits for
+    Now now = runs, chooses = either;  // `chooses`: what the process's select waits for
     bool before = true;
-    bool woken = false;  // whether its operation was over at the last reading
+    bool woken = false;  // whether the process's operation was over at the last reading
     std::vector<Place> holds, waits;
     bool has_weight() const noexcept { return found[runs] + found[timed] + found[io] > 0; }
   };
   struct Flow {
     std::string name;
-    std::uint64_t seen = 0;  // the last round in which it was found
+    std::uint64_t seen = 0;  // the last round in which the channel was found
     std::uint64_t transfers = 0, dropped = 0, depth = 0, capacity = 0;
     std::uint64_t transfers_before = 0, dropped_before = 0;
-    std::uint32_t reader = 0, writer = 0;  // the processes that last used its ends
+    std::uint32_t reader = 0, writer = 0;  // the processes that last used the channel's ends
     std::uint64_t sample = 0;
     std::array<std::uint32_t, 2> waits{}, line{};
-    bool known = false;  // whether its numbers have been read
+    bool known = false;  // whether the channel's numbers have been read
     bool has_moved() const noexcept {
       return transfers != transfers_before || dropped != dropped_before;
     }

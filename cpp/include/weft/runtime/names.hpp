@@ -8,11 +8,11 @@
 namespace weft::inline WEFT_ABI::runtime {
 
 // Returns the path of a process (rule 7.8). If the process is nested deeper than 64 levels, the
-// path has only the innermost levels: "…/inner/innermost". The caller must keep the process alive.
-// The processes above it stay alive by themselves, unless an exception leaves their group
+// path contains only the innermost levels: "…/inner/innermost". The caller must keep the process
+// alive. The processes above it stay alive by themselves, unless an exception leaves their group
 // (Group::abandon).
 std::string path_of(const ProcessBase& process);
-// Returns what path_of() returns, for use within Run::still().
+// Returns the path of a process, like path_of(), for use within Run::still().
 std::string path_while_still(const ProcessBase& process);
 // Returns the name of a channel or barrier in quotes, or the file:line that made it.
 std::string name_of(const core::SyncObject& c);

@@ -15,8 +15,9 @@ class Run;
 
 // These functions are called from any thread, by several at once, and with no lock held.
 struct Observer {
-  // Called when the process resumes; its op still says what it waited for. `where` is the thread's
-  // Context, used as a key; it is null for a thread process, which keeps no other process waiting.
+  // Called when the process resumes; its op still says what the process waited for. `where` is the
+  // thread's Context, used as a key; it is null for a thread process, which keeps no other process
+  // waiting.
   virtual void resumes(ProcessBase&, const void* where) noexcept = 0;
   // `next`: the thread resumes another process at once, so that no time passes between the two.
   virtual void suspended(ProcessBase*, const void* where, bool next) noexcept = 0;
@@ -37,8 +38,9 @@ struct Passed {
   bool writing = false;
   std::uint64_t transfers = 0;
   std::uint64_t dropped = 0;
-  // For a look from outside (look.hpp), which takes no lock of a channel: the numbers are of about
-  // now. The rest is known only then; `waits`: does `who` wait there?
+  // For a look from outside (look.hpp), which takes no lock of a channel: the numbers are those of
+  // about this moment. Only such a look sets `waits` (whether `who` waits at the channel), `depth`
+  // and `capacity`.
   bool glances = false;
   bool counts = true;  // false: the numbers are not asked for, and no lock is taken
   const core::Node* who = nullptr;
@@ -65,8 +67,8 @@ struct Passed {
   }
 };
 
-// Writes what the flight recorder has to that file (../flight.hpp); null: there is no recorder.
-// Returns 0, or the error's number.
+// Writes the contents of the flight recorder (../flight.hpp) to the file `path`. Returns 0, or the
+// error's number. The pointer is null if there is no recorder.
 inline constinit std::atomic<int (*)(const char* path) noexcept> write_flight{nullptr};
 
 }  // namespace weft::inline WEFT_ABI::runtime

@@ -34,7 +34,7 @@ class Outsiders {
  private:
   std::mutex mutex_;
   std::condition_variable unpinned_;
-  // How often pin() was called without unpin(). A run that ends waits until this is 0.
+  // How often pin() was called without unpin(). A run that ends waits until pins_ is 0.
   unsigned pins_ = 0;
   std::vector<Run*> runs_;  // the oldest run comes first
   Run::Look look_ = nullptr;

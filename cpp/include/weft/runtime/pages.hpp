@@ -21,8 +21,8 @@ inline constexpr std::size_t kShort = 16 * kLine;
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 // Turns memory that is already in use into huge pages, as far as the memory fills them, so that
-// none is added. This is only a request. If the system does not grant it (before Linux 6.1, or when
-// there is no free huge page), nothing changes.
+// none is added. The call is only a request. If the system does not grant it (before Linux 6.1, or
+// when there is no free huge page), nothing changes.
 inline void make_huge([[maybe_unused]] void* p, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(__linux__)
   constexpr int collapse = 25;  // MADV_COLLAPSE, which older headers do not name

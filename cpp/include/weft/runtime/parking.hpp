@@ -29,7 +29,7 @@ namespace weft::inline WEFT_ABI::runtime {
 // 10.6); 0 means never.
 prim::atomic<std::int64_t>& patience() noexcept;
 
-// Is told when an executor stops or starts having something to do. A run implements this.
+// Is notified when an executor stops or starts having something to do. A run implements this.
 struct Activity {
   virtual void activated() noexcept = 0;
   // If the result is not 0, it is the number of the standstill that begins: the thread that sleeps
@@ -41,11 +41,11 @@ struct Activity {
   virtual std::int64_t waits_before() const noexcept {
     return runtime::patience().load(std::memory_order_relaxed);
   }
-  // Called by a sleeper that is counted as asleep. If this returns true, it is called again after
-  // the same time.
+  // Called by a sleeper that is counted as asleep. If stood_still() returns true, it is called
+  // again after the same time.
   virtual bool stood_still(std::uint32_t /*number*/) noexcept { return false; }
   // Called by a thread that has slept and is counted active again. If another thread is looking at
-  // all sleepers, this may wait until the look is over.
+  // all sleepers, awoken() may wait until the look is over.
   virtual void awoken() noexcept {}
 
  protected:
@@ -54,23 +54,25 @@ struct Activity {
 
 class Parking;
 
-// Waits for descriptors (io/engine.hpp) in place of the sleep of an executor: one of its processes
-// has waited for one. A poller is never destroyed: who rings it has no part in the executor.
+// Waits for descriptors (io/engine.hpp). An executor of which a process has waited for a descriptor
+// sleeps in a poller, instead of sleeping by itself. A poller is never destroyed, because a thread
+// that rings the poller does not keep the executor alive.
 class Poller {
  public:
-  // Called instead of prim::park(): sleeps until the word has changed, something has come, or until
-  // this time. What has come it hands on, as a thread does that wakes others.
+  // Called instead of prim::park(): sleeps until the word has changed, an event has come, or the
+  // time `until` has come. It also wakes the processes for which events have come.
   virtual void sleep(const Parking& who, prim::atomic<std::uint32_t>& word, std::uint32_t expected,
                      std::int64_t until) noexcept = 0;
-  // Called now and then by an executor that is busy: hands on what has come. Returns whether
-  // anything had.
+  // Called now and then by an executor that is busy: wakes the processes for which events have
+  // come. Returns whether any event had come.
   virtual bool glance() noexcept = 0;
-  // Called when an executor gets the poller, and when it loses it.
+  // Called when an executor begins to use the poller, and when the executor ceases to use it.
   virtual void join() noexcept = 0;
   virtual void leave() noexcept = 0;
 
-  // Ends the sleep of `who`, if it sleeps in a poller. Returns false if it does not. `which` is its
-  // poller; null if it had none when the caller looked, which may have been too early.
+  // Ends the sleep of `who` if it sleeps in a poller; otherwise returns false. `which` is the
+  // poller of `who`. It is null if `who` had no poller when the caller looked; `who` may have one
+  // by now.
   static bool rouse(const Parking& who, Poller* which) noexcept {
     if (which) return which->rouse_if(who);
     return all_.load(std::memory_order_seq_cst) && rouse_any(who);
@@ -82,8 +84,8 @@ class Poller {
   // Makes the poller known to rouse(), once.
   void enlist() noexcept;
   virtual void ring() noexcept = 0;
-  // Who sleeps in the poller. A sleeper stores itself here, and then looks at its word once more;
-  // who signals changes the word, and then looks here.
+  // The executor that sleeps in the poller. A sleeper stores itself here, and then looks at its
+  // word once more; a signaller changes the word, and then looks here.
   std::atomic<const Parking*> sleeper_{nullptr};
 
  private:
@@ -99,14 +101,15 @@ class Poller {
 
 // What a language runtime with a global lock does around a real sleep.
 struct AroundSleep {
-  // Releases the lock. If it returns null, the thread does not sleep, as if it had been nudged.
+  // Releases the lock. If begin() returns null, the thread does not sleep, as if it had been
+  // nudged.
   void* (*begin)(Parking&) = nullptr;
   void (*end)(void*) = nullptr;
   // Called between begin and end, when the sleep was disturbed (by a signal to the program, or for
   // no reason). Returns true to end the sleep, as a nudge does.
   bool (*disturbed)(void*) = nullptr;
-  // Releases only the lock, for some yields before the sleep. If this is null, the thread does not
-  // yield.
+  // Releases only the lock, for some yields before the sleep. If step_aside is null, the thread
+  // does not yield.
   void* (*step_aside)() = nullptr;
   void (*step_back)(void*) = nullptr;
   // Takes the lock while a run decides whether it is deadlocked because its last executor falls
@@ -173,8 +176,8 @@ class Parking {
     if (Poller* const p = poller()) p->leave();
   }
 
-  // The poller in which this executor sleeps. Null: none of its processes has waited for a
-  // descriptor.
+  // Returns the poller in which this executor sleeps; null if none of its processes has waited for
+  // a descriptor.
   Poller* poller() const noexcept { return poller_.load(std::memory_order_acquire); }
   // Sets the poller, once.
   void poll_by(Poller& p) noexcept {
@@ -187,7 +190,7 @@ class Parking {
   std::uint32_t sleep() noexcept;
 
   // Called by a signal handler, on any thread, while the executor may be asleep. Makes sleep() ask
-  // at once what disturbed it. This takes no lock if prim::wakes_from_handlers is true.
+  // at once what disturbed it. disturb() takes no lock if prim::wakes_from_handlers is true.
   void disturb() noexcept;
 
   // Begins to rest. Returns false if signals have come, so that the host must not rest.

@@ -4,9 +4,10 @@
 // A process of one executor takes a look, while no other process of that executor starts to run. So
 // processes that do not run cannot change state. Processes that run, and all others of the run
 // (threads, other executors), count as able to go on, and no holder counts as known for the ends
-// that they hold. Such processes may commit and drop ends meanwhile. So the look first notes which
-// process waits where, then the ends, then again which process waits. A process that is still
-// waiting the second time was not woken by an end that was dropped in between.
+// that they hold. The processes that count as able to go on may commit and drop ends meanwhile. So
+// the look first notes which process waits where, then the ends, then again which process waits. A
+// process that is still waiting the second time was not woken by an end that was dropped in
+// between.
 //
 //   able: runs, is ready, sleeps, was cancelled, is elsewhere ──solve() (going_on.hpp)──► able, and
 //         those that they may wake; the rest are stuck
@@ -29,7 +30,7 @@ struct Waits {
   std::string at;                      // file:line
   std::vector<std::string> places;     // the names of channels and barriers
   std::vector<std::string> waits_for;  // the paths of the processes that hold ends at these places
-  // Which of the places a party from outside the run may come to.
+  // The places to which a party from outside the run may come.
   std::vector<std::string> open;
 };
 
@@ -42,7 +43,7 @@ class Run;
 struct Found {
   // The processes that wait for an operation of their own, sorted by path.
   std::vector<Waits> processes;
-  std::vector<std::uint32_t> ids;  // the ids of these processes
+  std::vector<std::uint32_t> ids;  // the ids of `processes`
   // At a standstill: a hash of the places where the processes wait, or 0 if there are none.
   std::uint64_t places = 0;
 };
@@ -51,8 +52,9 @@ struct Found {
 // `here`. `waits` is the operation of a process that waits for a group; the group is then the
 // process's place.
 Found look_for_stuck(Run& run, Executor& here, const OpKind& waits);
-// Does the same, but is called while no process of `here` can begin to run: on the thread of
-// `here`, or while that executor sleeps and the run's door is closed.
+// Finds the processes that are stuck, like look_for_stuck(), but is called while no process of
+// `here` can begin to run: on the thread of `here`, or while that executor sleeps and the run's
+// door is closed.
 Found look_for_stuck_held(Run& run, Executor& here, const OpKind& waits);
 // Returns all processes at a standstill, while all executors sleep; returns none if some process
 // can go on.

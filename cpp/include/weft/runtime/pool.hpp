@@ -33,7 +33,7 @@ struct PoolClass {
   PoolBlock* free = nullptr;
   char* at = nullptr;
   std::size_t left = 0;
-  bool packed = false;  // the first slab is used up
+  bool packed = false;  // whether the first slab is used up
 };
 
 struct PoolSlabs {

@@ -41,14 +41,15 @@ struct OpKind {
   // Withdraws the operation, on the process's own thread. Returns true if that was before the
   // commit (rule 6.2).
   bool (*withdraw)(ProcessBase&) noexcept;
-  // Visits the places at which the process waits, for reports. This is null if the process waits at
-  // none.
+  // Visits the places at which the process waits, for reports. The pointer is null if the process
+  // waits at none.
   void (*visit)(ProcessBase&, class WaitVisitor&);
   // Visits the places where the operation has not committed. Called on the process's own executor
-  // while other processes run. If this visits nothing, or is null, the process may go on.
+  // while other processes run. If the function visits nothing, or the pointer is null, the process
+  // may go on.
   void (*undecided)(ProcessBase&, class WaitVisitor&) = nullptr;
-  // Says where a process that was woken and has not gone on has committed. The pointer is null if
-  // such a place is never measured.
+  // Reports the place at which a process has committed that was woken and has not gone on. The
+  // pointer is null if such a place is never measured.
   void (*passed)(ProcessBase&, struct Passed&) = nullptr;
 };
 
@@ -74,7 +75,8 @@ class WaitVisitor {
   virtual void nowhere() {}
   // Called if the process waits for a time that will come.
   virtual void timed() {}
-  // Visits a descriptor that the process waits for (rule 18.2). As a time, it may come by itself.
+  // Visits a descriptor that the process waits for (rule 18.2). Like a time, the descriptor may
+  // wake the process by itself.
   virtual void descriptor(const core::SyncObject&) { timed(); }
 
  protected:
@@ -328,14 +330,15 @@ class Executor {
   // Returns the process that runs here. Null means that none runs, or that runs_on tells which one
   // does.
   virtual const ProcessBase* runs_now() const noexcept { return nullptr; }
-  // Does what nudge() does, but a thread that is busy looks at the end of its step.
+  // Makes the executor look for cancellations, like nudge(); but a busy thread looks at the end of
+  // its step.
   virtual void hurry() noexcept { nudge(); }
   // Called for a process that runs here and gives way. Looks everywhere, and returns true if no
   // other process is ready; otherwise the process goes behind the ready processes.
   virtual bool nobody_ready() noexcept { return true; }
   // Returns the poller in which this executor sleeps; `make` makes it at the first call, on one of
-  // the executor's threads. Null: here no process can wait for a descriptor. Throws what `make`
-  // does.
+  // the executor's threads. Returns null if no process can wait for a descriptor here. Throws what
+  // `make` throws.
   virtual class Poller* poller(class Poller& (*)()) { return nullptr; }
   // Looks everywhere for ready processes, and puts this process behind them. Called for a process
   // that runs here.

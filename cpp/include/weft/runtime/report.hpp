@@ -72,7 +72,7 @@ struct Report {
   Numbers order;
   Numbers knot;  // sorted as `order` is
 
-  // Makes the report. This must be called only while nothing can run. Time and memory grow with the
+  // Makes the report. Must be called only while nothing can run. Time and memory grow with the
   // number of processes and of records, not with the product of the two.
   static Report of(Run& run);
   std::vector<std::string> knot_paths() const;

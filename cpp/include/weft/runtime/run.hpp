@@ -38,12 +38,13 @@ class Limit;
 
 // How many tokens Outside(Outside::due) there are (outside.hpp).
 inline prim::atomic<std::int32_t> due_tokens{0};
-// Whether each of these tokens is a link to another program that can be asked whether everything
-// there stands still too (WIRE.md 10). If so, a run that waits for nothing else acts as at a
-// standstill, but sooner.
+// Whether each of the tokens in due_tokens is a link to another program that can be asked whether
+// everything in that program stands still too (WIRE.md 10). If so, a run that waits for nothing
+// else acts as at a standstill, but sooner.
 inline prim::atomic<bool> links_are_asked{false};
-// link_tokens says how many of the tokens are links. The function is called when a run waits only
-// for links, so that it asks the programs there; it is null if there is none (wire/rounds.hpp).
+// link_tokens says how many of the tokens in due_tokens are links. links_stand is called when a run
+// waits only for links, and asks the programs at their other ends; it is null if no function does
+// that (wire/rounds.hpp).
 inline std::atomic<std::int32_t> link_tokens{0};
 inline std::atomic<void (*)() noexcept> links_stand{nullptr};
 
@@ -80,11 +81,11 @@ class Run final : public Activity {
   // --- activity ----------------------------------------------------------------------------------
   void activated() noexcept override { active_.fetch_add(1, std::memory_order_seq_cst); }
   std::uint32_t deactivated() noexcept override;
-  // Does what deactivated() does, for a thread that does not sleep afterwards.
+  // Called in place of deactivated() by a thread that does not sleep afterwards.
   void gone() noexcept;
   std::int64_t wake_time() noexcept override;
 
-  // Says that something outside may wake the run from now on, until leave_outside(). `due` says
+  // Declares that something outside may wake the run from now on, until leave_outside(). `due` says
   // that it will certainly act, or is meant to take time (an io call, a socket). Something that is
   // not due may never act, so there may be a standstill.
   void enter_outside(bool due = true) noexcept {
@@ -131,8 +132,8 @@ class Run final : public Activity {
   // Declares a deadlock, with this report, because it is known from elsewhere that nothing will
   // ever wake the run. Returns false if something runs.
   bool declare(std::string report, std::vector<std::string> knot);
-  // These are the two parts of declare(). From condemn() on, the run will end with Deadlock.
-  // carry_out(), which must follow, cancels its processes.
+  // condemn() and carry_out() are the two parts of declare(). From condemn() on, the run will end
+  // with Deadlock. carry_out(), which must follow, cancels its processes.
   bool condemn(std::string report, std::vector<std::string> knot);
   void carry_out() noexcept;
   // Returns whether no process of the run can go on, and nothing is due.
@@ -145,8 +146,8 @@ class Run final : public Activity {
     const std::lock_guard g(door_);
     return behind_the_door(f);
   }
-  // Does the same, for a thread that owns a lock which other threads take within f. This also
-  // returns false if another thread is doing this now.
+  // Calls f like while_all_sleep(), for a thread that owns a lock which other threads take within
+  // f. Returns false also if another thread is in such a call now.
   template <class F>
   bool try_while_all_sleep(F&& f) {
     const std::unique_lock g(door_, std::try_to_lock);
@@ -179,9 +180,9 @@ class Run final : public Activity {
     return e != prim::forever && clock_ == Clock::steady && e <= prim::now();
   }
   void fire_due() noexcept;
-  // For virtual time: the code that decides when time passes uses these (chooser.hpp). any_timer()
-  // returns whether there is a deadline. The next function lets the earliest deadline come, and no
-  // other.
+  // any_timer() and fire_one() are for virtual time: the code that decides when time passes uses
+  // them (chooser.hpp). any_timer() returns whether there is a deadline. fire_one() lets the
+  // earliest deadline come, and no other.
   bool any_timer() noexcept {
     const std::lock_guard g(mutex_);
     timers_.drop_dead();
@@ -255,11 +256,11 @@ class Run final : public Activity {
   // above a live process.
   template <class F>
   void still(F&& f);
-  // Does what still() does, but returns false at once if another thread works on the groups now.
-  // This is for a thread that owns a lock which other threads take within f.
+  // Calls f like still(), but returns false at once if another thread works on the groups now.
+  // try_still() is for a thread that owns a lock which other threads take within f.
   template <class F>
   bool try_still(F&& f);
-  // This is for use within still() or try_still().
+  // These functions are for use within still() or try_still().
   template <class F>
   void each_process_still(F&& f);
   template <class F>
@@ -307,7 +308,7 @@ class Run final : public Activity {
                ? links_stand.load(std::memory_order_acquire)
                : nullptr;
   }
-  // Returns how much of outside_ may come or may not come, as far as is known here.
+  // Returns how many of the things in outside_ may never act, as far as is known here.
   std::int32_t unsure() const noexcept {
     return strangers_.load(std::memory_order_seq_cst) +
            (links_are_asked.load(std::memory_order_relaxed)

@@ -142,8 +142,8 @@ class Scheduler final : public Executor {
   }
 
   // Removes the next waker from the queue, and returns it, if `kind` runs it. Otherwise returns
-  // null, and control goes back to the loop. This is for a process that has a stack of its own and
-  // passes control on as it parks.
+  // null, and control goes back to the loop. take() is for a process that has a stack of its own
+  // and passes control on as it parks.
   core::Waker* take(void (*kind)(core::Waker*)) noexcept {
     // In a turn the steps are counted, so control must return to the loop.
     if (!looping_) return nullptr;
@@ -240,8 +240,8 @@ class Scheduler final : public Executor {
   [[gnu::always_inline]] static void resume(core::Waker* w, Context& context) {
     ProcessBase* const p = static_cast<ProcessBase*>(w);
     context.running = p;
-    p->op = nullptr;  // The process is no longer parked. This is done here, so that no operation
-                      // has to do it.
+    p->op = nullptr;  // The process is no longer parked. The scheduler clears `op`, so that no
+                      // operation has to.
     std::coroutine_handle<>::from_address(reinterpret_cast<char*>(w) - core::kFrame).resume();
   }
 
@@ -277,7 +277,7 @@ class Scheduler final : public Executor {
     return false;
   }
 
-  // Does what observed() does, while the program is checked: runs one step at a time, of the
+  // Takes the place of observed() while the program is checked: runs one step at a time, of the
   // process that the chooser names.
   [[gnu::cold, gnu::noinline]] bool checked(Context& context) {
     // A process with a stack of its own passes control to no other process: take().
@@ -329,8 +329,8 @@ class Scheduler final : public Executor {
   static inline constinit thread_local Scheduler* this_scheduler = nullptr;
 
   ProcessBase* const host_;
-  // This is a member, because a process with a stack of its own may be on another stack when it
-  // asks.
+  // The context is a member, because a process with a stack of its own may be on another stack when
+  // it asks for the context.
   alignas(kLine) Context context_;
   core::RunQueue queue_;
   core::SpinLock homed_lock_;

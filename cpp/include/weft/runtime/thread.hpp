@@ -19,15 +19,15 @@ class ThreadProcess : public ProcessBase, public Executor {
     context.running = r ? this : nullptr;
   }
 
-  // Returns the process of the calling thread; a foreign thread gets one without a run.
+  // Returns the process of the calling thread; a foreign thread receives a process without a run.
   static ThreadProcess& self() noexcept;
   // Called on a thread that belongs to no run and has waited for patience() (rule 10.6), while the
-  // thread counts as asleep. If this returns true, it is called again after the same time. The
-  // pointer may be null.
+  // thread counts as asleep. If the function returns true, it is called again after the same time.
+  // The pointer may be null.
   static inline bool (*stands_alone)(ThreadProcess&) noexcept = nullptr;
   static ThreadProcess* current_or_null() noexcept { return current; }
-  // Sets the process that this thread stands for, and returns the previous process. This is for a
-  // checker, which runs several threads in turn on one thread.
+  // Sets the process that this thread stands for, and returns the previous process. become() is for
+  // a checker, which runs several threads in turn on one thread.
   static ThreadProcess* become(ThreadProcess* p) noexcept { return std::exchange(current, p); }
   // Returns the process of this thread, if the thread runs nothing else at the moment (no
   // coroutine); otherwise null.

@@ -46,7 +46,7 @@ class TogetherWord {
     else
       set(get() & ~bits);
   }
-  // Does what compare_exchange_weak does.
+  // Changes the count like std::atomic's compare_exchange_weak().
   bool change(std::uint32_t& from, std::uint32_t to) noexcept {
     if constexpr (Shared)
       return word_.compare_exchange_weak(from, to, std::memory_order_acq_rel,

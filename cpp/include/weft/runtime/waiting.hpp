@@ -1,6 +1,6 @@
 // How a thread waits for another thread or program before it asks the system to put it to sleep.
-// This file has the whole policy; decisions/threads-spin-before-they-sleep.md has the measurements
-// and the reasons.
+// This file contains the whole policy; decisions/threads-spin-before-they-sleep.md contains the
+// measurements and the reasons.
 //
 // | a thread waits for             | the peer is    | so the thread               | code      |
 // |--------------------------------|----------------|-----------------------------|-----------|
@@ -74,7 +74,7 @@ class GivingWay {
     return yes;
   }
   // Notes that one attempt took `ns`; that attempt stands for `attempts` attempts. A caller that
-  // yields by itself calls this.
+  // yields by itself calls took().
   void took(std::int64_t ns, std::uint16_t attempts = 1) noexcept {
     if (ns > kBrief) {
       forgone_ = dear_ = std::min(static_cast<std::uint16_t>(dear_ * 2), kMostForgone);
@@ -89,7 +89,7 @@ class GivingWay {
   static constexpr std::uint8_t kTimed = 16;
   // In ns. An attempt that took more than this counts as a long one.
   static constexpr std::int64_t kBrief = 100'000;
-  // The fewest and the most sleeps before which the thread does not yield.
+  // The smallest and the largest number of sleeps before which the thread does not yield.
   static constexpr std::uint16_t kFewest = 64, kMostForgone = 8'192;
 
   template <class F>
@@ -143,7 +143,7 @@ class BriefWait {
     return false;
   }
 
-  // These count the thread processes that are not asleep.
+  // one_more() and one_less() count the thread processes that are not asleep.
   static void one_more() noexcept { awake_.fetch_add(1, std::memory_order_relaxed); }
   static void one_less() noexcept { awake_.fetch_sub(1, std::memory_order_relaxed); }
 

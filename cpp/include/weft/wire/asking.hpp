@@ -1,7 +1,7 @@
-// The frames by which programs ask each other about their state (WIRE.md 10.6). Each program gets a
-// question once, whatever the graph of sessions. What a program answers and concludes is not
-// decided here: rounds.hpp decides that for a program in C++, python/native/rounds/rounds.cpp for a
-// program in Python.
+// The frames by which programs ask each other about their state (WIRE.md 10.6). Each program
+// receives a question once, whatever the graph of sessions. What a program answers and concludes is
+// not decided here: rounds.hpp decides that for a program in C++, python/native/rounds/rounds.cpp
+// for a program in Python.
 //
 //   ASK(asker, round) ──the first──► asked_first() … say(): asks the program's other sessions
 //          │                           ├──all have SAID, or are gone──► SAID
@@ -79,7 +79,7 @@ class Asking : private Inquirer {
   // Makes links that are made from now on announce that this program answers questions.
   explicit Asking(std::shared_ptr<Space> space);
   ~Asking() = default;
-  // Stops receiving questions and answers. This must be called before the objects that the three
+  // Stops receiving questions and answers. Must be called before the objects that the three
   // functions below need are destroyed.
   void close() noexcept;
 

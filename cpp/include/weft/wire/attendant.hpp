@@ -17,8 +17,8 @@
 //  1 The looker holds `looks_`. Links are added and removed with both `looks_` and `list_` held, so
 //    a thread that holds either lock may walk the list of links.
 //  2 Locks are taken in this order: list_, looks_, the lock of a space. The looker does not take
-//  list_. 3 A wake-up that was put off (owed, soft) is sent before the thread that owes it sleeps,
-//  or by
+//    list_.
+//  3 A wake-up that was put off (owed, soft) is sent before the thread that owes it sleeps, or by
 //    the bells' thread within 2 ms.
 //  4 Before a thread sleeps at `control_`, it reads `control_`, and then what a kick announces
 //    (stop_, wanted_, the list). So a kick between the two reads is noticed.
@@ -70,8 +70,8 @@ class Attended {
   // The peer's life word; null once the peer has ended.
   std::atomic<prim::atomic<std::uint32_t>*> life{nullptr};
   std::atomic<bool> waits_for_room{false}, waits_for_socket{false}, owed{false}, soft{false};
-  // These are set for the bells' thread, which handles them at its next tick. `late` asks it to
-  // ring the peer, `left` to look at this link.
+  // Both flags are set for the bells' thread, which handles them at its next tick. `late` asks it
+  // to ring the peer, `left` to look at this link.
   std::atomic<bool> late{false}, left{false};
 
  protected:
@@ -142,8 +142,8 @@ class Attendant {
     sockets_.join();
   }
 
-  // Adds a link. Neither enter() nor leave() may be called in a step. Returns null, or says what is
-  // wrong.
+  // Adds a link. Neither enter() nor leave() may be called in a step. Returns null, or a text that
+  // says what is wrong.
   const char* enter(Attended& l, Life& w) noexcept {
     const Change c(*this);
     if (links_.size() == kLinks) return "at most 60 links in shared memory";
@@ -493,7 +493,7 @@ class Attendant {
       return true;
     const std::uint32_t n = put_off_.fetch_add(1, std::memory_order_relaxed);
     what.store(true,
-               // This is stored before the check whether ticks go on, because the last tick looks
+               // `what` is stored before the check whether ticks go on, because the last tick looks
                // after the ticks have ended.
                std::memory_order_seq_cst);
     if (ticking_.load(std::memory_order_seq_cst)) return true;
@@ -533,15 +533,15 @@ class Attendant {
           quiet = now == seen ? quiet + 1 : 0;
           if (quiet == kQuiet) ticking_.store(false), put_off_.store(0), quiet = 0;
           seen = now;
-          pay();  // This pays even if ticking has just ended: rings may have been put off before
-                  // that.
+          pay();  // The owed bells are rung even if ticking has just ended: rings may have been put
+                  // off before that.
           for (Attended* l : links_) {
             if (l->late.load() && l->late.exchange(false) && l->outlet.unread()) ring(*l);
             if (l->left.load() && l->left.exchange(false) && l->busy()) look = true;
           }
         }
       }
-      // This repeats until some thread has looked: this thread or the looker, which may just be
+      // The loop repeats until some thread has looked: this thread or the looker, which may just be
       // leaving.
       if (look) {
         if (wanted_.load() == 0 && looks_.try_lock()) {
@@ -638,13 +638,13 @@ class Attendant {
   static inline std::mutex made_lock_;
   static inline std::weak_ptr<Attendant> made_;
   static inline std::atomic<Attendant*> current_{nullptr};
-  // These are never destroyed: a thread may sleep in here while the program ends.
+  // The objects below are never destroyed: a thread may sleep in here while the program ends.
   static inline runtime::Posting& users_ = *new runtime::Posting;
 
   std::mutex looks_, list_;
   std::atomic<int> wanted_{0};
   std::vector<Attended*> links_;
-  // This may be taken in a step or outside one; no other lock is taken while it is held.
+  // This lock may be taken in a step or outside one; no other lock is taken while it is held.
   std::mutex foundlings_lock_;
   // Links not yet adopted; links that the watching thread has adopted.
   std::vector<std::shared_ptr<Attended>> foundlings_, adopted_;

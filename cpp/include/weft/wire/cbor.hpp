@@ -95,7 +95,7 @@ class CborCheck {
 
 }  // namespace detail
 
-// Checks that `in` is one whole value. Returns null, or says what is wrong with it.
+// Checks that `in` is one whole value. Returns null, or a text that says what is wrong with it.
 inline const char* cbor_fault(Bytes in, bool typed = false) noexcept {
   return detail::CborCheck(in, typed).whole();
 }

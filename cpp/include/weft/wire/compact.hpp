@@ -42,7 +42,7 @@ inline void narrow(Bytes whole, Buffer& out) {
 class Widener {
  public:
   // Takes in the bytes that have arrived, in any pieces, and appends whole frames to `out`. Returns
-  // null, or says what is wrong; after a fault the Widener takes no more bytes.
+  // null, or a text that says what is wrong; after a fault the Widener takes no more bytes.
   const char* input(Bytes in, Buffer& out) {
     if (wrong_) return wrong_;
     put(rest_, in);

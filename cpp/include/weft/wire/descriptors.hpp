@@ -37,7 +37,7 @@ class Descriptors {
     return fd;
   }
 
-  // These act as send(2) and recv(2) do, and never block.
+  // The two functions below act as send(2) and recv(2) do, and never block.
   ssize_t send(int socket, Bytes out) noexcept {
     std::array<int, kAtOnce> due;  // the descriptors that go with the next byte
     std::size_t n_due = 0;

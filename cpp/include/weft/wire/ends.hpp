@@ -91,7 +91,8 @@ class FarWait : public FarOp {
   virtual Peer* peer() const noexcept = 0;
   // Returns the peer whose session ended, if the outcome is `lost`.
   virtual Peer* lost_peer() const noexcept { return peer(); }
-  // These are called in a step; they do what Far::begin() and Far::withdraw() do.
+  // These are called in a step; they begin and withdraw the operation, like Far::begin() and
+  // Far::withdraw().
   virtual bool start() { return peer()->far.begin(*this); }
   virtual void stop() { peer()->far.withdraw(*this); }
 
@@ -139,7 +140,7 @@ class FarAwaiter final : public FarWait {
  private:
   static constexpr const char* kVerb = S == core::Side::in ? "read" : "write";
   void bind_guard() noexcept {
-    // This records which process used the end last (WIRE.md 10.6).
+    // The place records which process used the end last (WIRE.md 10.6).
     (S == core::Side::in ? end_->place.last_reader : end_->place.last_writer) = process().id;
     guard_ = {end_->number, S == core::Side::out, &room_};
     guards = std::span(&guard_, 1);

@@ -96,7 +96,7 @@ struct Everywhere {
   // Returns whether all programs wait, no frame is under way, and every session leads to a program
   // of this list.
   bool stands_still() const;
-  // Returns whether anything has happened since that round.
+  // Returns whether anything has happened since the round of `before`.
   bool has_moved_since(const Everywhere& before) const;
   // Returns a text for people: what each program says of itself, its processes and its sessions.
   std::string text() const;
@@ -133,8 +133,8 @@ constexpr std::uint64_t siphash(std::uint64_t k0, std::uint64_t k1) noexcept {
   return a ^ b ^ c ^ d;
 }
 // Returns the name of an end in what programs say about themselves. A program that has the key
-// could take over the end (WIRE.md 7.4), so the key is not told; nobody can compute it from this
-// name.
+// could take over the end (WIRE.md 7.4), so the key is not revealed; nobody can compute it from
+// this name.
 constexpr std::uint64_t end_name(std::uint64_t key) noexcept { return siphash(key, 0); }
 
 // Reads the bytes that a peer has sent, and checks every length: the peer is not trusted.

@@ -31,8 +31,8 @@ struct FarGuard {
   bool off = false;  // For a choice that spans several homes: the guard's precondition is false.
   // An output whose value is made after the commit; the guard's room is filled at that time.
   bool later = false;
-  // If this is not `none`, the guard is not an arrival at a barrier, but a message about the
-  // barrier's parties (WIRE.md 4.9), and is the only guard. The guard's room gets the number of
+  // If `parties` is not `none`, the guard is not an arrival at a barrier, but a message about the
+  // barrier's parties (WIRE.md 4.9), and is the only guard. The guard's room receives the number of
   // parties that are then enrolled.
   enum class Parties : std::uint8_t { none, ask, enrol, resign } parties = Parties::none;
 };
@@ -42,7 +42,7 @@ struct Credits {
   std::uint64_t n = 0;
   // True at a rendezvous (WIRE.md 6.6), where there is one credit, and no write waits for it.
   bool place = false;
-  bool wanted = false;  // whether the home has been told that a write waits
+  bool wanted = false;  // whether the home has been notified that a write waits
   std::deque<FarOp*> line;
 };
 
@@ -50,18 +50,18 @@ class FarOp {
  public:
   std::span<FarGuard> guards;
   Outcome outcome{};
-  const char* refused = nullptr;  // why the operation was not sent, if it was not sent
-  // For a part of a choice: the part can commit only while this is set. Setting it before begin()
-  // tells the home to try all guards of the part at once.
+  const char* refused = nullptr;  // the reason why the operation was not sent, or null
+  // For a part of a choice: the part can commit only while `trying` is set. Setting it before
+  // begin() tells the home to try all guards of the part at once.
   bool trying = false;
-  // If not 0, this is a part of a choice that spans several homes, and this is its place in the
-  // order of all such choices (WIRE.md 5).
+  // If not 0, the operation is a part of a choice that spans several homes, and `rank` is the
+  // choice's place in the order of all such choices (WIRE.md 5).
   std::uint32_t rank = 0;
   // For a part of a choice: whether the choice only looks, and does not wait (WIRE.md 5.9).
   bool looks = false;
   Word word() const noexcept { return word_; }
   // Returns the number by which the home knows the operation. An extended read that has happened
-  // keeps this number until the home has been told that the read has ended.
+  // keeps this number until the home has been notified that the read has ended.
   std::uint64_t number() const noexcept { return op_; }
 
   FarOp() = default;
@@ -76,7 +76,7 @@ class FarOp {
   // Called when the operation has committed with this guard, whose value is to be made now:
   // Far::made() or Far::failed() must follow. Called under the space's lock.
   virtual void committed(std::uint32_t) noexcept {}
-  // For a part of a choice: these say what its home tells the choice before the part is over.
+  // For a part of a choice: called when the part's home reports something before the part is over.
   virtual void ready() noexcept {}
   virtual void silent(std::uint32_t) noexcept {}
   virtual void not_ready() noexcept {}
@@ -97,8 +97,8 @@ class FarOp {
   bool last_ = false;
   Word word_ = Word::unsent;
   Buffer pieces_;  // the received pieces of a value that takes several frames
-  // If this is not 0, the pieces go directly into the operation's room, and this many bytes are
-  // still to come.
+  // If `to_come_` is not 0, the pieces go directly into the operation's room, and this many bytes
+  // are still to come.
   std::size_t to_come_ = 0;
 };
 
@@ -115,10 +115,10 @@ class Far {
   void withdraw(FarOp& o);
 
   // Tells the home that the block of an extended read is over. `back` says that the value was not
-  // used, so that the next reader gets it; this is only for a read that keeps its value.
+  // used, so that the next reader receives it; `back` is only for a read that keeps its value.
   void held_end(std::uint64_t number, bool back);
 
-  // The caller calls one of these two after committed(). made() says that the value is in the
+  // The caller calls made() or failed() after committed(). made() says that the value is in the
   // guard's room. failed() says that the value could not be made; the operation is over, and over()
   // is not called. made() returns true if the operation is over at once; over() is not called in
   // that case either. If the outcome of such an operation is `pending`, the value could not be
@@ -126,7 +126,8 @@ class Far {
   bool made(FarOp& o);
   void failed(FarOp& o);
 
-  // Each of these handles a received frame. They return null, or what is wrong with the frame.
+  // Each function below handles a received frame. It returns null, or a text that says what is
+  // wrong with the frame.
   const char* commit(const Frame& f);
   const char* done(const Frame& f);
   const char* value(const Frame& f);
@@ -143,8 +144,8 @@ class Far {
   void closing(std::uint32_t end);
   std::size_t lendings() const noexcept { return credits_.size(); }
 
-  // These two are for a part of a choice that is open. attempt() asks the part's home to try these
-  // guards. gone() tells the home that another part was chosen; over() is not called.
+  // attempt() and gone() are for a part of a choice that is open. attempt() asks the part's home to
+  // try these guards. gone() tells the home that another part was chosen; over() is not called.
   void attempt(FarOp& o, std::uint32_t first, std::uint32_t n);
   void gone(FarOp& o);
 

@@ -8,8 +8,8 @@
 // A FarBarrier behaves as a Barrier does, but each of these operations is a round trip to the home.
 // A cancelled sync is over when the home has answered: the cancellation may have been too late, and
 // then the parties have met (rule 8.3). PeerDied means that the barrier has died with a program
-// that had it (rule 8.7), or that the session with its home is lost. FarSelect::meet() makes the
-// barrier a guard.
+// that held a share of it (rule 8.7), or that the session with its home is lost. FarSelect::meet()
+// makes the barrier a guard.
 //
 // Copies refer to one share of the barrier, which is given back when the last copy is destroyed.
 // The barrier does not die when the share is given back, and keeps its number of parties: only
@@ -90,7 +90,7 @@ class FarBarrier {
       return detail::FarBarrierAwaiter<W>(end, &self).wait(self);
     }
   };
-  // Each of these is awaited with co_await, or called in a thread. They throw PeerDied and
+  // Each operation below is awaited with co_await, or called in a thread. They throw PeerDied and
   // Cancelled; sync and resign throw BadUse too if no party is enrolled.
   [[nodiscard]] Op<Parties::none> sync() const { return {checked("sync")}; }
   [[nodiscard]] Op<Parties::enrol> enrol() const { return {checked("enrol")}; }

@@ -132,8 +132,8 @@ struct Frame {
 
 namespace detail {
 
-// Reads a little-endian number on any machine. This is only for numbers: the bytes of another type,
-// such as a Buffer, may contain pointers.
+// Reads a little-endian number on any machine. The function is only for numbers: the bytes of
+// another type, such as a Buffer, may contain pointers.
 template <std::unsigned_integral U>
 U get(const std::byte* p) noexcept {
   U v = 0;
@@ -342,8 +342,8 @@ struct Asked {
 
 inline constexpr std::size_t kGuards = 255;
 
-// Reads the guards of an OFFER into `out`. Returns null, or says what is wrong. The values lie in
-// the frame's body.
+// Reads the guards of an OFFER into `out`. Returns null, or a text that says what is wrong. The
+// values lie in the frame's body.
 inline const char* guards_of(const Frame& f, std::vector<Asked>& out) {
   static constexpr const char* kBad = "an OFFER's guards do not add up";
   out.clear();

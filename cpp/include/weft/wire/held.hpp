@@ -1,19 +1,20 @@
 // Extended reads at far ends (rule 1.6, WIRE.md 4.7), for threads and coroutines.
 //
 //   { auto x = co_await r.extended(); use(*x); }      // in a thread: auto x = r.extended()();
-//   // if this program dies in this block the next reader gets the value
+//   // if this program dies in this block the next reader receives the value
 //   { auto x = co_await r.extended(wire::redeliver); use(*x); }
 //
 // The home holds the writer until x is destroyed, or this program is gone. x.give_back() returns
-// the value to the channel: the next reader gets it before anything that was written later. Only a
-// read with redeliver can give its value back. For such reads the home keeps the value as it was
-// sent, and a large value goes by copy.
+// the value to the channel: the next reader receives it before anything that was written later.
+// Only a read with redeliver can give its value back. For such reads the home keeps the value as it
+// was sent, and a large value goes by copy.
 #pragma once
 #include "ends.hpp"
 
 namespace weft::inline WEFT_ABI::wire {
 
-// An extended read that is under way. It has the value, and tells the home when the read is over.
+// An extended read that is under way. It contains the value, and tells the home when the read is
+// over.
 template <class T>
 class FarExtended {
  public:
@@ -28,9 +29,9 @@ class FarExtended {
 
   T& operator*() noexcept { return value_; }
   T* operator->() noexcept { return &value_; }
-  // Gives the unused value back to the channel, whose next reader gets it. This may be called once;
-  // the value here stays until this object is destroyed. Throws BadUse if the read was begun
-  // without redeliver.
+  // Gives the unused value back to the channel, whose next reader receives it. give_back() may be
+  // called once; the value here stays until this object is destroyed. Throws BadUse if the read was
+  // begun without redeliver.
   void give_back() {
     if (!keeps_)
       weft::detail::bad_use(
@@ -54,7 +55,7 @@ class FarExtended {
   }
 
   // Refers to the peer, because the end may be closed meanwhile. It is null once the home has been
-  // told that the read is over.
+  // notified that the read is over.
   std::shared_ptr<Peer> peer_;
   T value_;
   std::uint64_t number_;

@@ -11,9 +11,9 @@
 //                    └──lost(): destroyed if it was queued. Too late: the space's orphan, until its
 //                       wake-up has come; it is not answered
 //   A value made after the commit: answer() ──COMMIT──► making ──made()──► DONE, or delivering: an
-//   extended reader holds it
+//       extended reader holds it
 //   An extended read: answer() ──► held ──held_end(), lost()──► Back::end(): its writer goes on, or
-//   its value comes back
+//       its value comes back
 //
 // Invariants (the space's lock)
 //  1 A visitor is in `open_` until it is answered. It is destroyed only when it is in no queue and
@@ -69,7 +69,7 @@ class Visitor final : public Decided {
     // if the end had died.
     bool off = false;
     bool later = false;  // an output whose value is made after the commit
-    // In a choice that spans: the choice's place has been told that this channel has retired.
+    // In a choice that spans: the choice's place has been notified that this channel has retired.
     bool silent = false;
   };
 
@@ -94,7 +94,7 @@ class Visitor final : public Decided {
   // Sets `outcome`. Called after the wake-up.
   void look() noexcept;
   void told() noexcept override;
-  // Called before begin() if there are several guards. Returns false if two of them are at opposite
+  // Called before begin() if there are several guards. Returns false if two guards are at opposite
   // ends of one channel.
   bool bind() noexcept;
   // Makes this visitor an extended read (rule 1.6). Called before begin(). `keeping` says that this
@@ -105,7 +105,7 @@ class Visitor final : public Decided {
     set(core::NodeFlags::extended | (keeping ? core::NodeFlags::kept : 0));
   }
   // For an output whose value is made after the commit (rule 5.8). to_make() returns whether the
-  // output has committed, so that the peer must be told. After that, `stage` is `making` until
+  // output has committed, so that the peer must be notified. After that, `stage` is `making` until
   // made() is called, with the value in its room, or fail() is called. made() returns `pending` if
   // an extended reader holds the visitor; then told() is called once more.
   enum class Stage : std::uint8_t { offered, making, delivering } stage = Stage::offered;
@@ -187,8 +187,8 @@ class Home {
       if (given.port) f(given.key, *given.port);
   }
 
-  // Each of these functions handles a received frame. They return null, or say what is wrong with
-  // the frame.
+  // Each function below handles a received frame. It returns null, or a text that says what is
+  // wrong with the frame.
   const char* adopt(const Frame& f);
   const char* asked(const Frame& f);
   const char* withdraw(const Frame& f);
@@ -206,7 +206,7 @@ class Home {
 
   // Answers a visitor of this session that has its outcome and has called look().
   void answer(Visitor& g);
-  // Ends the session: all ends that the peer held through it die.
+  // Ends the session: all ends that the peer held through the session die.
   void lost() noexcept;
 
   std::size_t open() const noexcept { return open_.size() + parts_.size() + held_.size(); }
@@ -279,7 +279,7 @@ class Home {
   std::unique_ptr<Room> room_for(const Frame& f);
   std::vector<Before> before_;
   detail::Spare& spare_;  // shared by all sessions of the space
-  struct Came {           // the pieces that had come before, while they are in use
+  struct Came {           // the pieces that came before, while they are in use
     std::vector<Before> all;
     detail::Spare& spare;
     explicit Came(Home& h) noexcept : all(std::exchange(h.before_, {})), spare(h.spare_) {}

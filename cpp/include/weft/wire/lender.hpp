@@ -21,8 +21,8 @@ namespace weft::inline WEFT_ABI::wire {
 
 class Lender final : public Decided, public std::enable_shared_from_this<Lender> {
  public:
-  // Makes a lender that begins with n slots that are already lent; the answer to a write tells the
-  // peer so.
+  // Makes a lender that begins with n slots that are already lent; the answer to a write announces
+  // them to the peer.
   Lender(Home& h, Session& s, std::uint32_t end, std::shared_ptr<Port> p, std::uint32_t n);
 
   std::uint32_t lent() const noexcept { return lent_; }
@@ -30,7 +30,7 @@ class Lender final : public Decided, public std::enable_shared_from_this<Lender>
   void go_on();
   // Handles a WANT, which says that a write of the peer waits for a credit.
   void want();
-  // Handles a PUT. Returns null, or says what is wrong with it.
+  // Handles a PUT. Returns null, or a text that says what is wrong with it.
   const char* put(Payload value, Carrier& by);
   // Handles an OFFER at this end. Returns true if this is a rendezvous and the peer did not yet
   // know of a credit that is under way; the lender is then over.

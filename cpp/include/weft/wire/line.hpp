@@ -16,8 +16,8 @@
 //
 // Invariants
 //  1 Bytes are queued and given to the session only while the line is linked, and all of them
-//  belong to one start of one peer. 2 A packet is taken whole or not at all; after garbage, reading
-//  begins again at the next zero
+//    belong to one start of one peer.
+//  2 A packet is taken whole or not at all; after garbage, reading begins again at the next zero
 //    byte.
 #pragma once
 #include <algorithm>
@@ -98,7 +98,7 @@ class Line {
   }
 
   bool linked() const noexcept { return resender_.has_value() && !lost_; }
-  // Says why the line is lost; null if it is not lost.
+  // Returns the reason why the line is lost; null if it is not lost.
   const char* lost() const noexcept { return lost_; }
   // Returns whether all bytes that were queued are acknowledged.
   bool settled() const noexcept { return !resender_ || resender_->under_way() == 0; }
@@ -152,7 +152,7 @@ class Line {
     else if (again_at_ == kNever)
       again_at_ = now + wait_;
   }
-  // Tells the time, in ms: sends again what was not acknowledged, and may end a lease.
+  // Takes the time, in ms: sends again what was not acknowledged, and may end a lease.
   void passed(std::int64_t now) {
     if (!linked()) return;
     if (lease_ != 0 && now - heard_at_ >= lease_) lost_ = "nothing was heard of it for the lease";

@@ -1,8 +1,8 @@
 // What all links have in common: the ends that pass over a link, and the end of its session
 // (WIRE.md 7, 12).
 //
-// A link carries bytes; this base class has the functions that programs call. Invariant: `news_`
-// changes whenever something has happened for which wait() or end_named() waits.
+// A link carries bytes; this base class provides the functions that programs call. Invariant:
+// `news_` changes whenever something has happened for which wait() or end_named() waits.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -23,8 +23,8 @@ class LinkBase : protected Link {
   LinkBase(const LinkBase&) = delete;
   LinkBase& operator=(const LinkBase&) = delete;
 
-  // Hands an end of a channel of this program to the peer, by this name. Throws BadUse if the end
-  // is closed, or its type is too big.
+  // Hands an end of a channel of this program to the peer, under the name `name`. Throws BadUse if
+  // the end is closed, or its type is too big.
   template <class T>
   void give(Reader<T> e, const std::string& name, std::uint64_t capacity = 0) {
     give_port<T, core::Side::in>(std::move(e), name, capacity);
@@ -58,10 +58,10 @@ class LinkBase : protected Link {
     pass_on(b.checked("give"), false, kBarrierType, name);
   }
 
-  // Returns the end that the peer hands to this program by this name. Waits until the peer has done
-  // so; if the wait lasts longer than a standstill (rule 10.6), a line on stderr says what has
-  // come. Throws BadUse if the end is of another type or side, or was taken already; PeerDied if
-  // the session ends first.
+  // Returns the end that the peer hands to this program under the name `name`. Waits until the end
+  // has come; if the wait lasts longer than a standstill (rule 10.6), a line on stderr says what
+  // has come. Throws BadUse if the end is of another type or side, or was taken already; PeerDied
+  // if the session ends first.
   template <class T>
   FarReader<T> reader(const std::string& name) {
     return FarReader<T>(far_end(end_named(name, false, Value<T>::type())));
@@ -70,7 +70,8 @@ class LinkBase : protected Link {
   FarWriter<T> writer(const std::string& name) {
     return FarWriter<T>(far_end(end_named(name, true, Value<T>::type())));
   }
-  // Returns an end as the function above does; its home may be any program, even this one.
+  // Returns an end like reader() and writer(), but the end's home may be any program, even this
+  // one.
   template <class T>
   ReaderEnd<T> reader_end(const std::string& name) {
     return either_end<ReaderEnd<T>, FarReader<T>, PortOf<T, core::Side::in>>(
@@ -82,8 +83,8 @@ class LinkBase : protected Link {
         end_named(name, true, Value<T>::type()));
   }
 
-  // Returns a barrier as reader() returns an end. Throws BadUse also if the barrier's home is this
-  // program.
+  // Returns the barrier that the peer hands to this program under the name `name`. Waits and throws
+  // like reader(); throws BadUse also if the barrier's home is this program.
   FarBarrier barrier(const std::string& name) {
     Carrier::Got g = end_named(name, false, kBarrierType);
     if (!g.there)
@@ -116,13 +117,13 @@ class LinkBase : protected Link {
     const Space::Step step(*peer_->space);
     peer_->session.bye(why);
   }
-  // These serve a language binding that has ends of its own: the other space, and a count of news
-  // to wait for.
+  // peer(), news() and wait_for_news() serve a language binding that has ends of its own: the other
+  // space, and a count of news to wait for.
   const std::shared_ptr<Peer>& peer() const noexcept { return peer_; }
   std::uint32_t news() const noexcept { return news_.load(); }
   void wait_for_news(std::uint32_t seen) const noexcept { news_.wait(seen); }
-  // Sets an object that is told the reason when the session ends. Called before other threads know
-  // the link.
+  // Sets the object whose text is appended to the reason when the session has ended. Called before
+  // other threads know the link.
   void tells_of(std::shared_ptr<Fate> f) {
     const Space::Step step(*peer_->space);
     peer_->fate = std::move(f);
@@ -278,8 +279,8 @@ class LinkBase : protected Link {
       news_.wait(seen);
     }
   }
-  // Waits until so() is true, as the function above does. If the wait takes long, a line on stderr
-  // says, once, what the peer has not done.
+  // Waits until so() is true, like until(so). If the wait takes long, a line on stderr says, once,
+  // what the peer has not done.
   template <class F, class G>
   void until(F&& so, G&& not_done) {
     const std::chrono::nanoseconds patience(runtime::patience().load(std::memory_order_relaxed));
@@ -302,7 +303,7 @@ class LinkBase : protected Link {
   }
 
   // A thread that waits for an answer waits for something outside (rule 10.3). Only the thread that
-  // calls be_outside() uses this.
+  // calls be_outside() uses outside_.
   std::optional<Outside> outside_{Outside::link};
   // Counts changes: an end was handed to this program, or the session is over.
   std::atomic<std::uint32_t> news_{0};

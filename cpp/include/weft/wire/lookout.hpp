@@ -21,7 +21,7 @@ namespace weft::inline WEFT_ABI::wire::detail {
 
 class Lookout {
  public:
-  // Works as ::poll() does. Only one thread uses a Lookout.
+  // Waits like ::poll(). Only one thread uses a Lookout.
   int poll(pollfd* fds, nfds_t n, int ms) noexcept {
     int found = ::poll(fds, n, 0);
     if (found != 0 || ms == 0) return found;

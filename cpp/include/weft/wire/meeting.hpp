@@ -144,14 +144,14 @@ class Meeting {
   // Makes next() return. May be called from any thread.
   void close() noexcept {
     const char one = 1;
-    if (::write(bell_[1], &one, 1) < 0) return;  // The thread has been told already.
+    if (::write(bell_[1], &one, 1) < 0) return;  // The thread has been notified already.
   }
   const std::string& path() const noexcept { return path_; }
   // Called for each program that was refused, by the thread that is in next().
   void (*on_refused)(const std::string& why) = nullptr;
 
  private:
-  // Takes the lock. Its holder has the name if the locked file is still the one at the path: a
+  // Takes the lock. Its holder has the name if the locked file is still the file at the path: a
   // program that gives up the name removes the file before it frees the lock.
   void take_lock() {
     for (;;) {

@@ -1,10 +1,10 @@
-// Ends that move between spaces (WIRE.md 7.4, 7.5). This file has what this space knows of an end
-// whose home is another space, and how values carry ends.
+// Ends that move between spaces (WIRE.md 7.4, 7.5). This file contains what this space knows of an
+// end whose home is another space, and how values carry ends.
 //
-// What moves is a description {home, key, token, number, side, name}. The receiver gets a share of
-// its own at the home; the sender's share stays until the home has confirmed the receiver's share.
-// The receiver identifies the sender's end to the home by the end's *key*, which no other program
-// knows.
+// What moves is a description {home, key, token, number, side, name}. The receiver receives a share
+// of its own at the home; the sender's share stays until the home has confirmed the receiver's
+// share. The receiver identifies the sender's end to the home by the end's *key*, which no other
+// program knows.
 //
 // A program that has adopted an end may send it on before the home knows of the adoption. The next
 // program's ADOPT is on another session, and may arrive first. So the earlier keys go along with
@@ -20,7 +20,7 @@
 // cannot come too early: the order of the frames in one session prevents it.
 //
 // Invariants (the space's lock)
-//  1 The number of an end is open at its home as long as a FarEnd has it: an end under way has a
+//  1 The number of an end is open at its home as long as a FarEnd holds it: an end under way has a
 //    share of the FarEnd.
 //  2 A token names one end under way from one space; it is answered at most once, and only by the
 //    end's home or by the receiver.
@@ -118,17 +118,17 @@ class Carrier {
 
   // --- called by a session's parts as a home and as a party ---
 
-  // Says that the value of this guard is unloaded next. The values of one operation begin with
+  // Announces that the value of this guard is unloaded next. The values of one operation begin with
   // guard 0.
   void begin(std::uint32_t guard) noexcept;
-  // Says that the value was sent with this operation. If `op` is 0, the value was sent in an
+  // Records that the value was sent with this operation. If `op` is 0, the value was sent in an
   // answer, and so belongs to the peer now.
   void sent(std::uint64_t op) noexcept;
   // Sets whether values that are put from now on go by copy, and not in memory that both programs
   // map.
   void by_copy(bool so) noexcept { by_copy_ = so; }
   bool copies() const noexcept { return by_copy_; }
-  // Says that the value was not sent after all.
+  // Records that the value was not sent after all.
   void take_back();
   // Returns why a value that has come could not be taken: `of_no_type`, or that there is no memory
   // for the value.
@@ -139,7 +139,7 @@ class Carrier {
   }
   // Returns why the value cannot be sent, or null.
   const char* trouble() const noexcept { return trouble_; }
-  // Says that the operation is over, and that the value of guard `taken` was taken and the other
+  // Records that the operation is over, and that the value of guard `taken` was taken and the other
   // values were not. If `taken` is -1, none was taken.
   void settled(std::uint64_t op, int taken);
 

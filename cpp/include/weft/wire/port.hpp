@@ -24,8 +24,9 @@ class Port {
   virtual std::unique_ptr<Room> room() const = 0;
   // Begins an operation at this channel alone.
   virtual Status begin(core::Node&) noexcept = 0;
-  virtual bool withdraw(core::Node&) noexcept = 0;  // returns true if it was still queued
-  // Does what core::ChannelEngine::has_met does, for an operation that became pending.
+  virtual bool withdraw(core::Node&) noexcept = 0;  // returns true if the node was still queued
+  // Returns whether an operation that became pending has met its partner
+  // (core::ChannelEngine::has_met).
   virtual bool has_met(const core::Node&) noexcept = 0;
   // Wakes the node once this end might commit (core::ChannelEngine::watch). withdraw() undoes this.
   virtual Status watch(core::Node&) noexcept = 0;
@@ -40,8 +41,8 @@ class Port {
   // of the type, and nothing was put.
   virtual bool put(const Payload&, Carrier&) noexcept { return false; }
   virtual void end_lending(std::uint32_t) noexcept {}
-  // For a writer end: says that the value that a committed output was to make is in its slot, or
-  // could not be made (core::ChannelEngine::deliver).
+  // For a writer end: announces that the value that a committed output was to make is in its slot,
+  // or could not be made (core::ChannelEngine::deliver).
   virtual Status deliver(core::Node&) noexcept { return Status::ok; }
   virtual void abandon(core::Node&) noexcept {}
   // For a reader end: ends an extended read (rule 1.6), or returns its value to the channel, as

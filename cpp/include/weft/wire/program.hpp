@@ -1,5 +1,5 @@
-// A program that is started with a session (WIRE.md 12.2). This file has the starter's side and the
-// started program's side, and needs POSIX.
+// A program that is started with a session (WIRE.md 12.2). This file contains the starter's side
+// and the started program's side, and needs POSIX.
 //
 //   wire::Program filter(space, {"/usr/bin/env", "my-filter"});       wire::StreamLink starter = …(space, wire::inherited());
 //   filter.link().give(in.reader(), "in");                            auto in = starter.reader<int>("in");
@@ -40,8 +40,8 @@ namespace detail {
 // to another OS process. No thread waits while it holds the lock.
 class Started final : public Fate {
  public:
-  // Starts the program. Throws BadUse if it cannot be started. The text of the error has the path
-  // and the system's reason.
+  // Starts the program. Throws BadUse if it cannot be started. The text of the error contains the
+  // path and the system's reason.
   Started(const std::vector<std::string>& command, int socket) : name_(command[0]) {
     if (std::any_of(command.begin(), command.end(),
                     [](const std::string& a) { return a.find('\0') != std::string::npos; }))
@@ -87,8 +87,8 @@ class Started final : public Fate {
     }
     return take();
   }
-  // Waits for at most `most`. Returns whether the program has ended. This checks repeatedly, since
-  // waitid() takes no time limit.
+  // Waits for at most `most`. Returns whether the program has ended. The function checks
+  // repeatedly, since waitid() takes no time limit.
   bool ends_within(std::chrono::nanoseconds most) const noexcept {
     using clock = std::chrono::steady_clock;
     const auto until = clock::now() + most;
@@ -178,7 +178,7 @@ template <class L>
 class ProgramOver {
  public:
   // Starts the program at the path command[0] with these arguments. Throws BadUse if the program
-  // cannot be started; the text of the error has the path and the reason.
+  // cannot be started; the text of the error contains the path and the reason.
   ProgramOver(const std::shared_ptr<Space>& space, const std::vector<std::string>& command) {
     if (command.empty())
       weft::detail::bad_use(
@@ -225,8 +225,8 @@ class ProgramOver {
 using Program = ProgramOver<StreamLink>;
 
 // Called in a program that was started with a session: returns its socket, for a link of the same
-// kind. This may be called once. Returns -1 if the program was not started with a session. Throws
-// BadUse if the variable does not name an open descriptor.
+// kind. inherited() may be called once. Returns -1 if the program was not started with a session.
+// Throws BadUse if the variable does not name an open descriptor.
 inline int inherited() {
   const char* const v = std::getenv("WEFT_WIRE");
   if (!v) return -1;

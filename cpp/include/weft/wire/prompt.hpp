@@ -1,6 +1,6 @@
 // Makes a thread that mostly sleeps, and passes on what arrives, run promptly (WIRE.md 17.24). The
 // system lets a thread that computes finish its time slice, a millisecond or more, before a thread
-// that was woken gets the CPU. A thread that has asked for a short slice need not wait for that (on
+// that was woken may run. A thread that has asked for a short slice need not wait for that (on
 // Linux 6.12 and later; earlier systems ignore the request).
 #pragma once
 #include <cstdint>

@@ -96,7 +96,7 @@ class Resender {
     told_ = due_;
     owes_ = owes_ || !on;
   }
-  // Returns whether the peer must still be told what has come.
+  // Returns whether an acknowledgement of received packets is still owed to the peer.
   bool owes() const noexcept { return owes_; }
   // Takes in a received packet, and appends the bytes of the session that are due. Anything that is
   // not a packet is ignored: the sender will send again.

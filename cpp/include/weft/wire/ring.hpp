@@ -136,7 +136,7 @@ class Inlet {
            d_->starved.exchange(0, std::memory_order_seq_cst) != 0;
     return n;
   }
-  // Says how this side waits. Called by the thread that looks. After the call, and before that
+  // Announces how this side waits. Called by the thread that looks. After the call, and before that
   // thread parks or leaves, it must look at the ring once more.
   void say(Bell::Who who) noexcept { d_->bell.who.store(who, std::memory_order_seq_cst); }
   bool may_park() noexcept {

@@ -9,7 +9,7 @@
 // While this object lives, its program answers the questions of other programs. A run that has
 // waited only for links for 50 ms asks whether all runs in all programs do so, and no frame is
 // under way. If so, nothing will ever wake these runs: each of them throws Deadlock, and the report
-// has the knot over all programs. Some programs keep all programs that can reach them from
+// contains the knot over all programs. Some programs keep all programs that can reach them from
 // concluding anything: a program without Rounds, a program with a thread that is not a process (a
 // weft::Outside), a program that waits for a signal (weft::signals), and a program with links of
 // another space.
@@ -22,8 +22,8 @@
 // Invariants
 //  1 `found_`, `condemned_`, `stands_` and `stop_` are protected by `lock_`; no other lock is taken
 //    under it. Runs are condemned in the step that learns of the deadlock, before other programs
-//    that were told can act; the thread of this object cancels their processes, and holds no lock
-//    while it does so.
+//    that were notified can act; the thread of this object cancels their processes, and holds no
+//    lock while it does so.
 //  2 What a program says describes one moment. The program says it in a step of its space, so no
 //    frame is received meanwhile, and all its runs are idle at once.
 #pragma once

@@ -42,13 +42,13 @@ class Segment {
 
   enum class Peers : std::uint8_t { write, read };
   // Makes a segment and maps it. `peers` says what programs that receive its descriptor may do with
-  // it. `passed` gets the descriptor. Throws BadUse if there is no memory or no descriptor.
+  // it. `passed` receives the descriptor. Throws BadUse if there is no memory or no descriptor.
   static Segment make(std::size_t size, Peers peers, Descriptor& passed) {
     Segment s;
     if (const int wrong = try_make(size, peers, s, passed)) no_room(size, wrong);
     return s;
   }
-  // Does what make() does, but returns 0 or the system's error.
+  // Makes a segment and maps it, like make(), but returns 0 or the system's error.
   static int try_make(std::size_t size, Peers peers, Segment& made, Descriptor& passed) {
     if (more_than_there_is(size)) return ENOMEM;
     Descriptor fd(::memfd_create("weft", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -64,8 +64,9 @@ class Segment {
     passed = std::move(fd);
     return 0;
   }
-  // Returns whether this error of try_make() means that the system has no such memory, or that a
-  // container's profile refuses it. All other errors mean a lack of memory or of descriptors.
+  // Returns whether this error of try_make() means that the system has no memory of this kind, or
+  // that a container's profile refuses it. All other errors mean a lack of memory or of
+  // descriptors.
   static bool refused(int error) noexcept {
     return error != 0 && error != ENOMEM && error != ENOSPC && error != EMFILE && error != ENFILE;
   }
@@ -81,8 +82,8 @@ class Segment {
     (void)::mprotect(s.at_, size, PROT_READ);
     return s;
   }
-  // Maps a peer's segment. Returns null, or says what is wrong. kNoRoom is a fault of this program,
-  // not of the peer.
+  // Maps a peer's segment. Returns null, or a text that says what is wrong. kNoRoom is a fault of
+  // this program, not of the peer.
   static constexpr char kNoRoom[] = "a segment for which this program has no memory";
   static const char* map(const Descriptor& fd, std::size_t size, Peers we, Segment& out) {
     struct stat st;

@@ -98,7 +98,7 @@ class FarSelect {
     spans_ = spans_ || !on;
     return *this;
   }
-  // Makes the retirement of a channel an outcome of the select, as poison is (rule 5.6). This
+  // Makes the retirement of a channel an outcome of the select, as poison is (rule 5.6). ends()
   // applies to the channel of the end that was added last.
   FarSelect& ends() {
     static_cast<void>(last("ends"));
@@ -385,7 +385,7 @@ class FarSelect {
     static constexpr runtime::OpKind kKind{"select", &withdraw, &visit};
 
     FarSelect& s_;
-    // The indices of the ends, in the order in which their homes are asked. This is used for a
+    // The indices of the ends, in the order in which their homes are asked. The list is used for a
     // choice that spans several homes or has a barrier.
     InlineVector<std::size_t, kUsual> order_;
     std::vector<FarGuard> offer_;  // used with a barrier: the guards in that order
@@ -421,7 +421,7 @@ class FarSelect {
     runtime::ThreadProcess& self = weft::detail::blocking_caller("select");
     return Awaiter(*this, &self).wait(self);
   }
-  // Returns the value of the input that was chosen. This may be called once. Throws BadUse if no
+  // Returns the value of the input that was chosen. value() may be called once. Throws BadUse if no
   // input was chosen, or its value is of another type.
   template <class T>
   T value() {
@@ -522,7 +522,7 @@ class FarSelect {
     int number;  // the end's index among all guards
     bool loud = false;
   };
-  // These lists have one element for each end, in the order in which the ends were added:
+  // These lists contain one element for each end, in the order in which the ends were added:
   InlineVector<End, kUsual> ends_;
   InlineVector<FarGuard, kUsual> guards_;
   std::vector<std::size_t> barriers_;          // the indices of the ends that are barriers

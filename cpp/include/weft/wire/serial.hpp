@@ -103,7 +103,7 @@ class SerialLink final : public LinkBase {
     begin();
     thread_ = std::thread([this] { serve(); });
   }
-  // Ends the session. Ends that the peer still holds through it die.
+  // Ends the session. The ends that the peer still holds through the session die.
   ~SerialLink() {
     leave("this program has closed the session");
     join();
@@ -146,7 +146,7 @@ class SerialLink final : public LinkBase {
 
   void flush() noexcept override {
     pump();
-    // This wakes the link's thread, which has something to wait for now.
+    // ring() wakes the link's thread, which has something to wait for now.
     if (std::this_thread::get_id() != thread_id_) ring();
   }
   void ring() noexcept {
@@ -169,7 +169,7 @@ class SerialLink final : public LinkBase {
     }
     if (out_.empty()) line_.output(now(), out_);
     while (!out_.empty()) {
-      // A line may be a socket. send() is told to raise no signal if that socket is closed.
+      // A line may be a socket. The flag makes send() raise no signal if that socket is closed.
       ssize_t n = ::send(fd_, out_.data(), out_.size(), MSG_NOSIGNAL);
       if (n < 0 && errno == ENOTSOCK) n = ::write(fd_, out_.data(), out_.size());
       if (n < 0 && errno == EINTR) continue;

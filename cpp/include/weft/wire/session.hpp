@@ -46,7 +46,8 @@ struct Greeting {
 class Receiver {
  public:
   virtual void opened() = 0;  // called when the peer's HELLO was good
-  // Handles a frame. Returns null, or says what is wrong with the frame, which is then a fault.
+  // Handles a frame. Returns null, or a text that says what is wrong with the frame, which is then
+  // a fault.
   virtual const char* received(const Frame&) = 0;
   virtual void session_over() noexcept = 0;  // called once, when the session is over
   // Called before BYE is queued. Frames that are sent now arrive before BYE.
@@ -66,7 +67,7 @@ class Session {
 
   State state() const noexcept { return state_; }
   bool is_over() const noexcept { return state_ == State::over; }
-  // Says why the session is over, as text for people.
+  // Returns the reason why the session is over, as text for people.
   const std::string& why() const noexcept { return why_; }
   // Returns whether this side has ended the session, by bye() or because of what the peer sent.
   bool is_ours() const noexcept { return ours_; }
@@ -82,8 +83,8 @@ class Session {
     theirs_.incarnation = expected_ = incarnation;
     largest_ = std::min(mine_.largest, largest);
   }
-  // These return the number of frames so far, in 32 bits: of frames queued for the peer, and of
-  // frames received from the peer. Frames of rounds are not counted (WIRE.md 10).
+  // sent() and received() return how many frames have been queued for the peer, and received from
+  // the peer, in 32 bits. Frames of rounds are not counted (WIRE.md 10).
   std::uint32_t sent() const noexcept { return next_out_ - rounds_out_; }
   std::uint32_t received() const noexcept { return next_in_ - rounds_in_; }
   // Returns whether both sides answer rounds.
@@ -127,13 +128,13 @@ class Session {
   // Returns how many bytes are to be sent.
   std::size_t queued() const noexcept { return out_.size() - sent_ + lent_bytes_; }
   // Returns how many bytes the first whole frames have: at most `most`, but at least one frame.
-  // This is for a link that sends only whole frames.
+  // frames() is for a link that sends only whole frames.
   std::size_t frames(std::size_t most) const noexcept;
   // Copies the first `bytes` bytes of the output, which must have at least that many.
   void copy_to(std::byte* to, std::size_t bytes) const noexcept;
 
  private:
-  std::size_t take_frames(Bytes in);  // handles whole frames; returns how many bytes they have
+  std::size_t take_frames(Bytes in);  // handles whole frames; returns the number of their bytes
   std::size_t take_part(Bytes in);    // handles bytes of part_; returns their number
   void heard(const Frame& f);
   const char* hello(const Frame& f);
@@ -141,7 +142,7 @@ class Session {
   void copy_borrowed();
 
   static constexpr std::size_t kNamed = 200;    // the maximum size of a space's name in bytes
-  static constexpr std::size_t kLent = 16'384;  // in bytes; a shorter body is quickly copied
+  static constexpr std::size_t kLent = 16'384;  // in bytes; a shorter body is copied
   struct Lent {
     std::size_t before;  // the place in out_ before which the bytes go
     Bytes bytes;         // those bytes that were not sent yet

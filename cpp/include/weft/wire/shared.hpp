@@ -28,10 +28,10 @@ class Sealed {
   void put(Buffer& out, Carrier& by) const;
   static std::shared_ptr<const Sealed> get(Bytes in, Carrier& by);
   Bytes bytes() const noexcept { return {memory_.data(), length_}; }
-  // A mapping of the bytes that its holder may write to, and nobody else sees what is written: the
-  // system copies a page when it is written to for the first time.
+  // A mapping of the bytes that its holder may write to. Nobody else sees what the holder writes:
+  // the system copies a page when it is written to for the first time.
   class Own;
-  // Returns such a mapping, or null: there is no room for it, or the array has no descriptor.
+  // Returns such an Own; null if there is no room for it, or the array has no descriptor.
   std::unique_ptr<Own> to_change() const;
   Sealed(const Sealed&) = delete;
   Sealed& operator=(const Sealed&) = delete;

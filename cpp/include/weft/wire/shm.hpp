@@ -45,7 +45,7 @@ class ShmLink final : public LinkBase, private Attended {
     if (const char* wrong = try_to_enlist())
       weft::detail::bad_use(std::string("ShmLink: ") + wrong);
   }
-  // Ends the session. Ends that the peer still holds through it die.
+  // Ends the session. The ends that the peer still holds through the session die.
   ~ShmLink() {
     leave("this program has closed the session");
     join();
@@ -90,7 +90,7 @@ class ShmLink final : public LinkBase, private Attended {
     begin();
   }
   // Sends the hand-shake; from now on the attendant serves the link. Must not be called in a step.
-  // Returns null, or says what is wrong.
+  // Returns null, or a text that says what is wrong.
   const char* try_to_enlist() noexcept {
     const char* const wrong = attendant_->enter(*this, life_);
     if (wrong) return wrong;
@@ -229,9 +229,9 @@ class ShmLink final : public LinkBase, private Attended {
     Buffer room(kRing);
     const Served served;
     const Space::Step step(*peer_->space);
-    take_some(room);  // This holds a whole ring, which is all that the peer has published.
+    take_some(room);  // `room` holds a whole ring: all that the peer has published.
     peer_->session.lost(how);
-    if (counted_) attendant_->look_at_sockets();  // This lets the watching thread release the link.
+    if (counted_) attendant_->look_at_sockets();  // The watching thread may now release the link.
   }
 
   const Descriptor socket_;

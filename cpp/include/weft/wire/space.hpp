@@ -2,7 +2,7 @@
 //
 // All state of the wire is protected by one lock of the space. A thread that holds the lock is in a
 // *step*: it takes in what has arrived, or begins or withdraws an operation. At the end of a step
-// it answers the visitors that got an outcome meanwhile, and lets the links send.
+// it answers the visitors that have received an outcome meanwhile, and lets the links send.
 //
 //   Step() ──lock──► … ──~Step(): answer_decided(), Link::flush()──► unlock
 //   unlock ──another visitor got an outcome meanwhile, and no thread is in a step──► lock …
@@ -35,7 +35,7 @@ class Introducer {
  public:
   // Makes a session between a and b. Returns false if that is not possible.
   virtual bool introduce(Peer& a, Peer& b) = 0;
-  // Returns null, or says what is wrong.
+  // Returns null, or a text that says what is wrong.
   virtual const char* introduced(Peer& by, const Frame& f) = 0;
   virtual ~Introducer() = default;
 };
@@ -45,7 +45,7 @@ class Introducer {
 struct Around {
   void (*enter)();
   void (*leave)();
-  void (*end)();  // called when that thread ends
+  void (*end)();  // called when the link's thread ends
 };
 inline constinit const Around* around_steps = nullptr;  // set before the first link is made
 class Served {
@@ -82,7 +82,7 @@ class Link {
 // a step.
 class Inquirer {
  public:
-  // Handles a frame. Returns null, or says what is wrong with the frame.
+  // Handles a frame. Returns null, or a text that says what is wrong with the frame.
   virtual const char* heard(Peer& from, const Frame& f) = 0;
   virtual void gone(Peer& p) noexcept = 0;  // called when the peer's session is over
 
@@ -141,7 +141,7 @@ class Space : public std::enable_shared_from_this<Space> {
   void answer_decided() noexcept;
   // Called when the writer's answer of a commit is about to be queued at `h`. If readers of other
   // sessions were answered in this step, their answers are sent now. Otherwise the writer might be
-  // told first (WIRE.md 4.2): the frames of several commits gather in one step, and links are
+  // answered first (WIRE.md 4.2): the frames of several commits gather in one step, and links are
   // flushed one after the other. Called in a step.
   void readers_first(const Home& h) noexcept;
   // Keeps a visitor whose session is over and whose wake-up is still to come. bury() and unbury()
@@ -174,7 +174,8 @@ class Space : public std::enable_shared_from_this<Space> {
   detail::Untaken::Count untaken{0};
   std::size_t most_untaken = detail::Untaken::most();
   // Makes room to hold `more` bytes for this home: while there are too many bytes, ends the session
-  // that holds most. Returns null; or says what is wrong, if that session is this home's own.
+  // that holds most. Returns null; or a text that says what is wrong, if that session is this
+  // home's own.
   const char* relieve(const Home& h, std::size_t more) noexcept;
 
   // --- questions to all programs (rounds.hpp), in a step ---
@@ -244,9 +245,10 @@ class Space : public std::enable_shared_from_this<Space> {
     if (incarnation == 0) greeting_.incarnation = random();
   }
   void end_step(Space* outer) noexcept;
-  // Returns whether any visitor has got an outcome since gather(). Must not be called in a step.
+  // Returns whether any visitor has received an outcome since gather(). Must not be called in a
+  // step.
   bool anybody_decided() noexcept { return fresh_.fetch_add(0, std::memory_order_acq_rel); }
-  // Moves these visitors to the end of the list. Called in a step.
+  // Moves the visitors that have received an outcome to the end of the list. Called in a step.
   void gather() noexcept;
   static inline thread_local Space* stepping = nullptr;
   static inline std::atomic<std::int32_t> links_of_all_{0};
@@ -319,7 +321,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   // Null if nothing more is known about the peer's end. It is written before other threads know the
   // link.
   std::shared_ptr<Fate> fate;
-  // Called when the session is over, after all operations that were under way have been told so.
+  // Called when the session is over, after all operations that were under way have been notified.
   void (*ended)(Peer&) noexcept = nullptr;
 
   const std::shared_ptr<Space> space;
@@ -370,7 +372,7 @@ class Peer final : public Receiver, public std::enable_shared_from_this<Peer> {
   void before_bye() noexcept override;
 
   // An end of the peer that this space has adopted and the home has not confirmed. If the home
-  // never confirms the adoption, the end's earlier holder is told.
+  // never confirms the adoption, the end's earlier holder is notified.
   struct Adopting {
     std::uint32_t number;
     std::uint64_t token;

@@ -16,7 +16,7 @@
 //
 // Invariants (the space's lock)
 //  1 trying_ is the part that has been asked and has not answered. No other part can commit.
-//  2 whole_.over() is called once, when no part can have any more messages; it is not called if
+//  2 whole_.over() is called once, when no part can receive any more messages; it is not called if
 //    begin() returns that the choice is over. Nothing of this object is used after that call: the
 //    process that waits goes on, and destroys the object.
 #pragma once
@@ -72,8 +72,8 @@ class Span {
     return kept(all);
   }
 
-  // Makes a choice whose outcome `whole` is told. The guards are asked in this order, beginning
-  // with `first`.
+  // Makes a choice, whose outcome is passed to `whole`. The guards are asked in this order,
+  // beginning with `first`.
   Span(Space& s, FarOp& whole, Guards guards, std::uint32_t first, Kept kept, bool only_looks);
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
@@ -82,7 +82,7 @@ class Span {
   // Begins the choice. Returns true if the choice is over already. If such a choice has the outcome
   // `pending`, nothing has happened, and whole.refused says why.
   bool begin();
-  // The caller calls one of these two after whole_.committed(). made() says that the value is in
+  // The caller calls made() or failed() after whole_.committed(). made() says that the value is in
   // the guard's room. failed() says that the value could not be made; the choice is over, and
   // over() is not called. made() returns true if the choice is over at once; over() is not called
   // in that case either.

@@ -18,10 +18,10 @@
 //
 // Invariants (the space's lock)
 //  1 There is at most one attempt at a time. While there is none, every guard is watched, or the
-//    place has been told that the guard is ready or silent (its channel has retired). The first
+//    place has been notified that the guard is ready or silent (its channel has retired). The first
 //    attempt may be made before any watch.
 //  2 The place is answered once for an attempt: over() or not_ready(). After over() and close() the
-//    place gets no message.
+//    place receives no message.
 //  3 A node that is queued, or whose wake-up is under way, keeps this object alive.
 #pragma once
 #include <compare>
@@ -39,10 +39,10 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   // The part's way to the choice's place, which is in another space or is a process of this space.
   // Its functions are called in a step.
   struct Seat {
-    virtual void ready() = 0;  // says that an attempt is worthwhile
-    // Says that the guard's channel has retired (rule 5.6).
+    virtual void ready() = 0;  // reports that an attempt is worthwhile
+    // Reports that the guard's channel has retired (rule 5.6).
     virtual void silent(std::uint32_t guard) = 0;
-    virtual void not_ready() = 0;  // says that the attempt found no partner
+    virtual void not_ready() = 0;  // reports that the attempt found no partner
     // Called when an output has committed whose value is still to be made. The place must then call
     // made() or close().
     virtual void commit(std::uint32_t guard) = 0;
@@ -77,15 +77,15 @@ class Spanned final : public std::enable_shared_from_this<Spanned> {
   // The choice's place is gone, or the choice has committed elsewhere. If an attempt can no longer
   // be withdrawn, its value is lost.
   void close();
-  // These take the value that commit() asked for. made() without arguments says that the value is
-  // in the guard's room. made(value) returns false if the payload is not a value of the type; then
-  // nothing has happened.
+  // making() returns whether commit() has asked for a value; made() takes that value. made()
+  // without arguments says that the value is in the guard's room. made(value) returns false if the
+  // payload is not a value of the type; then nothing has happened.
   bool making() const noexcept { return attempt_ && attempt_->stage == Visitor::Stage::making; }
   bool made(const Payload& value, Carrier& by);
   void made();
   // Returns the room of a guard that takes part. It is used once the part is closed.
   std::unique_ptr<Room>& room(std::uint32_t guard) noexcept { return at_[guard].room; }
-  // Called when the attempt has got its outcome while it was queued.
+  // Called when the attempt has received its outcome while it was queued.
   void decided();
   // Called when another choice has ended: checks whether there is still a reason to stay queued.
   void reconsider();

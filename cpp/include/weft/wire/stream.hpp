@@ -42,7 +42,7 @@ class StreamLink final : public LinkBase {
     introducer_ = SocketIntroducer::of(*space, &make_introduced);
     thread_ = std::thread([this] { serve(); });
   }
-  // Ends the session. Ends that the peer still holds through it die.
+  // Ends the session. The ends that the peer still holds through the session die.
   ~StreamLink() {
     leave("this program has closed the session");
     join();
@@ -141,8 +141,8 @@ class StreamLink final : public LinkBase {
 
   void serve() {
     detail::be_prompt();
-    // This size holds all that a socket can hold: each round may have to wait for a language's
-    // lock.
+    // The buffer holds all that a socket can hold, since each round may have to wait for a
+    // language's lock.
     Buffer room(std::size_t{1} << 18);
     for (;;) {
       {

@@ -9,12 +9,12 @@
 //     static std::string type() { return "order/1"; }
 //     // appends its bytes
 //     static void put(const Order& o, weft::wire::Buffer& out) { … }
-//     // returns nothing if these bytes are not an Order: received bytes are not trusted static
-//     std::optional<Order> get(weft::wire::Bytes in) { … }
+//     // returns nothing if these bytes are not an Order: received bytes are not trusted
+//     static std::optional<Order> get(weft::wire::Bytes in) { … }
 //   };
 //
-// A type that contains ends of channels (moving.hpp) gets the Carrier of its values, which puts and
-// gets the ends:
+// A type that contains ends of channels (moving.hpp) receives the Carrier of its values, which puts
+// and gets the ends:
 //
 //     static void put(const Order& o, weft::wire::Buffer& out, weft::wire::Carrier& by) {
 //       by.put(o.reply, out);
@@ -35,8 +35,9 @@
 // If a value can be built from pieces as they come from another machine (WIRE.md 9.1), two more
 // functions save one copy there:
 //
-//     // o, made by Order(), will get `bytes` bytes if the value comes whole static void
-//     will_come(Order& o, std::size_t bytes) { … } // o, which had `had` bytes, gets this piece
+//     // o, made by Order(), will receive `bytes` bytes if the value comes whole
+//     static void will_come(Order& o, std::size_t bytes) { … }
+//     // o, which had `had` bytes, receives this piece
 //     static void more(Order& o, std::size_t had, Bytes piece) { … }
 //
 // A type whose values live in shared memory has two more functions (large.hpp).

@@ -81,7 +81,7 @@ class Decision(NamedTuple):
     #: whether the usual choice lets the process that had run last go on, so that another choice
     #: preempts that process
     goes_on: bool
-    #: Of a choice within a step: how many of its kind the step has made before.
+    #: For a guard or a fault: how many decisions of its kind the step made before this one.
     nth: int
 
 
@@ -216,7 +216,7 @@ class Search:
         self.cut: set[str] = set()
         self.ways: dict[str, int] = {}  #: schedules, by the way of searching
         #: Whether the end of the reduced search proves nothing, because processes share an object.
-        #: Then an auto search goes on at random to its bounds.
+        #: If so, an auto search goes on with "walk", "pct" and "few" to its bounds.
         self.unproven = False
         self.races = (0, 0)  #: how many races were seen in both orders, and how many there are
         self._chances = 0.0

@@ -1,16 +1,16 @@
 """asyncio in a checked function (rule 17.13).
 
-A task that only awaits networks and asyncio.sleep, alone on its loop, does what ordinary code does
-that runs these networks one after the other (rules 13.1, 13.6). So a check runs no loop: the
-coroutine of `asyncio.run` is ordinary code, and `run_async` in it is `run`.
+A task that awaits only networks and asyncio.sleep, alone on its loop, does the same as ordinary
+code that runs these networks one after the other (rules 13.1, 13.6). So a check runs no loop: the
+coroutine given to `asyncio.run` is ordinary code, and `run_async` in it is `run`.
 
-    asyncio.run(main) ──main.send()──► run_async() ──► run()   decided, as any network is
+    asyncio.run(main) ──main.send()──► run_async() ──► run()   checked like any other network
                           ├─────────► asyncio.sleep()          virtual time
                           └─────────► anything else of asyncio: refused
 
 Invariants
-- main never suspends: what it awaits is over when it goes on, or is refused. So there is no turn of
-  a loop whose order could be decided.
+- main never suspends: each await is over at once, or is refused. So no loop would have an order to
+  decide.
 - World.driven is true exactly while the coroutine is under way.
 """
 
@@ -31,14 +31,14 @@ from weft.errors import BadUse
 Replacement = tuple[tuple[Any, str], Any]
 
 _INSTEAD = (
-    "a check has no event loop: what asyncio.run() runs may await networks (run_async) and asyncio.sleep; make other "
-    "tasks processes of a network, and use Weft's channels and timeouts"
+    "a check has no event loop: the coroutine of asyncio.run() may await networks (run_async) and asyncio.sleep; "
+    "make other tasks processes of a network, and use Weft's channels and timeouts"
 )
 _ORDINARY = 0  # what _native.where() returns in ordinary code
 
 
 def of_weft(world: World) -> Iterator[Replacement]:
-    """Returns what is replaced in Weft's own modules, for which asyncio need not be imported."""
+    """Returns the replacements in Weft's own modules, for which asyncio need not be imported."""
     shared = importlib.import_module("weft._backends.shared")
     old = shared.run_async
 
@@ -54,7 +54,7 @@ def of_weft(world: World) -> Iterator[Replacement]:
 
 
 def replacements(world: World) -> Iterator[Replacement]:
-    """Returns what is replaced in asyncio, which the program has imported."""
+    """Returns the replacements in asyncio, which the program has imported."""
     import asyncio
 
     run, sleep = _run(world, asyncio.run), _sleep(world, asyncio.sleep)
@@ -83,7 +83,10 @@ def _run(world: World, old: Callable[..., Any]) -> Callable[..., Any]:
             return old(main, **named)
         if world.driven or _native.where() != _ORDINARY:
             main.close()
-            raise world.refuse("runs an event loop", "asyncio.run() is for ordinary code")
+            raise world.refuse(
+                "runs an event loop",
+                "asyncio.run() is for ordinary code, not for a process or within another asyncio.run()",
+            )
         world.driven = True
         try:
             main.send(None)
@@ -92,7 +95,7 @@ def _run(world: World, old: Callable[..., Any]) -> Callable[..., Any]:
         except (BadUse, RuntimeError) as error:
             if not _needs_loop(error):
                 raise
-            raise world.refuse(f"is not possible ({error})", _INSTEAD, _last(error)) from None
+            raise world.refuse(f"needs an event loop ({error})", _INSTEAD, _last(error)) from None
         finally:
             world.driven = False
         refused = world.refuse("awaits something of asyncio", _INSTEAD, _awaiting(main))
@@ -125,8 +128,8 @@ def _without_loop(world: World, old: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _needs_loop(error: BaseException) -> bool:
-    """Returns whether the error says that there is no loop: what raised it would be possible in a
-    task. A BadUse that came through Weft's code in Python is that of a process.
+    """Returns whether the error says that there is no loop, so that a task could do what raised it.
+    A BadUse that came through Weft's code in Python is one that a process raised.
     """
     if isinstance(error, Refused):
         return False

@@ -205,8 +205,8 @@ class World:
         self._skipped += seconds
 
     def refuse(self, what: str, instead: str, frame: FrameType | None = None) -> Refused:
-        """Notes that the program does `what`, in `frame` or in what calls this function. Returns
-        the error to raise.
+        """Notes that the program does `what`, at the line of `frame` or, without it, of the caller.
+        `instead` says what to do instead. Returns the error to raise.
         """
         error = Refused(f"{place(frame or sys._getframe(1))}: {what}: {instead}")
         if len(self.refused) < 10:
@@ -297,7 +297,7 @@ class World:
         def made(name: str, *args: Any) -> Any:
             if self.here:
                 raise self.refuse(
-                    f"makes {name}, a process of a native component, which has threads that nobody can stop",
+                    f"makes {name}, a process of a native component, whose threads a check cannot stop",
                     "put a process in Python in its place",
                 )
             return old(name, *args)
@@ -364,8 +364,8 @@ class World:
 
 _NO_LOOP = (
     "runs an event loop",
-    "check the network without the loop: a function that calls weft's run(), or asyncio.run() of a coroutine that "
-    "awaits networks alone",
+    "check the network without the loop: the function may call weft's run(), or asyncio.run() of a coroutine that "
+    "awaits only networks (run_async) and asyncio.sleep",
 )
 _LATE: dict[str, Callable[[World, Any], Iterator[tuple[tuple[Any, str], Any]]]] = {
     "multiprocessing.process": World._of_multiprocessing,

@@ -6,11 +6,12 @@
     PATH@N=       after step N of the process a time comes
     PATH@N+K      at step N of the process its select takes the K-th of the ready guards (from 0)
     PATH@N:K      at step N of the process the K-th fault befalls it
-    PATH@N.M+K    the same for the M-th choice (from 1) of its kind at that step; so PATH@N.M:K
+    PATH@N.M+K    the same for the M-th select (from 1) of that step
+    PATH@N.M:K    the same for the M-th decision on a fault (from 1) in that step
     w1-31.2-40.1  by numbers: at decision 31 the choice 2, at decision 40 the choice 1 (from 0)
     w1            no deviation: the usual order
 
-PATH is the path of a process without its first part `main/`, and with `a.3` for `a[3]`. A letter
+PATH is the path of a process without its first part `main/`, and with `a.3` for `a[3]`. A character
 that has a meaning for the shell is percent-encoded, so a token needs no quotes.
 
 Invariants
@@ -43,7 +44,7 @@ class Deviation(NamedTuple):
     step: int
     kind: str  #: "go", "time", "guard" or "fault"
     choice: str | int  #: the path of the process that goes on, or the number of a guard or a fault
-    nth: int = 0  #: of a guard or a fault: which choice of its kind at that step, from 0
+    nth: int = 0  #: of a guard or a fault: which decision of its kind in that step this is, from 0
 
 
 class ByNumber(NamedTuple):
@@ -146,7 +147,7 @@ def sentence(d: Deviation) -> str:
     if d.kind == "go":
         return f"{where} {d.choice} goes first"
     if d.kind == "time":
-        return f"{where} a time comes, although somebody could go on"
+        return f"{where} a time comes, although a process could go on"
     if d.kind == "guard":
         select = f"select number {d.nth + 1}" if d.nth else "select"
         return f"at step {d.step} of {d.process} its {select} takes guard {d.choice} of those that are ready"
