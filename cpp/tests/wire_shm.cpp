@@ -413,9 +413,7 @@ TEST_CASE(
     h.greet();
     const Reader<int> r = c.reader();
     h.in().cpu.store(static_cast<std::uint32_t>(::sched_getcpu()));
-    while (h.in().tail.load() == 0)
-      std::this_thread::yield();  // until the link's HELLO has rung
-                                  // the bell
+    while (h.in().tail.load() == 0) std::this_thread::yield();  // HELLO rings the bell.
     std::uint64_t op = 0;
     for (const auto who : {w::Bell::standby, w::Bell::looking}) {
       // If the bells' thread looks just now, the waiter sleeps by itself, and the test tries again.
@@ -455,8 +453,7 @@ TEST_CASE(
     Reader<int> r = c.reader();
     h.say({w::Kind::offer, w::Flag::write, 0, 0, 1, 7, {}});
     CHECK(r() == 7);
-    // The next write rings no bell. It is on credit, since the first answer has lent the buffer's
-    // slots (WIRE.md 6.2).
+    // The next write is on credit (WIRE.md 6.2), which the first answer gave: it rings no bell.
     w::Buffer b;
     w::append(b, {w::Kind::put, 0, 0, 0, 0, 8, {}}, h.seq++);
     for (const std::byte x : b) h.segment.data()[kPage + (h.at++ & (kRing - 1))] = x;
@@ -622,9 +619,8 @@ TEST_CASE(
     }
     end(1);
     idle.join();
-    // The idle thread looks three times, and again whenever a frame comes while the other thread is
-    // awake, because it then wakes no thread. If it never stopped looking, each round trip would
-    // wake it.
+    // The idle thread looks three times, and again if a frame comes while the other is awake, when
+    // it wakes no thread. If it never stopped looking, each round trip would wake it.
     CHECK(sleeps < kTimes / 2);
   }
   int status = 0;

@@ -6,9 +6,8 @@
 //                       catches it; else the exception leaves the coroutine
 //
 // Limits (rule 7.12) are weft::Timeouts. In the history, the TimedOut of a limit is Cancelled, and
-// Timeout leaves the limit's block. If a network cancels a process by its number, or awaits the end
-// of a process, a Watch runs each process, within another process that ends as the watched process
-// did.
+// Timeout leaves the limit's block. If a network cancels a process by its number, or awaits its end,
+// a Watch runs each process, within another process that ends as the watched process did.
 //
 // A process holds its ends in its coroutine's parameters, so the library handles them when the
 // process ends. An end given to several processes (a slot of the maker) is a copy for each; closing
@@ -53,8 +52,7 @@ class Play {
       if (writer) K::close(*writer, died);
     }
   };
-  // The ends that a process is given, in vectors, so that the library knows the process that holds
-  // them.
+  // The ends that a process is given, in vectors, so that the library knows their holder.
   struct Given {
     std::vector<R> readers;
     std::vector<W> writers;
@@ -152,8 +150,7 @@ class Play {
   }
   std::exception_ptr what_left(int pid) {
     const std::lock_guard l(lock_);
-    // Between programs both held() and runs_here() ask for the exception, so it is kept. It carries
-    // no end.
+    // Both held() and runs_here() ask for the exception, which carries no end: so it is kept.
     if (K::kSpread) return left_[pid];
     return std::exchange(left_[pid], nullptr);
   }
@@ -353,8 +350,7 @@ class Play {
         frames.push_back({Kind::attempt, s->inner, 0, 0, s});
         continue;
       }
-      if (kind == "iter") {  // The frame begins at the end of a turn, so that the process reads
-                             // first.
+      if (kind == "iter") {  // The frame begins at the end of a turn: the process reads first.
         frames.push_back({Kind::iter, s->inner, s->inner->statements.size(),
                           s->args.size() > 1 ? s->args[1] : -1, s});
         continue;
