@@ -6,8 +6,8 @@
 //                       catches it; else the exception leaves the coroutine
 //
 // Limits (rule 7.12) are weft::Timeouts. In the history, the TimedOut of a limit is Cancelled, and
-// Timeout leaves the limit's block. If a network cancels a process by its number, or awaits its end,
-// a Watch runs each process, within another process that ends as the watched process did.
+// Timeout leaves the limit's block. If a network cancels a process by its number, or awaits its
+// end, a Watch runs each process, within another process that ends as the watched process did.
 //
 // A process holds its ends in its coroutine's parameters, so the library handles them when the
 // process ends. An end given to several processes (a slot of the maker) is a copy for each; closing
